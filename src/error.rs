@@ -1,0 +1,236 @@
+//! What can go wrong, as one type with stable codes.
+//!
+//! An [`Error`] says what happened to whom it may concern: a [`Code`] that clients branch on, a sentence for people,
+//! and the bad fields, all of them. It knows no HTTP status and no exit code: those stand in one match each, in
+//! `http/reply.rs` and `main.rs`. The cause of a fault in the service itself travels in `source`, is logged once at
+//! the boundary and never leaves the server.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Declares the registry once: the name clients see, and what it means to them.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $meaning:literal;)*) => {
+        /// The registry of error codes. Clients branch on the name; titles and details may change.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[$doc])* #[doc = $meaning] $variant,)* }
+
+        impl Code {
+            pub const ALL: &[Code] = &[$(Code::$variant),*];
+
+            /// The stable name in answers, snake case.
+            pub const fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name),* }
+            }
+
+            /// What the code means, as one sentence for the registry in the documentation.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => $meaning),* }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidRequest = "invalid_request", "The request could not be read.";
+    InvalidJson = "invalid_json", "The body is not JSON, or it is nested too deeply.";
+    ConflictingParameter = "conflicting_parameter", "One name was given twice with different values.";
+    Unauthenticated = "unauthenticated", "No valid token was sent.";
+    InvalidCode = "invalid_code", "The verification code is wrong, expired, used or used up.";
+    NotYours = "not_yours", "The request names another user.";
+    Forbidden = "forbidden", "This caller may not do this.";
+    NotFound = "not_found", "There is nothing here, or nothing that this caller may know of.";
+    MethodNotAllowed = "method_not_allowed", "The path exists, but not with this method.";
+    HistoryFull = "history_full", "The user has reached the number of history records that are kept.";
+    BodyTooLarge = "body_too_large", "The body is larger than this endpoint takes.";
+    UnsupportedMediaType = "unsupported_media_type", "The body is neither JSON nor a form.";
+    InvalidParameters = "invalid_parameters", "One or more parameters are wrong; `errors` lists all of them.";
+    ContentRejected = "content_rejected", "The text was refused by content moderation.";
+    TooManyRequests = "too_many_requests", "A limit was reached; `Retry-After` says when to come back.";
+    TooManyCalls = "too_many_calls", "The user has as many running model calls as are allowed.";
+    RequestTimeout = "request_timeout", "The request did not arrive in time.";
+    ProviderFailed = "provider_failed", "An outside service refused or answered nonsense.";
+    ProviderUnavailable = "provider_unavailable", "An outside service cannot be reached or is overloaded.";
+    ProviderTimeout = "provider_timeout", "An outside service did not answer in time.";
+    Overloaded = "overloaded", "The service has more work than it can take on.";
+    StorageFull = "storage_full", "The disk is full; reading still works.";
+    StorageFailed = "storage_failed", "The disk failed; nothing was stored.";
+    Internal = "internal", "A fault in the service.";
+    /// Never sent to a client.
+    Configuration = "configuration", "The configuration is wrong.";
+    /// Never sent to a client.
+    DataDirectoryUnusable = "data_directory_unusable", "The data directory is in use, or made by a newer version.";
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldCode {
+    Required,
+    InvalidType,
+    InvalidFormat,
+    InvalidCharacter,
+    TooLong,
+    TooShort,
+    TooMany,
+    OutOfRange,
+    UnknownValue,
+    NotMobile,
+    RegionNotAllowed,
+    Rejected,
+}
+
+impl FieldCode {
+    pub const ALL: &[FieldCode] = &[
+        Self::Required,
+        Self::InvalidType,
+        Self::InvalidFormat,
+        Self::InvalidCharacter,
+        Self::TooLong,
+        Self::TooShort,
+        Self::TooMany,
+        Self::OutOfRange,
+        Self::UnknownValue,
+        Self::NotMobile,
+        Self::RegionNotAllowed,
+        Self::Rejected,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::InvalidType => "invalid_type",
+            Self::InvalidFormat => "invalid_format",
+            Self::InvalidCharacter => "invalid_character",
+            Self::TooLong => "too_long",
+            Self::TooShort => "too_short",
+            Self::TooMany => "too_many",
+            Self::OutOfRange => "out_of_range",
+            Self::UnknownValue => "unknown_value",
+            Self::NotMobile => "not_mobile",
+            Self::RegionNotAllowed => "region_not_allowed",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// One bad field of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    pub field: String,
+    pub code: FieldCode,
+    pub message: String,
+}
+
+/// What is wrong with a value, before it is known under which field name it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub code: FieldCode,
+    pub message: String,
+}
+
+impl Fault {
+    pub fn new(code: FieldCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub fn in_field(self, field: &str) -> FieldError {
+        FieldError { field: field.to_owned(), code: self.code, message: self.message }
+    }
+}
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug)]
+pub struct Error {
+    pub code: Code,
+    /// A sentence for people; it may be shown to the client.
+    pub detail: Cow<'static, str>,
+    /// The bad fields of [`Code::InvalidParameters`] and [`Code::ContentRejected`].
+    pub fields: Vec<FieldError>,
+    pub retry_after: Option<Duration>,
+    /// The trace id of the interpretation that failed, so that the caller can find its record.
+    pub trace_id: Option<String>,
+    /// The operation failed for its caller, and what it changed is to stay: a used try, a violation record.
+    pub keeps_changes: bool,
+    pub source: Option<Source>,
+}
+
+impl Error {
+    pub fn new(code: Code) -> Self {
+        Self {
+            code,
+            detail: Cow::Borrowed(code.meaning()),
+            fields: Vec::new(),
+            retry_after: None,
+            trace_id: None,
+            keeps_changes: false,
+            source: None,
+        }
+    }
+
+    /// A fault of the service itself: the cause is for the log, the client learns nothing of it.
+    pub fn internal(source: impl Into<Source>) -> Self {
+        Self::new(Code::Internal).caused_by(source)
+    }
+
+    /// One bad field.
+    pub fn field(field: &str, fault: Fault) -> Self {
+        Self::fields(vec![fault.in_field(field)])
+    }
+
+    pub fn fields(fields: Vec<FieldError>) -> Self {
+        Self { fields, ..Self::new(Code::InvalidParameters) }
+    }
+
+    pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    pub fn caused_by(mut self, source: impl Into<Source>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same failure told to another caller. The cause stays with the first.
+    pub fn again(&self) -> Self {
+        Self { retry_after: self.retry_after, ..Self::new(self.code).detail(self.detail.clone()) }
+    }
+
+    /// Commits what the operation changed although it fails for its caller.
+    pub fn keeping_changes(mut self) -> Self {
+        self.keeps_changes = true;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.code.name(), self.detail)?;
+        for FieldError { field, code, message } in &self.fields {
+            write!(formatter, "; {field}: {} ({message})", code.name())?;
+        }
+        if let Some(source) = &self.source {
+            write!(formatter, "; cause: {source}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<Code> for Error {
+    fn from(code: Code) -> Self {
+        Self::new(code)
+    }
+}

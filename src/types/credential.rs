@@ -1,0 +1,95 @@
+//! Secrets made by the service: tokens and verification codes, from the system's random source.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::digest;
+
+use crate::error::{Error, Result};
+
+/// A secret text that is shown to its owner once. `Debug` prints nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// 256 random bits as 43 characters of URL-safe base64.
+    ///
+    /// # Errors
+    /// `internal` when the system has no random source.
+    pub fn random() -> Result<Self> {
+        let mut bytes = [0; 32];
+        fill_random(&mut bytes)?;
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The secret itself, for its owner's answer or for the message that carries it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("[secret]")
+    }
+}
+
+/// The form in which a token is kept: with 256 random bits a plain SHA-256 cannot be turned back.
+pub fn sha256(text: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
+    bytes
+}
+
+/// A code of `length` decimal digits, each equally likely.
+///
+/// # Errors
+/// `internal` when the system has no random source.
+pub fn random_digits(length: usize) -> Result<Secret> {
+    let mut digits = String::with_capacity(length);
+    while digits.len() < length {
+        let mut byte = [0];
+        fill_random(&mut byte)?;
+        // 250 is the largest multiple of 10 in a byte: what lies above it would favour the low digits.
+        if byte[0] < 250 {
+            digits.push(char::from(b'0' + byte[0] % 10));
+        }
+    }
+    Ok(Secret(digits))
+}
+
+/// Fills the buffer from the system's random source.
+///
+/// # Errors
+/// `internal` when the system has no random source.
+pub fn fill_random(buffer: &mut [u8]) -> Result<()> {
+    getrandom::fill(buffer).map_err(Error::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_carry_256_bits_and_hide_in_debug() {
+        let token = Secret::random().unwrap();
+        assert_eq!(token.reveal().len(), 43);
+        assert_ne!(token, Secret::random().unwrap());
+        assert_eq!(format!("{token:?}"), "[secret]");
+    }
+
+    #[test]
+    fn codes_use_every_digit_about_equally() {
+        let code = random_digits(20_000).unwrap();
+        for digit in '0'..='9' {
+            let count = code.reveal().matches(digit).count();
+            assert!((1_700..2_300).contains(&count), "{digit} came {count} times in 20000");
+        }
+    }
+}

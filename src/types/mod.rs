@@ -1,0 +1,62 @@
+//! Values that are parsed once at a door and then used everywhere.
+//!
+//! A function that takes one of these need not check it again. Nothing here touches the store or the network, and
+//! nothing reads the clock.
+
+mod credential;
+mod json;
+mod phone;
+mod text;
+mod time;
+
+use serde::Serialize;
+
+pub use credential::{Secret, fill_random, random_digits, sha256};
+pub use json::JsonText;
+pub use phone::{PhoneNumber, PhoneRules, Region};
+pub use text::clean;
+pub use time::{Date, TimeZone, Timestamp};
+
+/// A user's number in this service. Written as a decimal string in answers, because clients in languages whose
+/// numbers are floats read it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UserId(pub i64);
+
+impl Serialize for UserId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl std::fmt::Display for UserId {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// The languages the service speaks to its users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locale {
+    Chinese,
+    English,
+}
+
+/// One page of a numbered list: `number` counts from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub number: u32,
+    pub size: u32,
+}
+
+impl Page {
+    pub fn offset(self) -> i64 {
+        i64::from(self.number - 1) * i64::from(self.size)
+    }
+}
+
+/// A page's rows and how many rows there are on all pages.
+#[derive(Clone, Debug)]
+pub struct Listing<T> {
+    pub items: Vec<T>,
+    pub total: i64,
+}

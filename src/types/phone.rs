@@ -1,0 +1,130 @@
+//! Phone numbers in one canonical form.
+//!
+//! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person is one
+//! account and has one budget: the plain national digits for the default region, E.164 for the others.
+
+use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
+use serde::Serialize;
+
+use crate::error::{Fault, FieldCode};
+
+/// A country or territory, by its two-letter ISO 3166 code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region(rlibphonenumber::Region);
+
+impl std::str::FromStr for Region {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| format!("`{text}` is not a two-letter region code"))
+    }
+}
+
+impl std::fmt::Display for Region {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Which numbers the service takes.
+#[derive(Clone, Debug)]
+pub struct PhoneRules {
+    /// The region of numbers written without a country code.
+    pub default_region: Region,
+    pub allowed_regions: Vec<Region>,
+}
+
+/// A mobile number of an allowed region, in canonical form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct PhoneNumber(String);
+
+impl PhoneNumber {
+    /// Reads any spelling of a number.
+    ///
+    /// # Errors
+    /// `invalid_format`, `not_mobile` or `region_not_allowed`.
+    pub fn parse(text: &str, rules: &PhoneRules) -> Result<Self, Fault> {
+        // The library also takes vanity letters and extensions; nobody's mobile number has either.
+        if text.chars().count() > 32 || text.chars().any(char::is_alphabetic) {
+            return Err(invalid());
+        }
+        let number = PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).map_err(|_| invalid())?;
+        let region = number.get_region_code().filter(|_| number.is_valid()).ok_or_else(invalid)?;
+        if !rules.allowed_regions.contains(&Region(region)) {
+            return Err(Fault::new(FieldCode::RegionNotAllowed, "numbers of this region are not served"));
+        }
+        if !matches!(number.get_type(), PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile) {
+            return Err(Fault::new(FieldCode::NotMobile, "must be a mobile number"));
+        }
+        Ok(Self(if region == rules.default_region.0 {
+            number.get_national_significant_number()
+        } else {
+            number.format_as(PhoneNumberFormat::E164).into_owned()
+        }))
+    }
+
+    /// Takes a number that the service stored itself.
+    pub fn from_canonical(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The number with `+` and its country code, as providers want it.
+    pub fn e164(&self, rules: &PhoneRules) -> String {
+        if self.0.starts_with('+') {
+            return self.0.clone();
+        }
+        let country_code = PHONE_NUMBER_UTIL.get_country_code_for_region(rules.default_region.0).unwrap_or_default();
+        format!("+{country_code}{}", self.0)
+    }
+}
+
+fn invalid() -> Fault {
+    Fault::new(FieldCode::InvalidFormat, "must be a phone number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> PhoneRules {
+        let region = |code: &str| code.parse().unwrap();
+        PhoneRules { default_region: region("CN"), allowed_regions: vec![region("CN"), region("GB")] }
+    }
+
+    #[test]
+    fn all_spellings_become_one() {
+        let spellings = [
+            "13800138000",
+            " 138 0013 8000 ",
+            "+8613800138000",
+            "008613800138000",
+            "138-0013-8000",
+            "１３８００１３８０００",
+        ];
+        for spelling in spellings {
+            let number = PhoneNumber::parse(spelling, &rules()).unwrap();
+            assert_eq!(number.as_str(), "13800138000", "{spelling}");
+            assert_eq!(number.e164(&rules()), "+8613800138000");
+        }
+    }
+
+    #[test]
+    fn other_regions_keep_their_country_code() {
+        assert_eq!(PhoneNumber::parse("+44 7400 123456", &rules()).unwrap().as_str(), "+447400123456");
+    }
+
+    #[test]
+    fn what_is_not_an_allowed_mobile_number_is_refused() {
+        let code = |text: &str| PhoneNumber::parse(text, &rules()).unwrap_err().code;
+        assert_eq!(code("01062345678"), FieldCode::NotMobile);
+        assert_eq!(code("+12025550123"), FieldCode::RegionNotAllowed);
+        for text in ["", "abc", "123", "1380013800", "138001380000", "13800138000 ext 5", "1380013800O"] {
+            assert_eq!(code(text), FieldCode::InvalidFormat, "{text}");
+        }
+    }
+}

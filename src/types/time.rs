@@ -1,0 +1,123 @@
+//! Points in time, as whole milliseconds since 1970 in UTC.
+
+use std::time::Duration;
+
+pub use jiff::civil::Date;
+use jiff::{civil, tz};
+use serde::Serialize;
+
+use crate::error::{Fault, FieldCode};
+
+/// Milliseconds since the start of 1970, UTC. Written as RFC 3339 with milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(milliseconds(duration)))
+    }
+
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(milliseconds(duration)))
+    }
+
+    /// How long it is from now until then; nothing when that is past.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// Reads RFC 3339, epoch milliseconds, and dates with or without a time, which are read in `zone`.
+    ///
+    /// # Errors
+    /// `invalid_format`.
+    pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, Fault> {
+        let text = text.trim();
+        let in_zone = |date: civil::DateTime| zone.0.to_timestamp(date).ok();
+        let timestamp = if let Ok(milliseconds) = text.parse() {
+            jiff::Timestamp::from_millisecond(milliseconds).ok()
+        } else if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+            Some(timestamp)
+        } else if let Ok(date_time) = civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
+            in_zone(date_time)
+        } else {
+            civil::Date::strptime("%Y-%m-%d", text)
+                .ok()
+                .and_then(|date| in_zone(date.to_datetime(civil::Time::midnight())))
+        };
+        timestamp.map(|timestamp| Self(timestamp.as_millisecond())).ok_or_else(|| {
+            Fault::new(
+                FieldCode::InvalidFormat,
+                "must be RFC 3339, `yyyy-MM-dd HH:mm:ss`, `yyyy-MM-dd` or milliseconds since 1970",
+            )
+        })
+    }
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(timestamp) => write!(formatter, "{timestamp:.3}"),
+            Err(_) => write!(formatter, "{}", self.0),
+        }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The zone in which dates without one are read.
+#[derive(Clone, Debug)]
+pub struct TimeZone(tz::TimeZone);
+
+impl TimeZone {
+    pub fn today(&self, now: Timestamp) -> Date {
+        let timestamp = jiff::Timestamp::from_millisecond(now.0).unwrap_or_default();
+        self.0.to_datetime(timestamp).date()
+    }
+}
+
+impl std::str::FromStr for TimeZone {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        tz::TimeZone::get(text).map(Self).map_err(|_| format!("`{text}` is not a time zone such as Asia/Shanghai"))
+    }
+}
+
+impl std::fmt::Display for TimeZone {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.0.iana_name().unwrap_or("UTC"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Option<String> {
+        Timestamp::parse(text, &"Asia/Shanghai".parse().unwrap()).ok().map(|timestamp| timestamp.to_string())
+    }
+
+    #[test]
+    fn every_promised_form_is_read() {
+        assert_eq!(parse("2026-01-02T03:04:05.678Z").as_deref(), Some("2026-01-02T03:04:05.678Z"));
+        assert_eq!(parse("2026-01-02T03:04:05+08:00").as_deref(), Some("2026-01-01T19:04:05.000Z"));
+        assert_eq!(parse("2026-01-02 03:04:05").as_deref(), Some("2026-01-01T19:04:05.000Z"));
+        assert_eq!(parse("2026-01-02").as_deref(), Some("2026-01-01T16:00:00.000Z"));
+        assert_eq!(parse("0").as_deref(), Some("1970-01-01T00:00:00.000Z"));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "yesterday", "2026-13-01", "2026-02-30", "2026-01-02 25:00:00", "99999999999999999999"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}
