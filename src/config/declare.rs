@@ -1,0 +1,92 @@
+//! The macro that turns one declaration into field, key, variable, flag and help.
+
+/// One setting as it was declared.
+#[derive(Debug)]
+pub struct Declaration {
+    /// Section of the TOML file; empty at its top.
+    pub section: &'static str,
+    pub key: &'static str,
+    /// The default, as it would stand in the environment.
+    pub default: &'static str,
+    /// Name of the flag without dashes, where there is one.
+    pub flag: Option<&'static str>,
+    pub help: &'static str,
+    /// What a value looks like, for the sample file.
+    pub shape: &'static str,
+    /// The default as it would stand in the TOML file; empty if unset.
+    pub sample: fn() -> String,
+    pub section_help: &'static str,
+}
+
+impl Declaration {
+    /// `section.key`, as messages name it.
+    pub fn name(&self) -> String {
+        if self.section.is_empty() { self.key.to_owned() } else { format!("{}.{}", self.section, self.key) }
+    }
+
+    pub fn variable(&self) -> String {
+        format!("YARROW_{}", self.name().replace('.', "_").to_uppercase())
+    }
+}
+
+/// A setting's value and where it came from, for `config show`. Secrets are masked.
+#[derive(Debug)]
+pub struct Shown {
+    pub name: String,
+    pub value: String,
+    pub origin: String,
+}
+
+macro_rules! settings {
+    ($(
+        #[doc = $section_help:literal]
+        $section:literal $field:ident : $type_name:ident {
+            $($key:ident : $type:ty = $default:literal, $(flag $flag_name:literal)? $(no $no:ident)?, $help:literal;)*
+        }
+    )*) => {
+        $(
+            #[doc = $section_help]
+            #[derive(Clone, Debug)]
+            pub struct $type_name { $(#[doc = $help] pub $key: $type,)* }
+        )*
+
+        /// All settings, checked. `Debug` masks the secrets.
+        #[derive(Clone, Debug)]
+        pub struct Config { $(#[doc = $section_help] pub $field: $type_name,)* }
+
+        /// Every setting there is, in the order of the sample file.
+        pub static DECLARATIONS: &[Declaration] = &[$($(
+            Declaration {
+                section: $section,
+                key: stringify!($key),
+                default: $default,
+                flag: declare::flag_name!($($flag_name)?),
+                help: $help,
+                shape: <$type as values::Setting>::SHAPE,
+                sample: || values::sample::<$type>($default),
+                section_help: $section_help,
+            },
+        )*)*];
+
+        impl Config {
+            /// Takes every setting from the resolver, which collects the faults. Nothing if there were any.
+            fn assemble(resolver: &mut sources::Resolver) -> Option<Self> {
+                let mut declarations = DECLARATIONS.iter();
+                $( $( let $key = resolver.take::<$type>(declarations.next()?); )*
+                   let $field = (|| Some($type_name { $($key: $key?,)* }))(); )*
+                Some(Self { $($field: $field?,)* })
+            }
+        }
+    };
+}
+
+macro_rules! flag_name {
+    () => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
+pub(super) use {flag_name, settings};

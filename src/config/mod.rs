@@ -1,0 +1,304 @@
+//! Every setting, declared once: section, key, type, default, help.
+//!
+//! From the one declaration follow the field of [`Config`], the key in the TOML file, the environment variable
+//! (`[llm] base_url` is `YARROW_LLM_BASE_URL`, and `YARROW_LLM_BASE_URL_FILE` names a file that holds it), the flag
+//! where there is one, the line in `config show` and the line in `config sample`. A flag beats the environment, which
+//! beats the file, which beats the default. All faults are reported at once. Nothing else in the program reads the
+//! environment.
+
+mod declare;
+mod sources;
+mod values;
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use ipnet::IpNet;
+use secrecy::SecretString;
+
+pub use declare::{Declaration, Shown};
+pub use sources::{Loaded, Sources, load};
+pub use values::{Bytes, Directory, LlmProvider, LogFormat, SmsProvider};
+
+use crate::{
+    error::{Code, Error, Result},
+    types::{PhoneNumber, PhoneRules, Region, TimeZone},
+};
+
+declare::settings! {
+    /// The installation itself.
+    "" installation: Installation {
+        data_dir: Directory = "./data", flag "data-dir",
+            "Directory of the database, its lock and the server key. Made at the first start.";
+    }
+
+    /// Where the service listens and whom it believes.
+    "server" server: Server {
+        listen: SocketAddr = "127.0.0.1:8080", flag "listen",
+            "Address and port to serve on. Port 0 picks a free port, printed at the start.";
+        public_url: Option<String> = "", flag "public-url",
+            "Address under which clients reach the service, for the API document.";
+        trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128", no flag,
+            "Networks whose X-Forwarded-For is believed. The client is the last hop that none of them added.";
+        workers: u16 = "0", no flag,
+            "Worker threads; 0 for one a core.";
+    }
+
+    /// Sign-in.
+    "auth" auth: Auth {
+        default_region: Region = "CN", no flag,
+            "Region of phone numbers written without a country code.";
+        allowed_regions: Vec<Region> = "CN", no flag,
+            "Regions whose mobile numbers may sign in.";
+        review_accounts: BTreeMap<String, SecretString> = "", no flag,
+            "Addresses with a fixed code, for app-store reviewers: nothing is sent to them. Example: { \"13800138000\" = \"246810\" }.";
+        secret_key: Option<SecretString> = "", no flag,
+            "Key for the HMACs of codes and addresses, 32 bytes or more. Without it one is made and kept in the data directory.";
+        code_lifetime: Duration = "5 minutes", no flag,
+            "How long an SMS code is valid.";
+        code_tries: u32 = "5", no flag,
+            "Wrong codes after which a code is dead.";
+        resend_after: Duration = "60 s", no flag,
+            "Time between two codes to one address.";
+        sends_per_address_hour: u32 = "5", no flag,
+            "Codes to one address in a rolling hour.";
+        sends_per_address_day: u32 = "10", no flag,
+            "Codes to one address in a rolling day.";
+        sends_per_client_hour: u32 = "20", no flag,
+            "Codes asked for by one client address (IPv6: its /64) in a rolling hour.";
+        sends_per_client_day: u32 = "100", no flag,
+            "Codes asked for by one client address (IPv6: its /64) in a rolling day.";
+        sends_per_day: u32 = "5000", no flag,
+            "Codes over all in a rolling day; half of it is logged as a warning.";
+        token_lifetime: Duration = "30 days", no flag,
+            "How long a token is valid after it was issued.";
+        token_renewal: Duration = "7 days", no flag,
+            "A token with less than this left is replaced when it is validated.";
+        token_grace: Duration = "30 s", no flag,
+            "How long a replaced token still works, for answers that were lost.";
+        sign_in_lifetime: Duration = "180 days", no flag,
+            "How long a sign-in can be renewed before a new code is needed.";
+        tokens_per_user: u32 = "10", no flag,
+            "Devices signed in at once; one more signs the oldest out.";
+    }
+
+    /// The SMS provider.
+    "sms" sms: Sms {
+        provider: SmsProvider = "console", no flag,
+            "`console` prints messages to stderr, for development; `aliyun` sends them.";
+        endpoint: String = "https://dysmsapi.aliyuncs.com", no flag,
+            "Address of the provider's API.";
+        access_key_id: String = "", no flag,
+            "Access key id.";
+        access_key_secret: Option<SecretString> = "", no flag,
+            "Access key secret.";
+        sign_name: String = "", no flag,
+            "Approved signature, without brackets.";
+        template_code: String = "", no flag,
+            "Approved template with the variable `code`.";
+    }
+
+    /// The language model that interprets.
+    "llm" llm: Llm {
+        provider: LlmProvider = "builtin", no flag,
+            "`builtin` interprets offline by rules; `openai` asks any OpenAI-compatible server.";
+        base_url: String = "https://api.openai.com/v1", no flag,
+            "Address of the server, up to and without `/chat/completions`.";
+        api_key: Option<SecretString> = "", no flag,
+            "Bearer key of the server.";
+        model: String = "", no flag,
+            "Name of the model.";
+        temperature: Option<f64> = "", no flag,
+            "Sampling temperature, 0 to 2; the model's own if unset.";
+        max_tokens: u32 = "2000", no flag,
+            "Tokens an answer may have.";
+        connect_timeout: Duration = "5 s", no flag,
+            "Time to connect.";
+        first_byte_timeout: Duration = "30 s", no flag,
+            "Time until the answer begins.";
+        idle_timeout: Duration = "30 s", no flag,
+            "Time between two pieces of a streamed answer.";
+        total_timeout: Duration = "120 s", no flag,
+            "Time for the whole answer.";
+        calls_per_user: u32 = "2", no flag,
+            "Calls that one user may have running.";
+        calls: u32 = "32", no flag,
+            "Calls that may run over all.";
+    }
+
+    /// Sizes and numbers that bound a request.
+    "limits" limits: Limits {
+        body: Bytes = "64 KiB", no flag,
+            "Largest body, where nothing else is said.";
+        auth_body: Bytes = "4 KiB", no flag,
+            "Largest body of the sign-in calls.";
+        history_body: Bytes = "256 KiB", no flag,
+            "Largest body when a casting is saved.";
+        interpretation_body: Bytes = "32 KiB", no flag,
+            "Largest body when an interpretation is asked for.";
+        nickname: u32 = "20", no flag,
+            "Characters in a nickname.";
+        signature: u32 = "100", no flag,
+            "Characters in a signature.";
+        question: u32 = "200", no flag,
+            "Characters in a question.";
+        label: u32 = "64", no flag,
+            "Characters in a question type or a client's record id.";
+        json_data: Bytes = "64 KiB", no flag,
+            "Largest jsonData of a casting.";
+        ai_result: Bytes = "32 KiB", no flag,
+            "Largest aiResult of a casting.";
+        batch: u32 = "100", no flag,
+            "Items in one batch.";
+        history_records: u32 = "5000", no flag,
+            "History records a user may keep.";
+        page_size: u32 = "20", no flag,
+            "Items on a page, if the caller does not say.";
+        page_size_max: u32 = "100", no flag,
+            "Items on a page at most.";
+        time_zone: TimeZone = "Asia/Shanghai", no flag,
+            "Zone in which dates without one are read.";
+        header_timeout: Duration = "10 s", no flag,
+            "Time for the head of a request to arrive, from its first byte.";
+        idle_timeout: Duration = "75 s", no flag,
+            "Time that a connection may be idle between requests.";
+        body_timeout: Duration = "30 s", no flag,
+            "Time for the body of a request to arrive.";
+        write_timeout: Duration = "15 s", no flag,
+            "Time that a change may wait for the disk before the caller is told that the service is overloaded.";
+        drain_timeout: Duration = "25 s", no flag,
+            "Time for running requests to end when the service stops.";
+        connections: u32 = "4096", no flag,
+            "Open connections over all.";
+        connections_per_client: u32 = "256", no flag,
+            "Open connections from one address; trusted proxies are exempt.";
+        requests: u32 = "1024", no flag,
+            "Requests running at once; one more is answered 503.";
+        slow_request: Duration = "1 s", no flag,
+            "Requests that take longer are logged as a warning.";
+    }
+
+    /// How long things are kept.
+    "retention" retention: Retention {
+        access_log: Duration = "180 days", no flag,
+            "Network log entries.";
+        code_sends: Duration = "2 days", no flag,
+            "Records of sent codes; at least a day, because budgets are counted from them.";
+        deactivated_history: Duration = "30 days", no flag,
+            "History records after the user deactivated them.";
+    }
+
+    /// The database.
+    "database" database: Database {
+        mmap_size: Bytes = "0 B", no flag,
+            "Part of the file mapped into memory. Faster on large files, but an I/O error then ends the process.";
+        cache: Bytes = "8 MiB", no flag,
+            "Page cache of each connection.";
+        write_queue: u32 = "4096", no flag,
+            "Changes that may wait for the disk; one more is answered 503.";
+        long_reads: u32 = "4", no flag,
+            "Long reads (exports, reports, checks) that may run at once.";
+    }
+
+    /// Log lines on stderr.
+    "log" log: Log {
+        format: LogFormat = "text", flag "log-format",
+            "`text` for people, `json` for machines.";
+        level: String = "info", flag "log-level",
+            "error, warn, info, debug or trace, or a filter such as `info,yarrow::http=debug`.";
+    }
+}
+
+impl Config {
+    pub fn phone_rules(&self) -> PhoneRules {
+        PhoneRules { default_region: self.auth.default_region, allowed_regions: self.auth.allowed_regions.clone() }
+    }
+
+    /// What is wrong between settings that are each right by themselves.
+    fn contradictions(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut demand = |holds: bool, fault: &str| {
+            if !holds {
+                faults.push(fault.to_owned());
+            }
+        };
+        demand(
+            self.auth.allowed_regions.contains(&self.auth.default_region),
+            "auth.default_region: must be one of auth.allowed_regions",
+        );
+        demand(self.auth.code_tries > 0, "auth.code_tries: must be at least 1");
+        demand(self.auth.tokens_per_user > 0, "auth.tokens_per_user: must be at least 1");
+        demand(
+            self.auth.token_renewal < self.auth.token_lifetime,
+            "auth.token_renewal: must be shorter than auth.token_lifetime",
+        );
+        demand(self.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
+        demand(
+            (1..=self.limits.page_size_max).contains(&self.limits.page_size),
+            "limits.page_size: must be between 1 and limits.page_size_max",
+        );
+        demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
+        demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");
+        demand(
+            self.log.level.parse::<tracing_subscriber::filter::Targets>().is_ok(),
+            "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
+        );
+        self.check_sms(&mut demand);
+        self.check_llm(&mut demand);
+        self.check_secrets(&mut demand);
+        faults
+    }
+
+    fn check_sms(&self, demand: &mut impl FnMut(bool, &str)) {
+        if self.sms.provider == SmsProvider::Aliyun {
+            demand(is_url(&self.sms.endpoint), "sms.endpoint: must be an http or https address");
+            demand(!self.sms.access_key_id.is_empty(), "sms.access_key_id: is needed by the provider `aliyun`");
+            demand(self.sms.access_key_secret.is_some(), "sms.access_key_secret: is needed by the provider `aliyun`");
+            demand(!self.sms.sign_name.is_empty(), "sms.sign_name: is needed by the provider `aliyun`");
+            demand(!self.sms.template_code.is_empty(), "sms.template_code: is needed by the provider `aliyun`");
+        }
+    }
+
+    fn check_llm(&self, demand: &mut impl FnMut(bool, &str)) {
+        let temperature = self.llm.temperature.unwrap_or(1.0);
+        demand((0.0..=2.0).contains(&temperature), "llm.temperature: must be between 0 and 2");
+        demand(self.llm.calls > 0 && self.llm.calls_per_user > 0, "llm.calls: at least one call must be allowed");
+        if self.llm.provider == LlmProvider::Openai {
+            demand(is_url(&self.llm.base_url), "llm.base_url: must be an http or https address");
+            demand(!self.llm.model.is_empty(), "llm.model: is needed by the provider `openai`");
+        }
+    }
+
+    fn check_secrets(&self, demand: &mut impl FnMut(bool, &str)) {
+        use secrecy::ExposeSecret;
+        let is_long = |key: &SecretString| key.expose_secret().len() >= 32;
+        demand(self.auth.secret_key.as_ref().is_none_or(is_long), "auth.secret_key: must be at least 32 bytes long");
+        for (address, code) in &self.auth.review_accounts {
+            let is_canonical =
+                PhoneNumber::parse(address, &self.phone_rules()).is_ok_and(|number| number.as_str() == address);
+            demand(is_canonical, &format!("auth.review_accounts: `{address}` is not a phone number in canonical form"));
+            let code = code.expose_secret();
+            demand(
+                code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit()),
+                &format!("auth.review_accounts: the code of `{address}` must be six digits"),
+            );
+        }
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+}
+
+fn configuration_error(faults: &[String]) -> Error {
+    Error::new(Code::Configuration).detail(faults.join("\n"))
+}
+
+impl Config {
+    /// The defaults, for the command line's help and for tests of single functions.
+    ///
+    /// # Errors
+    /// `configuration` if a default is itself wrong.
+    pub fn defaults() -> Result<Self> {
+        load(Sources::default()).map(|loaded| loaded.config)
+    }
+}

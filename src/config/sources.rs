@@ -1,0 +1,259 @@
+//! Where settings come from, and which of the places wins.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use toml::Value;
+
+use super::{
+    Config, DECLARATIONS, Declaration, Shown, configuration_error,
+    values::{Raw, Setting},
+};
+use crate::error::Result;
+
+/// The variable that names the file, as `--config` does.
+const FILE_VARIABLE: &str = "YARROW_CONFIG";
+const PREFIX: &str = "YARROW_";
+
+/// The places that settings are taken from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Values of flags, by the setting's name.
+    pub flags: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, String>,
+    pub file: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Flags and file as given, and this process's environment.
+    pub fn of_process(flags: BTreeMap<String, String>, file: Option<PathBuf>) -> Self {
+        let environment: BTreeMap<_, _> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(PREFIX))
+            .collect();
+        let file = file.or_else(|| environment.get(FILE_VARIABLE).map(PathBuf::from));
+        Self { flags, environment, file }
+    }
+}
+
+/// The configuration, and every value with its origin.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    pub shown: Vec<Shown>,
+}
+
+/// Reads and checks all settings.
+///
+/// # Errors
+/// `configuration`, with every fault there is, one a line.
+pub fn load(sources: Sources) -> Result<Loaded> {
+    let mut resolver = Resolver::new(sources);
+    let config = Config::assemble(&mut resolver);
+    resolver.refuse_unknown_names();
+    let Resolver { mut faults, shown, .. } = resolver;
+    if let Some(config) = &config {
+        faults.extend(config.contradictions());
+    }
+    match config {
+        Some(config) if faults.is_empty() => Ok(Loaded { config, shown }),
+        _ => Err(configuration_error(&faults)),
+    }
+}
+
+pub(super) struct Resolver {
+    sources: Sources,
+    file: toml::Table,
+    faults: Vec<String>,
+    shown: Vec<Shown>,
+    known_variables: BTreeSet<String>,
+}
+
+impl Resolver {
+    fn new(sources: Sources) -> Self {
+        let mut faults = Vec::new();
+        let file = sources.file.as_ref().and_then(|path| {
+            let name = path.display();
+            let text = std::fs::read_to_string(path).map_err(|error| faults.push(format!("{name}: {error}"))).ok()?;
+            text.parse().map_err(|error| faults.push(format!("{name}: {error}"))).ok()
+        });
+        let known_variables = BTreeSet::from([FILE_VARIABLE.to_owned()]);
+        Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables }
+    }
+
+    /// The setting's value from the place that wins. Nothing, and a fault noted, if that value is wrong.
+    pub(super) fn take<T: Setting>(&mut self, declaration: &Declaration) -> Option<T> {
+        let (raw, origin) = self.find(declaration)?;
+        match T::read(&raw) {
+            Ok(value) => {
+                self.shown.push(Shown { name: declaration.name(), value: value.show(), origin });
+                Some(value)
+            }
+            Err(fault) => {
+                self.faults.push(format!("{}: {fault} (from {origin})", declaration.name()));
+                None
+            }
+        }
+    }
+
+    fn find(&mut self, declaration: &Declaration) -> Option<(Raw, String)> {
+        let from_environment = self.in_environment(declaration)?;
+        let name = declaration.name();
+        if let (Some(text), Some(flag)) = (self.sources.flags.get(&name), declaration.flag) {
+            return Some((Raw::Text(text.clone()), format!("--{flag}")));
+        }
+        if let Some(found) = from_environment {
+            return Some(found);
+        }
+        if let Some(value) = self.in_file(declaration) {
+            let path = self.sources.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+            return match raw_of(value) {
+                Ok(raw) => Some((raw, path)),
+                Err(fault) => {
+                    self.faults.push(format!("{name}: {fault} (from {path})"));
+                    None
+                }
+            };
+        }
+        Some((Raw::Text(declaration.default.to_owned()), "default".to_owned()))
+    }
+
+    /// The variable's value, or that of the file which `…_FILE` names. The outer nothing means a fault.
+    #[expect(clippy::option_option, reason = "the outer layer says that a fault was noted, as everywhere here")]
+    fn in_environment(&mut self, declaration: &Declaration) -> Option<Option<(Raw, String)>> {
+        let variable = declaration.variable();
+        let file_variable = format!("{variable}_FILE");
+        self.known_variables.extend([variable.clone(), file_variable.clone()]);
+        let value = self.sources.environment.get(&variable).cloned();
+        let file = self.sources.environment.get(&file_variable).cloned();
+        match (value, file) {
+            (Some(_), Some(_)) => {
+                self.faults.push(format!("{}: both {variable} and {file_variable} are set", declaration.name()));
+                None
+            }
+            (Some(value), None) => Some(Some((Raw::Text(value), variable))),
+            (None, Some(path)) => match std::fs::read_to_string(&path) {
+                Ok(text) => Some(Some((Raw::Text(text.trim_end_matches(['\r', '\n']).to_owned()), file_variable))),
+                Err(error) => {
+                    self.faults.push(format!("{}: {path}: {error} (from {file_variable})", declaration.name()));
+                    None
+                }
+            },
+            (None, None) => Some(None),
+        }
+    }
+
+    fn in_file(&self, declaration: &Declaration) -> Option<&Value> {
+        let sections = declaration.section.split('.').filter(|section| !section.is_empty());
+        let mut table = &self.file;
+        for section in sections {
+            table = table.get(section)?.as_table()?;
+        }
+        table.get(declaration.key)
+    }
+
+    fn refuse_unknown_names(&mut self) {
+        let unknown_variables =
+            self.sources.environment.keys().filter(|name| !self.known_variables.contains(name.as_str()));
+        self.faults.extend(unknown_variables.map(|name| format!("{name}: there is no such setting")));
+        let mut unknown_keys = Vec::new();
+        collect_unknown("", &self.file, &mut unknown_keys);
+        self.faults.extend(unknown_keys.into_iter().map(|name| format!("{name}: there is no such setting")));
+    }
+}
+
+fn collect_unknown(section: &str, table: &toml::Table, unknown: &mut Vec<String>) {
+    for (key, value) in table {
+        let name = if section.is_empty() { key.clone() } else { format!("{section}.{key}") };
+        if DECLARATIONS.iter().any(|declaration| declaration.name() == name) {
+            continue;
+        }
+        let is_section = DECLARATIONS
+            .iter()
+            .any(|declaration| declaration.section == name || declaration.section.starts_with(&format!("{name}.")));
+        match value {
+            Value::Table(inner) if is_section => collect_unknown(&name, inner, unknown),
+            _ => unknown.push(name),
+        }
+    }
+}
+
+fn raw_of(value: &Value) -> Result<Raw, String> {
+    let scalar = |value: &Value| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
+        Value::Boolean(truth) => Ok(truth.to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => Err("has a value of the wrong kind".to_owned()),
+    };
+    match value {
+        Value::Array(items) => items.iter().map(scalar).collect::<Result<_, _>>().map(Raw::List),
+        Value::Table(pairs) => {
+            let pair = |(name, value): (&String, &Value)| Ok((name.clone(), scalar(value)?));
+            pairs.iter().map(pair).collect::<Result<_, _>>().map(Raw::Map)
+        }
+        single => scalar(single).map(Raw::Text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(flags: &[(&str, &str)], environment: &[(&str, &str)]) -> Sources {
+        let owned = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        Sources { flags: owned(flags), environment: owned(environment), file: None }
+    }
+
+    #[test]
+    fn the_defaults_are_right() {
+        assert!(load(Sources::default()).is_ok(), "{:?}", load(Sources::default()).err());
+    }
+
+    #[test]
+    fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("yarrow.toml");
+        std::fs::write(&path, "[server]\nlisten = \"127.0.0.1:1\"\nworkers = 3\n[log]\nlevel = \"warn\"\n").unwrap();
+        let with_file = |mut sources: Sources| {
+            sources.file = Some(path.clone());
+            let Loaded { config, .. } = load(sources).unwrap();
+            (config.server.listen.port(), config.server.workers, config.log.level)
+        };
+        assert_eq!(with_file(sources(&[], &[])), (1, 3, "warn".into()));
+        assert_eq!(with_file(sources(&[], &[("YARROW_SERVER_LISTEN", "127.0.0.1:2")])), (2, 3, "warn".into()));
+        let both = sources(&[("server.listen", "127.0.0.1:3")], &[("YARROW_SERVER_LISTEN", "127.0.0.1:2")]);
+        assert_eq!(with_file(both), (3, 3, "warn".into()));
+    }
+
+    #[test]
+    fn all_faults_come_at_once() {
+        let wrong = sources(
+            &[],
+            &[
+                ("YARROW_SERVER_LISTEN", "nowhere"),
+                ("YARROW_AUTH_CODE_TRIES", "-1"),
+                ("YARROW_AUTH_SECRET_KEY", "a"),
+                ("YARROW_AUTH_SECRET_KEY_FILE", "b"),
+                ("YARROW_NO_SUCH_THING", "1"),
+            ],
+        );
+        let faults = load(wrong).unwrap_err().detail.into_owned();
+        for name in ["server.listen", "auth.code_tries", "auth.secret_key", "YARROW_NO_SUCH_THING"] {
+            assert!(faults.contains(name), "{name} is not in:\n{faults}");
+        }
+    }
+
+    #[test]
+    fn contradictions_between_settings_are_faults() {
+        let wrong = sources(&[], &[("YARROW_SMS_PROVIDER", "aliyun"), ("YARROW_LLM_PROVIDER", "openai")]);
+        let faults = load(wrong).unwrap_err().detail.into_owned();
+        for name in ["sms.access_key_id", "sms.access_key_secret", "sms.sign_name", "llm.model"] {
+            assert!(faults.contains(name), "{name} is not in:\n{faults}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The kinds of value a setting can have: how each is read from text, file and environment alike, and how it is shown.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+
+use ipnet::IpNet;
+use jiff::{Span, SpanRelativeTo};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::types::{Region, TimeZone};
+
+/// A value before its type is known. The environment only has text; a file also has lists and tables.
+#[derive(Clone, Debug)]
+pub enum Raw {
+    Text(String),
+    List(Vec<String>),
+    Map(BTreeMap<String, String>),
+}
+
+pub trait Setting: Sized {
+    /// What a value looks like, for people.
+    const SHAPE: &'static str;
+
+    fn read(raw: &Raw) -> Result<Self, String>;
+
+    /// The value as it would stand in the TOML file, secrets masked; empty if unset.
+    fn show(&self) -> String;
+}
+
+pub fn sample<T: Setting>(default: &str) -> String {
+    T::read(&Raw::Text(default.to_owned())).map(|value| value.show()).unwrap_or_default()
+}
+
+fn text(raw: &Raw) -> Result<&str, String> {
+    match raw {
+        Raw::Text(text) => Ok(text.trim()),
+        Raw::List(_) | Raw::Map(_) => Err("must be a single value".into()),
+    }
+}
+
+fn quoted(text: impl std::fmt::Display) -> String {
+    format!("\"{}\"", text.to_string().replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Settings that are read and shown as their type's own text.
+macro_rules! plain {
+    ($($type:ty, $shape:literal, $fault:literal, $show:expr;)*) => {$(
+        impl Setting for $type {
+            const SHAPE: &'static str = $shape;
+
+            fn read(raw: &Raw) -> Result<Self, String> {
+                let text = text(raw)?;
+                text.parse().map_err(|_| format!("`{text}` {}", $fault))
+            }
+
+            fn show(&self) -> String {
+                $show(self)
+            }
+        }
+    )*};
+}
+
+plain! {
+    u16, "number", "is not a whole number from 0 to 65535", ToString::to_string;
+    u32, "number", "is not a whole number", ToString::to_string;
+    f64, "number", "is not a number", ToString::to_string;
+    SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
+    IpNet, "network", "is not a network, such as 10.0.0.0/8", quoted;
+    Region, "region", "is not a two-letter region code", quoted;
+    TimeZone, "time zone", "is not a time zone, such as Asia/Shanghai", quoted;
+}
+
+impl Setting for String {
+    const SHAPE: &'static str = "text";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        text(raw).map(ToOwned::to_owned)
+    }
+
+    fn show(&self) -> String {
+        quoted(self)
+    }
+}
+
+impl Setting for SecretString {
+    const SHAPE: &'static str = "secret text";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        text(raw).map(SecretString::from)
+    }
+
+    fn show(&self) -> String {
+        if self.expose_secret().is_empty() { String::new() } else { quoted("****") }
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    const SHAPE: &'static str = T::SHAPE;
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Text(text) if text.trim().is_empty() => Ok(None),
+            _ => T::read(raw).map(Some),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(String::new, Setting::show)
+    }
+}
+
+impl<T: Setting> Setting for Vec<T> {
+    const SHAPE: &'static str = "list";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let items: Vec<String> = match raw {
+            Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+            Raw::List(items) => items.clone(),
+            Raw::Map(_) => return Err("must be a list".into()),
+        };
+        items.into_iter().filter(|item| !item.is_empty()).map(|item| T::read(&Raw::Text(item))).collect()
+    }
+
+    fn show(&self) -> String {
+        format!("[{}]", self.iter().map(Setting::show).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl<T: Setting> Setting for BTreeMap<String, T> {
+    const SHAPE: &'static str = "table";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let pairs: Vec<(String, String)> = match raw {
+            Raw::Text(text) => text
+                .split(',')
+                .filter(|pair| !pair.trim().is_empty())
+                .map(|pair| match pair.split_once('=') {
+                    Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+                    None => Err(format!("`{}` is not `name=value`", pair.trim())),
+                })
+                .collect::<Result<_, _>>()?,
+            Raw::Map(map) => map.clone().into_iter().collect(),
+            Raw::List(_) => return Err("must be a table".into()),
+        };
+        pairs.into_iter().map(|(name, value)| Ok((name, T::read(&Raw::Text(value))?))).collect()
+    }
+
+    fn show(&self) -> String {
+        let pairs: Vec<_> = self.iter().map(|(name, value)| format!("{} = {}", quoted(name), value.show())).collect();
+        if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
+    }
+}
+
+impl Setting for Duration {
+    const SHAPE: &'static str = "duration";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let text = text(raw)?;
+        let read = || {
+            let span: Span = text.parse().ok()?;
+            Self::try_from(span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?).ok()
+        };
+        read().ok_or_else(|| format!("`{text}` is not a duration, such as `30 days`, `5 minutes` or `30 s`"))
+    }
+
+    fn show(&self) -> String {
+        const UNITS: [(u64, &str); 4] = [(86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds")];
+        let seconds = self.as_secs();
+        if seconds == 0 || self.subsec_millis() > 0 {
+            return quoted(format!("{} ms", self.as_millis()));
+        }
+        let fits = |(size, _): &&(u64, &str)| seconds.is_multiple_of(*size);
+        UNITS.iter().find(fits).map_or_else(String::new, |(size, unit)| quoted(format!("{} {unit}", seconds / size)))
+    }
+}
+
+/// A number of bytes, such as `64 KiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    pub fn as_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+impl Setting for Bytes {
+    const SHAPE: &'static str = "size";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let text = text(raw)?;
+        let (number, size) = SIZES
+            .iter()
+            .find_map(|(unit, size)| text.strip_suffix(unit).map(|number| (number.trim_end(), *size)))
+            .unwrap_or((text, 1));
+        let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(size));
+        bytes.map(Self).ok_or_else(|| format!("`{text}` is not a size, such as `64 KiB`"))
+    }
+
+    fn show(&self) -> String {
+        let fits = |(_, size): &&(&str, u64)| self.0.is_multiple_of(*size) && (self.0 > 0 || *size == 1);
+        SIZES.iter().find(fits).map_or_else(String::new, |(unit, size)| quoted(format!("{} {unit}", self.0 / size)))
+    }
+}
+
+/// A directory of the file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory(pub PathBuf);
+
+impl Setting for Directory {
+    const SHAPE: &'static str = "directory";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        match text(raw)? {
+            "" => Err("must not be empty".into()),
+            path => Ok(Self(path.into())),
+        }
+    }
+
+    fn show(&self) -> String {
+        quoted(self.0.display())
+    }
+}
+
+/// Settings that are one of a few words.
+macro_rules! choice {
+    ($($(#[$doc:meta])* $name:ident: $shape:literal { $($variant:ident = $word:literal),* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($variant),* }
+
+        impl Setting for $name {
+            const SHAPE: &'static str = $shape;
+
+            fn read(raw: &Raw) -> Result<Self, String> {
+                match text(raw)? {
+                    $($word => Ok(Self::$variant),)*
+                    other => Err(format!("`{other}` is not one of: {}", $shape)),
+                }
+            }
+
+            fn show(&self) -> String {
+                quoted(match self { $(Self::$variant => $word),* })
+            }
+        }
+    )*};
+}
+
+choice! {
+    /// Who sends text messages.
+    SmsProvider: "console, aliyun" { Console = "console", Aliyun = "aliyun" }
+    /// Who interprets.
+    LlmProvider: "builtin, openai" { Builtin = "builtin", Openai = "openai" }
+    /// How log lines look.
+    LogFormat: "text, json" { Text = "text", Json = "json" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown<T: Setting>(text: &str) -> Result<String, String> {
+        T::read(&Raw::Text(text.into())).map(|value| value.show())
+    }
+
+    #[test]
+    fn durations_and_sizes_are_read_as_people_write_them() {
+        assert_eq!(shown::<Duration>("30 days").as_deref(), Ok("\"30 days\""));
+        assert_eq!(shown::<Duration>("5 min").as_deref(), Ok("\"5 minutes\""));
+        assert_eq!(shown::<Duration>("90s").as_deref(), Ok("\"90 seconds\""));
+        assert_eq!(shown::<Duration>("1h 30m").as_deref(), Ok("\"90 minutes\""));
+        assert!(shown::<Duration>("soon").is_err() && shown::<Duration>("-5 s").is_err());
+        assert_eq!(shown::<Bytes>("64 KiB").as_deref(), Ok("\"64 KiB\""));
+        assert_eq!(shown::<Bytes>("1024").as_deref(), Ok("\"1 KiB\""));
+        assert_eq!(shown::<Bytes>("0 B").as_deref(), Ok("\"0 B\""));
+        assert!(shown::<Bytes>("many").is_err() && shown::<Bytes>("99999999999 GiB").is_err());
+    }
+
+    #[test]
+    fn lists_and_tables_are_read_from_one_line_too() {
+        assert_eq!(shown::<Vec<Region>>("CN, GB").as_deref(), Ok("[\"CN\", \"GB\"]"));
+        assert_eq!(shown::<Vec<IpNet>>("").as_deref(), Ok("[]"));
+        assert_eq!(shown::<BTreeMap<String, String>>("a=1,b=2").as_deref(), Ok("{ \"a\" = \"1\", \"b\" = \"2\" }"));
+        assert!(shown::<BTreeMap<String, String>>("a").is_err());
+    }
+
+    #[test]
+    fn secrets_are_masked() {
+        assert_eq!(shown::<Option<SecretString>>("hunter2").as_deref(), Ok("\"****\""));
+        assert_eq!(shown::<Option<SecretString>>("").as_deref(), Ok(""));
+    }
+}
