@@ -1,0 +1,68 @@
+//! How connections are opened: the pragmas that every one of them has, and those of its kind.
+
+use std::{path::Path, time::Duration};
+
+use r2d2_sqlite::SqliteConnectionManager;
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
+
+use crate::error::Result;
+
+/// What an operator may tune.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Bytes of the file that are mapped into memory; 0 for none, because an I/O error under a map kills the process.
+    pub mmap_size: u64,
+    /// Page cache of each connection, in KiB.
+    pub cache_kib: u32,
+    /// Connections for reading: one for each worker thread, the rest for long operations.
+    pub readers: u32,
+    /// Operations that may wait for the writer; one more is refused.
+    pub queue: usize,
+}
+
+/// How long a connection waits for a lock that another process holds, such as a command beside the server.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+const STATEMENTS_KEPT: usize = 128;
+
+pub(super) fn open_writer(path: &Path, tuning: &Tuning) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    configure(&connection, tuning)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // FULL syncs the log at every commit; with NORMAL a power cut may undo what was already acknowledged.
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // Deleted text is overwritten: who leaves must not stay in free pages.
+    connection.pragma_update(None, "secure_delete", true)?;
+    Ok(connection)
+}
+
+pub(super) fn reader_pool(path: &Path, tuning: &Tuning) -> r2d2::Pool<SqliteConnectionManager> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let for_each = tuning.clone();
+    let manager = SqliteConnectionManager::file(path).with_flags(flags).with_init(move |connection| {
+        configure(connection, &for_each)?;
+        connection.pragma_update(None, "query_only", true)
+    });
+    // Connections are made when they are first needed: a quiet server should not hold the memory of a busy one.
+    r2d2::Pool::builder()
+        .max_size(tuning.readers)
+        .min_idle(Some(0))
+        .test_on_check_out(false)
+        .connection_timeout(BUSY_TIMEOUT)
+        .build_unchecked(manager)
+}
+
+fn configure(connection: &Connection, tuning: &Tuning) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // Without the stability guarantee a bound parameter that the planner peeked at makes SQLite prepare the statement
+    // again at every bind, which doubles the cost of a point query once ANALYZE has run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "cache_size", -i64::from(tuning.cache_kib))?;
+    connection.pragma_update(None, "mmap_size", i64::try_from(tuning.mmap_size).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,126 @@
+//! From an empty file or an older schema to today's.
+//!
+//! A new file gets `schema.sql` whole. An older one gets the steps it lacks, each once, in one transaction, after a
+//! copy was put beside it. Steps are only ever appended; a test holds both ways equal.
+
+use std::{fs::File, path::Path};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::{Code, Error, Result};
+
+/// Marks the file as ours, so that another program's database is not migrated by mistake ("YARW").
+const APPLICATION_ID: i32 = 0x5941_5257;
+
+const SCHEMA: &str = include_str!("../../schema.sql");
+
+/// Step `n` (from 1) takes a database from version `n - 1` to version `n`.
+const STEPS: &[&str] = &[include_str!("migrations/0001.sql")];
+
+/// The version that this program reads and writes.
+pub const SCHEMA_VERSION: usize = STEPS.len();
+
+pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path, may_migrate: bool) -> Result<()> {
+    let version = version_of(connection)?;
+    if version == SCHEMA_VERSION {
+        return Ok(());
+    }
+    if version > SCHEMA_VERSION {
+        return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+            "The database has schema version {version}; this program knows versions up to {SCHEMA_VERSION}. \
+             Use the newer program, or restore a backup made before it."
+        )));
+    }
+    if !may_migrate {
+        return Err(Error::new(Code::DataDirectoryUnusable).detail(
+            "The database has an older schema and a server is running on it. Restart the server with this version first.",
+        ));
+    }
+    if version == 0 { create(connection) } else { migrate(connection, path, version) }
+}
+
+fn version_of(connection: &Connection) -> Result<usize> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let tables: i64 = connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0))?;
+    if application != APPLICATION_ID && tables > 0 {
+        return Err(Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow."));
+    }
+    usize::try_from(version).map_err(Error::internal)
+}
+
+fn create(connection: &mut Connection) -> Result<()> {
+    apply(connection, &[SCHEMA])
+}
+
+fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<()> {
+    let copy = path.with_extension(format!("db.before-version-{SCHEMA_VERSION}"));
+    if !copy.exists() {
+        copy_database(connection, &copy)?;
+    }
+    tracing::info!(from = version, to = SCHEMA_VERSION, copy = %copy.display(), "migrating the database");
+    apply(connection, &STEPS[version..])
+}
+
+fn apply(connection: &mut Connection, scripts: &[&str]) -> Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+    for script in scripts {
+        transaction.execute_batch(script)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(SCHEMA_VERSION).map_err(Error::internal)?)?;
+    Ok(transaction.commit()?)
+}
+
+/// Writes a consistent copy under a temporary name, syncs it, and only then gives it its name.
+fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
+    let unfinished = copy.with_extension("unfinished");
+    if unfinished.exists() {
+        std::fs::remove_file(&unfinished).map_err(Error::internal)?;
+    }
+    connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
+    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(Error::internal)?;
+    std::fs::rename(&unfinished, copy).map_err(Error::internal)?;
+    let directory = copy.parent().unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(Error::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schema as SQLite keeps it, white space folded.
+    fn objects(connection: &Connection) -> Vec<(String, String)> {
+        let mut statement =
+            connection.prepare("select name, coalesce(sql, '') from sqlite_schema order by name").unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).unwrap();
+        rows.map(|row| row.map(|(name, sql)| (name, without_comments(&sql))).unwrap()).collect()
+    }
+
+    fn without_comments(sql: &str) -> String {
+        let lines = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
+        lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_fresh_schema_equals_a_migrated_one() {
+        let mut fresh = Connection::open_in_memory().unwrap();
+        create(&mut fresh).unwrap();
+        let mut migrated = Connection::open_in_memory().unwrap();
+        apply(&mut migrated, STEPS).unwrap();
+        assert_eq!(objects(&fresh), objects(&migrated));
+        assert!(objects(&fresh).len() > 5);
+    }
+
+    #[test]
+    fn a_newer_schema_and_a_foreign_file_are_refused() {
+        let mut newer = Connection::open_in_memory().unwrap();
+        create(&mut newer).unwrap();
+        newer.pragma_update(None, "user_version", i32::MAX).unwrap();
+        let path = Path::new("unused.db");
+        assert_eq!(bring_up_to_date(&mut newer, path, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        let mut foreign = Connection::open_in_memory().unwrap();
+        foreign.execute_batch("create table theirs (id integer)").unwrap();
+        assert_eq!(bring_up_to_date(&mut foreign, path, true).unwrap_err().code, Code::DataDirectoryUnusable);
+    }
+}

@@ -1,0 +1,150 @@
+//! One SQLite file: who may touch it, and how a change becomes durable.
+//!
+//! Reading happens in place, on the calling thread, on a read-only connection; see [`Store::read`]. Writing happens
+//! on one thread, many operations to a commit; see [`Store::write`]. Nothing outside this room opens a connection,
+//! and nothing but `ops` writes SQL.
+//!
+//! The surprise is the *sticky snapshot*: a worker thread keeps its read transaction open from one request to the
+//! next for as long as nothing was committed, because taking and releasing the read lock of the WAL costs more than a
+//! point query. The writer moves [`Store`]'s commit counter after the commit and before it answers, so everyone reads
+//! their own writes; another process's commit is seen when the snapshot is [`SNAPSHOT_AGE`] old.
+
+mod connection;
+mod migrate;
+mod pending;
+mod snapshot;
+mod transaction;
+mod writer;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use r2d2_sqlite::SqliteConnectionManager;
+
+use crate::{
+    app::Clock,
+    error::{Code, Error, Result},
+};
+
+pub use connection::Tuning;
+pub use migrate::SCHEMA_VERSION;
+pub use pending::Pending;
+pub use snapshot::{end_stale_snapshot, thread_parks};
+pub use transaction::{Read, Write};
+pub use writer::Pressure;
+
+/// How old a sticky snapshot may become: it bounds how late another process's change is seen, and how long the WAL
+/// cannot be reused.
+pub const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
+
+/// How long one read outside the worker threads may take before it is cut, because it pins the WAL.
+const LONG_READ_LIMIT: Duration = Duration::from_secs(30);
+
+/// The database of one data directory. Clones share it.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Tells the stores of one process apart in thread-local snapshots.
+    identity: u64,
+    readers: r2d2::Pool<SqliteConnectionManager>,
+    commits: Arc<AtomicU64>,
+    clock: Clock,
+    writer: writer::Writer,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the database file, making it with today's schema if there is none.
+    ///
+    /// The caller holds the data directory's lock, or `may_migrate` is false and an older schema is refused.
+    ///
+    /// # Errors
+    /// `data_directory_unusable` for a schema that is newer or may not be migrated, storage errors otherwise.
+    pub fn open(path: &Path, tuning: &Tuning, clock: Clock, may_migrate: bool) -> Result<Self> {
+        static IDENTITIES: AtomicU64 = AtomicU64::new(0);
+        let mut connection = connection::open_writer(path, tuning)?;
+        migrate::bring_up_to_date(&mut connection, path, may_migrate)?;
+        let commits = Arc::new(AtomicU64::new(0));
+        let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
+        let readers = connection::reader_pool(path, tuning);
+        let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
+        let path = path.to_owned();
+        Ok(Self { shared: Arc::new(Shared { identity, readers, commits, clock, writer, path }) })
+    }
+
+    /// Runs `operation` on a consistent view of the database, in place.
+    ///
+    /// On a worker thread of the server the view is the thread's sticky snapshot, so the operation must touch a
+    /// bounded number of rows; elsewhere it is a transaction of its own, cut after half a minute.
+    ///
+    /// # Errors
+    /// Those of the operation, and storage errors.
+    pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        snapshot::read(&self.shared, operation)
+    }
+
+    /// Queues `operation` for the writer thread and returns the receipt at once.
+    ///
+    /// The operation runs in a savepoint of its own: if it fails or panics, what it changed is undone and the others
+    /// of its commit are not touched. The receipt is answered when the commit is synced to disk, never before.
+    /// A full queue answers `overloaded` at once.
+    pub fn write<T, F>(&self, operation: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
+    {
+        self.shared.writer.submit(operation)
+    }
+
+    /// How much work waits for the writer, and how large its write-ahead log is.
+    pub fn pressure(&self) -> Pressure {
+        self.shared.writer.pressure()
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Ends the writer after it has committed all that was queued. Later writes answer `overloaded`.
+    pub fn close(&self) {
+        self.shared.writer.stop();
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        let code = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Code::StorageFull,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted) => {
+                Code::Overloaded
+            }
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase,
+            ) => Code::StorageFailed,
+            _ => Code::Internal,
+        };
+        let error = Self::new(code).caused_by(error);
+        if code == Code::Internal { error } else { error.retry_after(Duration::from_secs(1)) }
+    }
+}
+
+impl From<r2d2::Error> for Error {
+    fn from(error: r2d2::Error) -> Self {
+        Self::new(Code::Overloaded).retry_after(Duration::from_secs(1)).caused_by(error)
+    }
+}

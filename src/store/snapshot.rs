@@ -1,0 +1,134 @@
+//! Reading in place, on a snapshot that a worker thread keeps from one read to the next.
+//!
+//! Only threads that have told us that they park (see [`thread_parks`]) keep one, because parking is where an idle
+//! thread lets go of it. A kept snapshot pins the WAL, so it is also ended once it is too old, at the next read or at
+//! [`end_stale_snapshot`], whichever comes first.
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::atomic::Ordering,
+    time::Instant,
+};
+
+use r2d2_sqlite::SqliteConnectionManager;
+use rusqlite::Connection;
+
+use super::{LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared};
+use crate::error::{Error, Result};
+
+thread_local! {
+    static PARKS: Cell<bool> = const { Cell::new(false) };
+    static RESIDENT: RefCell<Option<Resident>> = const { RefCell::new(None) };
+}
+
+/// The reading connection that a worker thread keeps checked out.
+struct Resident {
+    store: u64,
+    connection: r2d2::PooledConnection<SqliteConnectionManager>,
+    snapshot: Option<Snapshot>,
+}
+
+struct Snapshot {
+    /// The commit counter from before the snapshot was taken: it may be older than the snapshot, never newer.
+    commits: u64,
+    taken: Instant,
+}
+
+pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    if !PARKS.get() {
+        return read_once(shared, operation);
+    }
+    RESIDENT.with(|resident| match resident.try_borrow_mut() {
+        Ok(mut resident) => {
+            let resident = resident_of(shared, &mut resident)?;
+            resident.refresh(shared)?;
+            operation(&Read::new(&resident.connection, shared.clock.now()))
+        }
+        // A read inside a read: it cannot share the connection's transaction, so it gets one of its own.
+        Err(_) => read_once(shared, operation),
+    })
+}
+
+/// Says that this thread is about to park, and lets go of its snapshot. The server's runtime calls this.
+pub fn thread_parks() {
+    PARKS.set(true);
+    RESIDENT.with(|resident| {
+        if let Ok(mut resident) = resident.try_borrow_mut()
+            && let Some(resident) = resident.as_mut()
+        {
+            resident.let_go();
+        }
+    });
+}
+
+/// Ends this thread's snapshot if it is too old: for a thread that is busy without reading or parking.
+pub fn end_stale_snapshot(now: Instant) {
+    RESIDENT.with(|resident| {
+        if let Ok(mut resident) = resident.try_borrow_mut()
+            && let Some(resident) = resident.as_mut()
+            && resident.snapshot.as_ref().is_some_and(|snapshot| now.duration_since(snapshot.taken) > SNAPSHOT_AGE)
+        {
+            resident.let_go();
+        }
+    });
+}
+
+fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) -> Result<&'cell mut Resident> {
+    // A thread that outlives a store, as in tests that open several, must not read the old one's file.
+    if resident.as_ref().is_some_and(|resident| resident.store != shared.identity) {
+        *resident = None;
+    }
+    if resident.is_none() {
+        let connection = shared.readers.get()?;
+        *resident = Some(Resident { store: shared.identity, connection, snapshot: None });
+    }
+    resident.as_mut().ok_or_else(|| Error::internal("a connection was checked out and is gone"))
+}
+
+impl Resident {
+    /// Makes sure that the open snapshot shows all that was committed before this call.
+    fn refresh(&mut self, shared: &Shared) -> Result<()> {
+        let commits = shared.commits.load(Ordering::Acquire);
+        let is_current = self
+            .snapshot
+            .as_ref()
+            .is_some_and(|snapshot| snapshot.commits == commits && snapshot.taken.elapsed() <= SNAPSHOT_AGE);
+        if is_current {
+            return Ok(());
+        }
+        self.let_go();
+        begin(&self.connection)?;
+        self.snapshot = Some(Snapshot { commits, taken: Instant::now() });
+        Ok(())
+    }
+
+    fn let_go(&mut self) {
+        if self.snapshot.take().is_some() {
+            end(&self.connection);
+        }
+    }
+}
+
+fn read_once<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    let connection = shared.readers.get()?;
+    let begun = Instant::now();
+    connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
+    begin(&connection)?;
+    let outcome = operation(&Read::new(&connection, shared.clock.now()));
+    end(&connection);
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    outcome
+}
+
+fn begin(connection: &Connection) -> Result<()> {
+    Ok(connection.prepare_cached("begin")?.execute([]).map(drop)?)
+}
+
+/// Ends a read transaction. It changed nothing, so there is nothing to lose if ending it fails; a transaction that
+/// stays open makes the next `begin` fail, which is reported.
+fn end(connection: &Connection) {
+    let ended = connection.prepare_cached("rollback").and_then(|mut statement| statement.execute([]));
+    if let Err(error) = ended {
+        tracing::error!(%error, "a read transaction could not be ended");
+    }
+}

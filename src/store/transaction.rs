@@ -1,0 +1,83 @@
+//! What an operation may do with the database: ask, or ask and change.
+//!
+//! Both kinds carry `now`, one instant for the whole transaction, so that an operation never reads the clock.
+
+use std::ops::Deref;
+
+use rusqlite::{Connection, Params, Row};
+
+use crate::{
+    error::{Error, Result},
+    types::Timestamp,
+};
+
+/// A consistent view of the database.
+pub struct Read<'connection> {
+    connection: &'connection Connection,
+    pub now: Timestamp,
+}
+
+impl<'connection> Read<'connection> {
+    pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
+        Self { connection, now }
+    }
+
+    /// The first row, if there is one. The statement is prepared once per connection.
+    pub fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        Ok(match rows.next()? {
+            Some(found) => Some(row(found)?),
+            None => None,
+        })
+    }
+
+    /// The one row that a statement such as a count always has.
+    pub fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.first(sql, params, row)?.ok_or_else(|| Error::internal("a statement that always has a row had none"))
+    }
+
+    /// All rows. The statement bounds how many there are.
+    pub fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// A place in a transaction of the writer thread.
+pub struct Write<'connection>(Read<'connection>);
+
+impl<'connection> Write<'connection> {
+    pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
+        Self(Read::new(connection, now))
+    }
+
+    /// Runs a statement and says how many rows it changed.
+    pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        Ok(self.0.connection.prepare_cached(sql)?.execute(params)?)
+    }
+}
+
+impl<'connection> Deref for Write<'connection> {
+    type Target = Read<'connection>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}

@@ -1,0 +1,330 @@
+//! The one thread that writes: it commits many operations at once and answers after the disk has them.
+//!
+//! While one commit syncs, the next operations gather; so the sync is paid once for all of them, and durable writes
+//! are several times faster than one commit each. Each operation has a savepoint of its own. A failed commit fails
+//! every operation in it and acknowledges none. A failed sync ends the process: after it the kernel may have marked
+//! the lost pages clean, and only recovery from the log at the next start is safe.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use rusqlite::{Connection, ffi, hooks::Wal};
+
+use super::{Pending, Tuning, Write};
+use crate::{
+    app::Clock,
+    error::{Code, Error, Result},
+};
+
+/// Operations in one commit at most: it bounds how long the first of them waits for the last.
+const COMMIT_SIZE: usize = 512;
+/// Pages in the log at which it is copied into the database, so that it can be reused from its start.
+const CHECKPOINT_PAGES: i64 = 2000;
+/// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
+const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Pages in the log after the last commit, told by SQLite. One process has one server, and one server one writer;
+/// a second store in the same process (tests) at worst makes one checkpoint too many.
+static LOG_PAGES: AtomicI64 = AtomicI64::new(0);
+
+/// How much work waits for the writer.
+#[derive(Clone, Copy, Debug)]
+pub struct Pressure {
+    /// Operations queued or being committed.
+    pub queued: u64,
+    /// Operations that may be queued.
+    pub capacity: usize,
+    /// Bytes of the write-ahead log.
+    pub log_bytes: u64,
+}
+
+pub(super) struct Writer {
+    queue: Mutex<Option<SyncSender<Box<dyn Job>>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    queued: Arc<AtomicU64>,
+    capacity: usize,
+    log: PathBuf,
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        tuning: &Tuning,
+        clock: Clock,
+        commits: Arc<AtomicU64>,
+    ) -> Result<Self> {
+        let (queue, jobs) = sync_channel(tuning.queue);
+        let queued = Arc::new(AtomicU64::new(0));
+        let log = path.with_extension("db-wal");
+        connection.wal_hook(Some(note_log_pages));
+        let work = Work { connection, jobs, clock, commits, queued: Arc::clone(&queued), log: log.clone() };
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work.run());
+        Ok(Self {
+            queue: Mutex::new(Some(queue)),
+            thread: Mutex::new(Some(thread.map_err(Error::internal)?)),
+            queued,
+            capacity: tuning.queue,
+            log,
+        })
+    }
+
+    pub(super) fn submit<T, F>(&self, operation: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
+    {
+        let (reply, receiver) = oneshot::channel();
+        let job = Box::new(Operation { work: Some(operation), outcome: None, reply });
+        let Some(queue) = lock(&self.queue).clone() else {
+            return Pending::known(Err(busy("The service is stopping.")));
+        };
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        match queue.try_send(job) {
+            Ok(()) => Pending::queued(receiver),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.queued.fetch_sub(1, Ordering::Relaxed);
+                Pending::known(Err(busy("Too many changes are waiting for the disk.")))
+            }
+        }
+    }
+
+    pub(super) fn pressure(&self) -> Pressure {
+        Pressure {
+            queued: self.queued.load(Ordering::Relaxed),
+            capacity: self.capacity,
+            log_bytes: file_size(&self.log),
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        drop(lock(&self.queue).take());
+        if let Some(thread) = lock(&self.thread).take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the writer thread had panicked");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn busy(detail: &'static str) -> Error {
+    Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn file_size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+// The hook's signature is the library's.
+#[expect(clippy::unnecessary_wraps)]
+fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
+    LOG_PAGES.store(i64::from(pages), Ordering::Relaxed);
+    Ok(())
+}
+
+/// A queued operation, whatever it answers.
+trait Job: Send {
+    /// Runs the operation and says whether what it changed is to stay.
+    fn run(&mut self, transaction: &Write<'_>) -> bool;
+
+    /// Tells the caller the outcome; `lost` is why nothing of the commit counts.
+    fn answer(self: Box<Self>, lost: Option<&Error>);
+}
+
+struct Operation<T, F> {
+    work: Option<F>,
+    outcome: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<T, F> Job for Operation<T, F>
+where
+    T: Send,
+    F: FnOnce(&Write<'_>) -> Result<T> + Send,
+{
+    fn run(&mut self, transaction: &Write<'_>) -> bool {
+        let Some(operation) = self.work.take() else { return false };
+        let outcome = catch_unwind(AssertUnwindSafe(|| operation(transaction)))
+            .unwrap_or_else(|_| Err(Error::internal("an operation panicked on the writer thread")));
+        let keeps = match &outcome {
+            Ok(_) => true,
+            Err(error) => error.keeps_changes,
+        };
+        self.outcome = Some(outcome);
+        keeps
+    }
+
+    fn answer(self: Box<Self>, lost: Option<&Error>) {
+        let outcome = match (self.outcome, lost) {
+            (Some(Err(error)), None) => Err(error),
+            (Some(Err(error)), Some(_)) if !error.keeps_changes => Err(error),
+            (_, Some(lost)) => Err(lost.again()),
+            (Some(Ok(value)), None) => Ok(value),
+            (None, None) => Err(Error::internal("an operation was answered before it ran")),
+        };
+        // A caller that has gone away does not want the answer.
+        drop(self.reply.send(outcome));
+    }
+}
+
+struct Work {
+    connection: Connection,
+    jobs: Receiver<Box<dyn Job>>,
+    clock: Clock,
+    commits: Arc<AtomicU64>,
+    queued: Arc<AtomicU64>,
+    log: PathBuf,
+}
+
+impl Work {
+    fn run(self) {
+        loop {
+            match self.jobs.recv_timeout(IDLE) {
+                Ok(first) => {
+                    self.commit_batch(first);
+                    self.checkpoint_if_due();
+                }
+                Err(RecvTimeoutError::Timeout) => self.truncate_log_if_large(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn commit_batch(&self, first: Box<dyn Job>) {
+        let mut waiting: Vec<_> = std::iter::once(first).chain(self.jobs.try_iter().take(COMMIT_SIZE - 1)).collect();
+        let size = waiting.len() as u64;
+        // An error that makes SQLite roll the whole transaction back fails the operations before it;
+        // those behind it get a transaction of their own.
+        while !waiting.is_empty() {
+            waiting = self.commit_some(waiting);
+        }
+        self.queued.fetch_sub(size, Ordering::Relaxed);
+    }
+
+    /// Commits the operations up to the first whose error ended the transaction, answers them, and returns the rest.
+    fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+        if let Err(error) = self.statement("begin immediate") {
+            answer(jobs, Some(&error));
+            return Vec::new();
+        }
+        let transaction = Write::new(&self.connection, self.clock.now());
+        let mut done = 0;
+        let mut outcome = Ok(());
+        for job in &mut jobs {
+            done += 1;
+            outcome = self.run_one(job.as_mut(), &transaction);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let rest = jobs.split_off(done);
+        if outcome.is_ok() {
+            outcome = self.statement("commit");
+        }
+        match outcome {
+            Ok(()) => {
+                self.commits.fetch_add(1, Ordering::Release);
+                answer(jobs, None);
+            }
+            Err(error) => {
+                tracing::error!(%error, operations = jobs.len(), "a commit failed");
+                self.abandon_transaction();
+                answer(jobs, Some(&error));
+            }
+        }
+        rest
+    }
+
+    /// Runs one operation in its savepoint. An error means that the transaction as a whole is lost.
+    fn run_one(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+        self.statement("savepoint operation")?;
+        let keeps = job.run(transaction);
+        if self.connection.is_autocommit() {
+            // SQLite rolled everything back by itself: disk full, out of memory, I/O error.
+            return Err(Error::new(Code::StorageFailed).detail("The disk failed or is full; nothing was stored."));
+        }
+        if !keeps {
+            self.statement("rollback to operation")?;
+        }
+        self.statement("release operation")
+    }
+
+    fn abandon_transaction(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.statement("rollback")
+        {
+            tracing::error!(%error, "a failed transaction could not be rolled back");
+        }
+    }
+
+    fn statement(&self, sql: &str) -> Result<()> {
+        let outcome = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                stop_if_sync_failed(&error);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Copies the log into the database once it is long enough. Here and not inside the commit, so that those who
+    /// wait for the commit do not wait for this, and so that an error is seen.
+    fn checkpoint_if_due(&self) {
+        if LOG_PAGES.load(Ordering::Relaxed) >= CHECKPOINT_PAGES {
+            self.checkpoint("pragma wal_checkpoint(passive)");
+        }
+    }
+
+    fn truncate_log_if_large(&self) {
+        if file_size(&self.log) > LOG_TRUNCATED_ABOVE {
+            self.checkpoint("pragma wal_checkpoint(truncate)");
+        }
+    }
+
+    fn checkpoint(&self, sql: &str) {
+        let outcome = self.connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], |_| Ok(())));
+        if let Err(error) = outcome {
+            stop_if_sync_failed(&error);
+            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+        }
+    }
+}
+
+fn answer(jobs: Vec<Box<dyn Job>>, lost: Option<&Error>) {
+    for job in jobs {
+        job.answer(lost);
+    }
+}
+
+/// Ends the process if the disk did not sync: what the kernel still holds in memory can no longer be trusted, and
+/// trying again would report success for pages that were dropped.
+fn stop_if_sync_failed(error: &rusqlite::Error) {
+    const SYNC_FAILURES: [i32; 2] = [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC];
+    if let Some(failure) = error.sqlite_error()
+        && SYNC_FAILURES.contains(&failure.extended_code)
+    {
+        tracing::error!(%error, "the disk failed to sync; stopping so that the next start recovers from the log");
+        std::process::exit(1);
+    }
+}
