@@ -1,0 +1,201 @@
+//! Weighs what was noticed and concludes what was cast.
+//!
+//! Six lines win over every name. Without them a hexagram and its changing lines make a cast, or two
+//! hexagrams, whose difference is what changes. What says otherwise is reported, never silently
+//! dropped.
+
+use super::super::cast::Cast;
+use super::super::catalog::Hexagram;
+use super::super::line::{Line, Lines};
+use super::{Conflict, Content, Evidence, Facts, Form, Kept, MOST_ENTRIES, Observed, Order, Place};
+
+/// A hexagram that stands for one place, and what it rests on.
+struct Chosen {
+    hexagram: Hexagram,
+    found: Vec<Evidence>,
+}
+
+/// Concludes what was cast.
+pub(super) fn conclude(observed: Observed) -> Facts {
+    let Observed { evidence, problems } = observed;
+    let mut facts = from_lines(&evidence).unwrap_or_else(|| from_names(&evidence));
+    let contradictions = evidence.into_iter().filter_map(|evidence| contradiction(evidence, &facts));
+    let mut conflicts = Vec::new();
+    for conflict in contradictions.chain(problems) {
+        if conflicts.len() < MOST_ENTRIES && !conflicts.contains(&conflict) {
+            conflicts.push(conflict);
+        }
+    }
+    facts.conflicts = conflicts;
+    facts
+}
+
+fn from_lines(evidence: &[Evidence]) -> Option<Facts> {
+    let (path, lines, order) = evidence.iter().find_map(|it| match it.content {
+        Content::Lines { lines, order } => Some((&it.path, lines, order)),
+        _ => None,
+    })?;
+    let named = best_name(evidence, Place::Primary);
+    let is_top_down = order == Order::BottomUp
+        && named.is_some_and(|(_, named)| named != figure(lines) && named == figure(lines.reversed()));
+    let (lines, order) = if is_top_down { (lines.reversed(), Order::TopDown) } else { (lines, order) };
+    let mut found = vec![Evidence { path: path.clone(), content: Content::Lines { lines, order } }];
+    found.extend(named.filter(|_| is_top_down).map(|(evidence, _)| evidence.clone()));
+    Some(with_cast(Cast::from_lines(lines), found))
+}
+
+fn from_names(evidence: &[Evidence]) -> Facts {
+    let primary = choose(evidence, Place::Primary);
+    let relating = choose(evidence, Place::Relating);
+    let changing = evidence.iter().find_map(|it| match &it.content {
+        Content::Changing(positions) => Some((it, positions)),
+        _ => None,
+    });
+    match (primary, changing, relating) {
+        (Some(primary), Some((evidence, positions)), _) => {
+            let mut found = primary.found;
+            found.push(evidence.clone());
+            with_cast(Cast::from_hexagram(primary.hexagram, positions), found)
+        }
+        (Some(primary), None, Some(relating)) => compared(primary, relating),
+        (None, Some((evidence, positions)), Some(relating)) => turned_back(relating, evidence, positions),
+        (primary, changing, relating) => Facts {
+            primary: primary.as_ref().map(|it| it.hexagram),
+            relating: relating.as_ref().map(|it| it.hexagram),
+            changing: changing.map_or(Vec::new(), |(_, positions)| positions.clone()),
+            found: primary
+                .into_iter()
+                .chain(relating)
+                .flat_map(|it| it.found)
+                .chain(changing.map(|(evidence, _)| evidence.clone()))
+                .collect(),
+            ..Facts::default()
+        },
+    }
+}
+
+fn compared(primary: Chosen, relating: Chosen) -> Facts {
+    let positions = primary.hexagram.differing_positions(relating.hexagram);
+    let cast = Cast::from_hexagram(primary.hexagram, &positions);
+    let mut found = primary.found;
+    found.extend(relating.found);
+    found.push(concluded(Content::Compared(positions)));
+    with_cast(cast, found)
+}
+
+fn turned_back(relating: Chosen, evidence: &Evidence, positions: &[u8]) -> Facts {
+    let primary = relating.hexagram.with_lines_changed(positions);
+    let mut found = relating.found;
+    found.push(evidence.clone());
+    found.push(concluded(Content::TurnedBack(primary)));
+    with_cast(Cast::from_hexagram(primary, positions), found)
+}
+
+fn concluded(content: Content) -> Evidence {
+    Evidence { path: String::new(), content }
+}
+
+fn with_cast(cast: Cast, found: Vec<Evidence>) -> Facts {
+    Facts {
+        cast: Some(cast),
+        primary: Some(cast.primary()),
+        relating: cast.relating(),
+        changing: cast.changing(),
+        found,
+        conflicts: Vec::new(),
+    }
+}
+
+/// Yin and yang lines come before every name; where only reading them from the top down agrees with
+/// the name, they were listed so.
+fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
+    let named = best_name(evidence, place);
+    let drawn = hexagrams(evidence, place).find_map(|(evidence, hexagram, form)| match form {
+        Form::YinYang(order) => Some((evidence, hexagram, order)),
+        _ => None,
+    });
+    let Some((drawn, hexagram, order)) = drawn else {
+        return named.map(|(evidence, hexagram)| Chosen { hexagram, found: vec![evidence.clone()] });
+    };
+    if let Some((name, named)) = named
+        && order == Order::BottomUp
+        && named != hexagram
+        && named == turned_over(hexagram)
+    {
+        let form = Form::YinYang(Order::TopDown);
+        let content = Content::Hexagram { place, hexagram: named, form };
+        let path = drawn.path.clone();
+        return Some(Chosen { hexagram: named, found: vec![Evidence { path, content }, name.clone()] });
+    }
+    Some(Chosen { hexagram, found: vec![drawn.clone()] })
+}
+
+/// The most trustworthy name; of equals, the first.
+fn best_name(evidence: &[Evidence], place: Place) -> Option<(&Evidence, Hexagram)> {
+    hexagrams(evidence, place)
+        .filter(|(_, _, form)| !matches!(form, Form::YinYang(_)))
+        .min_by_key(|(_, _, form)| *form)
+        .map(|(evidence, hexagram, _)| (evidence, hexagram))
+}
+
+fn hexagrams(evidence: &[Evidence], wanted: Place) -> impl Iterator<Item = (&Evidence, Hexagram, Form)> {
+    evidence.iter().filter_map(move |it| match it.content {
+        Content::Hexagram { place, hexagram, form } if place == wanted => Some((it, hexagram, form)),
+        _ => None,
+    })
+}
+
+fn contradiction(evidence: Evidence, facts: &Facts) -> Option<Conflict> {
+    let kept = match &evidence.content {
+        Content::Lines { lines, order } => contradicted_lines(*lines, *order, facts),
+        Content::Hexagram { place, hexagram, form } => contradicted_hexagram(*place, *hexagram, *form, facts),
+        Content::Changing(positions) => contradicted_changes(positions, facts),
+        Content::Compared(_) | Content::TurnedBack(_) => None,
+    }?;
+    Some(Conflict::Contradiction { dropped: evidence, kept })
+}
+
+/// Lines listed in the other direction say the same.
+fn contradicted_lines(lines: Lines, order: Order, facts: &Facts) -> Option<Kept> {
+    let kept = facts.cast?.lines();
+    let is_same = lines == kept || order == Order::BottomUp && lines.reversed() == kept;
+    (!is_same).then_some(Kept::Lines(kept))
+}
+
+fn contradicted_hexagram(place: Place, hexagram: Hexagram, form: Form, facts: &Facts) -> Option<Kept> {
+    let is_same = |kept: Hexagram| {
+        let is_reversible = form == Form::YinYang(Order::BottomUp);
+        kept == hexagram || is_reversible && kept == turned_over(hexagram)
+    };
+    if form == Form::Identifier {
+        return None;
+    }
+    match (place, facts.primary, facts.relating) {
+        (Place::Primary, Some(kept), _) | (Place::Relating, _, Some(kept)) => {
+            (!is_same(kept)).then_some(Kept::Hexagram(place, kept))
+        }
+        (Place::Relating, Some(primary), None) => {
+            (facts.cast.is_some() && !is_same(primary)).then_some(Kept::NothingChanges)
+        }
+        _ => None,
+    }
+}
+
+fn contradicted_changes(positions: &[u8], facts: &Facts) -> Option<Kept> {
+    let kept = facts.cast?.changing();
+    match kept.as_slice() {
+        same if same == positions => None,
+        [] => Some(Kept::NothingChanges),
+        _ => Some(Kept::Changing(kept)),
+    }
+}
+
+fn figure(lines: Lines) -> Hexagram {
+    Hexagram::from_figure(lines.as_array().map(Line::is_yang))
+}
+
+fn turned_over(hexagram: Hexagram) -> Hexagram {
+    let mut figure = hexagram.figure();
+    figure.reverse();
+    Hexagram::from_figure(figure)
+}

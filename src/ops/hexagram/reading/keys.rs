@@ -1,0 +1,245 @@
+//! What the name of a field promises.
+//!
+//! Names are compared without case, separators or the difference between traditional and
+//! simplified characters: `benGua`, `ben_gua` and `BENGUA` are one name. A name that promises
+//! nothing is [`Key::Other`]: its value is looked through, never taken for a hexagram. The surprise:
+//! the nuclear, opposite and inverse hexagrams are ignored on purpose, since they follow from the
+//! primary one and would only be mistaken for it.
+
+use super::{Place, normal};
+
+/// The part of a field name beyond this many characters is not looked at.
+const LONGEST_KEY: usize = 64;
+
+/// What a field holds, going by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A hexagram. Without a place it is the one that the surroundings speak of. Only a firm name
+    /// promises enough for numbers and English names to be trusted.
+    Hexagram {
+        place: Option<Place>,
+        is_firm: bool,
+    },
+    /// Six lines. A firm name promises nothing else.
+    Lines {
+        place: Option<Place>,
+        is_firm: bool,
+    },
+    Changing,
+    UpperTrigram,
+    LowerTrigram,
+    /// A number that names a hexagram, unless it is the key of some table.
+    HexagramIdentifier(Option<Place>),
+    /// One of the ways to name the hexagram that the surroundings speak of.
+    Identity(Identity),
+    /// Something that must not be read as the cast.
+    Ignored,
+    Other,
+}
+
+/// How a field inside a hexagram names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// A name, or a sign.
+    Name,
+    /// The King Wen number.
+    Number,
+    /// A number that may be something else.
+    Identifier,
+}
+
+/// What a field of one line holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineField {
+    /// The line itself; of several such fields the lowest rank is the most telling.
+    Value(usize),
+    IsYin,
+    Changing,
+    Position,
+    Other,
+}
+
+const PRIMARY_STEMS: &str = "primary bengua 本卦";
+const LOOSE_PRIMARY_STEMS: &str = "ben zhugua zhu main original orig base present current 主卦 原卦 正卦";
+const RELATING_STEMS: &str = "relating biangua zhigua resulting transformed 变卦 之卦";
+const LOOSE_RELATING_STEMS: &str = "bian zhi changed change changingto transforming future secondary second target \
+    derived becoming";
+const GENERIC_STEMS: &str = "hexagram hex gua guaxiang kingwen 卦 得卦";
+
+const HEXAGRAM_SUFFIXES: &str = "hexagram gua name names ming guaname guaming hexagramname number no num order \
+    hexagramnumber hexagramno symbol sign unicode 名 名称 序 象";
+const IDENTIFIER_SUFFIXES: &str = "id hexagramid guaid";
+const LINES_SUFFIXES: &str = "lines yao yaos yaolist binary code linevalues";
+
+const LINES: &str = "lines yao yaos yaolist yaolines yaovalues yaoxiang sixlines sixyao sixyaos liuyao \
+    liuyaos linevalues 六爻 爻";
+const LOOSE_LINES: &str = "line values throws tosses coins coinresults cast casts results binary bits code \
+    pattern figure 爻象 卦爻";
+const CHANGING: &str = "changing changinglines changingline changingpositions changinglinepositions \
+    changinglinenumbers changingyao changingyaos changedlines changelines moving \
+    movinglines movingline movingpositions movingposition movingyao movingyaos dong \
+    dongyao dongyaos dongyaolist bianyao 动爻 变爻";
+const UPPER: &str = "upper uppertrigram uppergua shanggua outer outertrigram waigua above top 上卦 外卦";
+const LOWER: &str = "lower lowertrigram lowergua xiagua inner innertrigram neigua below bottom 下卦 内卦";
+const NAMES: &str = "name names chinesename namecn namezh zhname cnname fullname longname chinesefullname \
+    shortname title zh cn en chinese english englishname nameen enname symbol sign \
+    unicode glyph 名 名称";
+const NUMBERS: &str = "number no num kingwennumber 序号";
+const IDENTIFIERS: &str = "id order sequence xu";
+const IGNORED: &str = "hugua hu inter intername interhexagram mutual mutualhexagram cuogua zonggua opposite \
+    inverse inverted reverse reversed complement query airesult analysis answer user \
+    nickname 互卦 错卦 综卦 问题 解读 解析";
+const IGNORED_STARTS: &str = "nuclear hugua opposite inverse question interpret explan prompt";
+
+/// What the name of a field promises.
+pub(super) fn classify(key: &str) -> Key {
+    let key = bare(key);
+    let is = |list: &'static str| words(list).any(|word| word == key);
+    if is(IGNORED) || words(IGNORED_STARTS).any(|start| key.starts_with(start)) {
+        return Key::Ignored;
+    }
+    if is(CHANGING) {
+        return Key::Changing;
+    }
+    if is(LINES) || is(LOOSE_LINES) {
+        let is_firm = is(LINES);
+        return Key::Lines { place: None, is_firm };
+    }
+    if is(UPPER) {
+        return Key::UpperTrigram;
+    }
+    if is(LOWER) {
+        return Key::LowerTrigram;
+    }
+    if is(NAMES) {
+        return Key::Identity(Identity::Name);
+    }
+    if is(NUMBERS) {
+        return Key::Identity(Identity::Number);
+    }
+    if is(IDENTIFIERS) {
+        return Key::Identity(Identity::Identifier);
+    }
+    composed(&key).unwrap_or(Key::Other)
+}
+
+/// What a field inside the object of one line promises.
+pub(super) fn line_field(key: &str) -> LineField {
+    match bare(key).as_str() {
+        "value" | "val" => LineField::Value(0),
+        "sum" | "total" => LineField::Value(1),
+        "number" | "num" => LineField::Value(2),
+        "type" | "kind" => LineField::Value(3),
+        "yinyang" | "polarity" | "nature" | "阴阳" => LineField::Value(4),
+        "isyang" | "yang" => LineField::Value(5),
+        "yao" | "line" | "爻" => LineField::Value(6),
+        "code" | "state" | "symbol" => LineField::Value(7),
+        "name" | "名" => LineField::Value(8),
+        "coins" | "coinvalues" => LineField::Value(9),
+        "isyin" | "yin" => LineField::IsYin,
+        "changing" | "ischanging" | "moving" | "ismoving" | "changed" | "change" | "dong" | "isdong" | "isbian"
+        | "动" | "动爻" => LineField::Changing,
+        "position" | "pos" | "index" | "place" | "level" | "yaowei" | "爻位" => LineField::Position,
+        _ => LineField::Other,
+    }
+}
+
+/// A name without case and separators.
+pub(super) fn bare(key: &str) -> String {
+    let start: String = key.chars().take(LONGEST_KEY).collect();
+    normal::normalised(&start).chars().filter(|letter| letter.is_alphanumeric()).collect()
+}
+
+fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split(' ')
+}
+
+/// A stem that says which hexagram, and a suffix that says what of it.
+fn composed(key: &str) -> Option<Key> {
+    let families: [(&str, Option<Place>, bool); 5] = [
+        (PRIMARY_STEMS, Some(Place::Primary), true),
+        (LOOSE_PRIMARY_STEMS, Some(Place::Primary), false),
+        (RELATING_STEMS, Some(Place::Relating), true),
+        (LOOSE_RELATING_STEMS, Some(Place::Relating), false),
+        (GENERIC_STEMS, None, true),
+    ];
+    families.into_iter().find_map(|(stems, place, is_firm)| {
+        words(stems).filter_map(|stem| key.strip_prefix(stem)).find_map(|suffix| of_suffix(suffix, place, is_firm))
+    })
+}
+
+/// A loose stem becomes firm by a suffix that speaks of hexagrams.
+fn of_suffix(suffix: &str, place: Option<Place>, is_firm: bool) -> Option<Key> {
+    if suffix.is_empty() || words(HEXAGRAM_SUFFIXES).any(|word| word == suffix) {
+        let is_firm = is_firm || suffix.contains("hexagram") || suffix.contains("gua");
+        return Some(Key::Hexagram { place, is_firm });
+    }
+    if words(LINES_SUFFIXES).any(|word| word == suffix) {
+        return Some(Key::Lines { place, is_firm });
+    }
+    let is_identifier = words(IDENTIFIER_SUFFIXES).any(|word| word == suffix);
+    (is_firm && is_identifier).then_some(Key::HexagramIdentifier(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hexagram(place: Option<Place>, is_firm: bool) -> Key {
+        Key::Hexagram { place, is_firm }
+    }
+
+    #[test]
+    fn names_mean_the_same_however_they_are_written() {
+        for key in ["benGua", "ben_gua", "BenGua", "ben-gua", "本卦", "primary", "primaryHexagram"] {
+            assert_eq!(classify(key), hexagram(Some(Place::Primary), true), "{key}");
+        }
+        for key in ["bianGua", "zhi_gua", "变卦", "變卦", "之卦", "relatingHexagram", "bianguaming"] {
+            assert_eq!(classify(key), hexagram(Some(Place::Relating), true), "{key}");
+        }
+        for key in ["hexagram", "gua", "guaName", "gua_ming", "hexagramNumber", "kingWen", "卦名"] {
+            assert_eq!(classify(key), hexagram(None, true), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_stem_alone_promises_less_than_with_a_suffix() {
+        assert_eq!(classify("original"), hexagram(Some(Place::Primary), false));
+        assert_eq!(classify("originalHexagram"), hexagram(Some(Place::Primary), true));
+        assert_eq!(classify("mainGua"), hexagram(Some(Place::Primary), true));
+        assert_eq!(classify("changedName"), hexagram(Some(Place::Relating), false));
+        assert_eq!(classify("transformedHexagram"), hexagram(Some(Place::Relating), true));
+    }
+
+    #[test]
+    fn lines_and_changes_are_told_apart() {
+        let lines = |place, is_firm| Key::Lines { place, is_firm };
+        for key in ["lines", "yao", "yaos", "sixLines", "liuyao", "六爻", "line_values"] {
+            assert_eq!(classify(key), lines(None, true), "{key}");
+        }
+        assert_eq!(classify("binary"), lines(None, false));
+        assert_eq!(classify("primaryLines"), lines(Some(Place::Primary), true));
+        for key in ["changing", "changingLines", "movingLines", "dongYao", "动爻", "變爻"] {
+            assert_eq!(classify(key), Key::Changing, "{key}");
+        }
+    }
+
+    #[test]
+    fn identifiers_are_told_from_numbers() {
+        assert_eq!(classify("hexagramId"), Key::HexagramIdentifier(None));
+        let relating = Some(Place::Relating);
+        assert_eq!(classify("bianGuaId"), Key::HexagramIdentifier(relating));
+        assert_eq!(classify("id"), Key::Identity(Identity::Identifier));
+        assert_eq!(classify("mainId"), Key::Other);
+    }
+
+    #[test]
+    fn what_is_not_the_cast_is_ignored() {
+        for key in ["nuclear", "nuclearHexagram", "huGua", "互卦", "question", "aiResult", "综卦"] {
+            assert_eq!(classify(key), Key::Ignored, "{key}");
+        }
+        for key in ["", "data", "result", "castAt", "createdAt", "guardian", "benefit"] {
+            assert_eq!(classify(key), Key::Other, "{key}");
+        }
+    }
+}

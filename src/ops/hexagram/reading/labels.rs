@@ -1,0 +1,158 @@
+//! The words that announce a hexagram, its lines or its changes in plain text.
+//!
+//! A label speaks for what follows it, up to the next label or the end of the clause.
+
+use super::Place;
+
+/// What a label announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Label {
+    Hexagram(Place),
+    Changing,
+    Lines,
+    Upper,
+    Lower,
+    /// A hexagram that follows from the primary one and must not be mistaken for it.
+    Derived,
+}
+
+/// A piece of the text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    pub(super) label: Option<Label>,
+    pub(super) text: &'a str,
+}
+
+/// Of two labels that fit, the one that comes first wins: longer ones stand before their beginnings.
+const LABELS: [(&str, Label); 50] = [
+    ("本卦", Label::Hexagram(Place::Primary)),
+    ("主卦", Label::Hexagram(Place::Primary)),
+    ("原卦", Label::Hexagram(Place::Primary)),
+    ("正卦", Label::Hexagram(Place::Primary)),
+    ("得卦", Label::Hexagram(Place::Primary)),
+    ("卦名", Label::Hexagram(Place::Primary)),
+    ("变卦", Label::Hexagram(Place::Relating)),
+    ("之卦", Label::Hexagram(Place::Relating)),
+    ("互卦", Label::Derived),
+    ("错卦", Label::Derived),
+    ("综卦", Label::Derived),
+    ("动爻", Label::Changing),
+    ("变爻", Label::Changing),
+    ("六爻", Label::Lines),
+    ("爻象", Label::Lines),
+    ("上卦", Label::Upper),
+    ("外卦", Label::Upper),
+    ("下卦", Label::Lower),
+    ("内卦", Label::Lower),
+    ("primary hexagram", Label::Hexagram(Place::Primary)),
+    ("original hexagram", Label::Hexagram(Place::Primary)),
+    ("present hexagram", Label::Hexagram(Place::Primary)),
+    ("main hexagram", Label::Hexagram(Place::Primary)),
+    ("relating hexagram", Label::Hexagram(Place::Relating)),
+    ("changed hexagram", Label::Hexagram(Place::Relating)),
+    ("resulting hexagram", Label::Hexagram(Place::Relating)),
+    ("transformed hexagram", Label::Hexagram(Place::Relating)),
+    ("future hexagram", Label::Hexagram(Place::Relating)),
+    ("second hexagram", Label::Hexagram(Place::Relating)),
+    ("nuclear hexagram", Label::Derived),
+    ("changing to hexagram", Label::Hexagram(Place::Relating)),
+    ("changes to hexagram", Label::Hexagram(Place::Relating)),
+    ("changing lines", Label::Changing),
+    ("changing line", Label::Changing),
+    ("moving lines", Label::Changing),
+    ("moving line", Label::Changing),
+    ("changing to", Label::Hexagram(Place::Relating)),
+    ("changes to", Label::Hexagram(Place::Relating)),
+    ("upper trigram", Label::Upper),
+    ("lower trigram", Label::Lower),
+    ("six lines", Label::Lines),
+    ("bengua", Label::Hexagram(Place::Primary)),
+    ("biangua", Label::Hexagram(Place::Relating)),
+    ("primary", Label::Hexagram(Place::Primary)),
+    ("relating", Label::Hexagram(Place::Relating)),
+    ("nuclear", Label::Derived),
+    ("hexagram", Label::Hexagram(Place::Primary)),
+    ("lines", Label::Lines),
+    ("upper", Label::Upper),
+    ("lower", Label::Lower),
+];
+
+/// Cuts the text at every label and at the end of every clause.
+pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut label = None;
+    let mut start = 0;
+    let mut next = 0;
+    while let Some(letter) = text[next..].chars().next() {
+        let found = label_at(text, next);
+        let is_end = matches!(letter, '\n' | '。' | ';');
+        if found.is_some() || is_end {
+            parts.push(Part { label, text: &text[start..next] });
+            next += found.map_or(letter.len_utf8(), |(word, _)| word.len());
+            (label, start) = (found.map(|(_, label)| label), next);
+        } else {
+            next += letter.len_utf8();
+        }
+    }
+    parts.push(Part { label, text: &text[start..] });
+    parts
+}
+
+fn label_at(text: &str, start: usize) -> Option<(&'static str, Label)> {
+    let rest = &text[start..];
+    let is_word_before = text[..start].chars().next_back().is_some_and(|letter| letter.is_ascii_alphanumeric());
+    LABELS.into_iter().find(|(word, _)| {
+        let Some(after) = rest.strip_prefix(word) else {
+            return false;
+        };
+        let is_word_after = after.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+        !word.is_ascii() || !(is_word_before || is_word_after)
+    })
+}
+
+/// Steps over what stands between a label and its value.
+pub(super) fn after_filler(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest =
+            rest.trim_start_matches(|letter: char| letter.is_whitespace() || ":=-\"'「『“《【([是为".contains(letter));
+        let word = ["is ", "was ", "of ", "are ", "number "].iter().find_map(|word| rest.strip_prefix(word));
+        match word {
+            Some(after) => rest = after,
+            None => return rest,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_speak_up_to_the_next_label_or_the_end_of_the_clause() {
+        let found: Vec<(Option<Label>, &str)> =
+            parts("问事。本卦:屯,变卦:比;谢谢").into_iter().map(|part| (part.label, part.text)).collect();
+        let expected = [
+            (None, "问事"),
+            (None, ""),
+            (Some(Label::Hexagram(Place::Primary)), ":屯,"),
+            (Some(Label::Hexagram(Place::Relating)), ":比"),
+            (None, "谢谢"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn english_labels_are_whole_words() {
+        assert_eq!(parts("headlines and uppercase")[0].label, None);
+        assert_eq!(parts("headlines and uppercase").len(), 1);
+        assert_eq!(parts("lines: 3")[1].label, Some(Label::Lines));
+    }
+
+    #[test]
+    fn fillers_are_stepped_over() {
+        assert_eq!(after_filler(": 「屯」"), "屯」");
+        assert_eq!(after_filler(" is number 3"), "3");
+        assert_eq!(after_filler(""), "");
+    }
+}

@@ -1,0 +1,326 @@
+//! Walks through the data and notes every line, hexagram and changing position on the way.
+//!
+//! Weighs nothing: contradicting notes are left to the conclusion. Free text inside JSON is read
+//! only when no field says anything, because texts mention hexagrams that were never cast.
+
+use serde_json::{Map, Value};
+
+use super::super::catalog::Hexagram;
+use super::keys::{self, Identity, Key};
+use super::{DEEPEST_LEVEL, Form, Observed, Place, Problem, names, normal, positions, six, text};
+
+/// A text longer than this under a hexagram's name is a description, not a name. In characters.
+const LONGEST_NAME: usize = 24;
+
+/// Field names longer than this are cut where they are reported. In characters.
+const LONGEST_REPORTED_KEY: usize = 40;
+
+/// What the surroundings say about the value being walked through.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// The hexagram spoken of; none at the top.
+    place: Option<Place>,
+    /// Whether a `name` or `number` right here names that hexagram.
+    is_named: bool,
+    level: usize,
+}
+
+/// A field of an object, with what its name promises.
+struct Field<'a> {
+    key: Key,
+    path: String,
+    value: &'a Value,
+}
+
+struct Walk {
+    observed: Observed,
+    /// Texts in fields that promise nothing.
+    texts: Vec<(String, String)>,
+}
+
+/// Notes what the data says.
+pub(super) fn observe(data: &str) -> Observed {
+    let mut walk = Walk { observed: Observed::default(), texts: Vec::new() };
+    let scope = Scope { place: None, is_named: false, level: 0 };
+    walk.text_or_json(data, "", scope);
+    for (path, text) in walk.texts {
+        if !walk.observed.evidence.is_empty() {
+            break;
+        }
+        text::observe(&mut walk.observed, &path, &text);
+    }
+    walk.observed
+}
+
+impl Scope {
+    fn deeper(self) -> Self {
+        Self { level: self.level + 1, ..self }
+    }
+
+    /// Inside a hexagram.
+    fn of(self, place: Place) -> Self {
+        Self { place: Some(place), is_named: true, ..self.deeper() }
+    }
+
+    /// Inside a field that promises nothing: a `name` there may be that of anything.
+    fn unnamed(self) -> Self {
+        Self { is_named: false, ..self.deeper() }
+    }
+
+    fn place_or_primary(self) -> Place {
+        self.place.unwrap_or(Place::Primary)
+    }
+}
+
+impl Walk {
+    fn value(&mut self, value: &Value, path: &str, scope: Scope) {
+        if scope.level > DEEPEST_LEVEL {
+            self.observed.complain(path, Problem::TooDeep);
+            return;
+        }
+        match value {
+            Value::Object(fields) => self.object(fields, path, scope),
+            Value::Array(items) => self.array(value, items, path, scope),
+            Value::String(text) => self.text_or_json(text, path, scope),
+            Value::Number(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    /// A text may hold JSON, and that JSON again a text: each turn counts as one level.
+    fn text_or_json(&mut self, text: &str, path: &str, scope: Scope) {
+        let text = text.trim_start_matches('\u{FEFF}').trim();
+        let may_be_json = text.starts_with(['{', '[', '"']);
+        match may_be_json.then(|| serde_json::from_str(text)) {
+            Some(Ok(value)) => self.value(&value, path, scope.deeper()),
+            _ if scope.place.is_none() && !text.is_empty() => {
+                self.texts.push((path.to_owned(), normal::normalised(text)));
+            }
+            _ => {}
+        }
+    }
+
+    fn array(&mut self, value: &Value, items: &[Value], path: &str, scope: Scope) {
+        let is_whole = path.is_empty() || scope.is_named;
+        if let Some(six) = six::from_value(value).filter(|_| is_whole) {
+            let content = six.content(scope.place_or_primary());
+            self.observed.notice(path, content);
+            return;
+        }
+        for (place, item) in items.iter().enumerate() {
+            self.value(item, &format!("{path}[{place}]"), scope.deeper());
+        }
+    }
+
+    fn object(&mut self, fields: &Map<String, Value>, path: &str, scope: Scope) {
+        let fields: Vec<Field> = fields
+            .iter()
+            .map(|(name, value)| Field { key: keys::classify(name), path: joined(path, name), value })
+            .collect();
+        let is_cast = fields.iter().any(Field::describes_a_cast);
+        for field in &fields {
+            self.field(field, scope, is_cast);
+        }
+        if let Some(hexagram) = composed_of_trigrams(&fields) {
+            let place = scope.place_or_primary();
+            self.observed.notice_hexagram(path, place, hexagram, Form::Trigrams);
+        }
+    }
+
+    fn field(&mut self, field: &Field, scope: Scope, is_cast: bool) {
+        let (value, path) = (field.value, field.path.as_str());
+        match field.key {
+            Key::Hexagram { place, is_firm } => {
+                let place = place.unwrap_or(scope.place_or_primary());
+                self.hexagram(value, path, scope.of(place), is_firm);
+            }
+            Key::HexagramIdentifier(place) => {
+                let place = place.unwrap_or(scope.place_or_primary());
+                self.identity(value, path, scope.of(place), Identity::Identifier, is_cast);
+            }
+            Key::Lines { place, is_firm } => {
+                let place = place.unwrap_or(scope.place_or_primary());
+                self.lines(value, path, scope, place, is_firm);
+            }
+            Key::Changing => self.changing(value, path, scope),
+            Key::Identity(identity) => self.identity(value, path, scope, identity, is_cast),
+            Key::UpperTrigram | Key::LowerTrigram | Key::Ignored => {}
+            Key::Other => self.value(value, path, scope.unnamed()),
+        }
+    }
+
+    /// A field that promises a hexagram: the hexagram itself, or an object that describes it.
+    fn hexagram(&mut self, value: &Value, path: &str, scope: Scope, is_firm: bool) {
+        let place = scope.place_or_primary();
+        match value {
+            Value::Object(_) | Value::Array(_) => self.value(value, path, scope),
+            Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+                self.text_or_json(text, path, scope);
+            }
+            Value::String(text) => self.hexagram_text(text, path, place, is_firm),
+            Value::Number(number) if is_firm => match number.as_u64().and_then(by_number) {
+                Some(hexagram) => {
+                    self.observed.notice_hexagram(path, place, hexagram, Form::Number);
+                }
+                None => self.six_or_problem(value, path, place, Problem::NotAHexagram),
+            },
+            Value::Number(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    fn hexagram_text(&mut self, raw: &str, path: &str, place: Place, is_firm: bool) {
+        let text = normal::normalised(raw.trim());
+        if text.is_empty() || matches!(text.as_str(), "-" | "无" | "none" | "null") {
+            return;
+        }
+        let named =
+            names::hexagram(&text).filter(|(_, form)| is_firm || !matches!(form, Form::Number | Form::EnglishName));
+        if let Some((hexagram, form)) = named {
+            self.observed.notice_hexagram(path, place, hexagram, form);
+        } else if let Some(six) = six::from_text(&text) {
+            self.observed.notice(path, six.content(place));
+        } else if !text::observe_value(&mut self.observed, path, place, &text) && is_firm {
+            self.unread_name(path, text);
+        }
+    }
+
+    fn unread_name(&mut self, path: &str, text: String) {
+        if text.chars().count() <= LONGEST_NAME {
+            self.observed.complain(path, Problem::NotAHexagram);
+        } else {
+            self.texts.push((path.to_owned(), text));
+        }
+    }
+
+    fn lines(&mut self, value: &Value, path: &str, scope: Scope, place: Place, is_firm: bool) {
+        if let Some(six) = six::from_value(value) {
+            self.observed.notice(path, six.content(place));
+            return;
+        }
+        match value {
+            Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
+                if let Ok(inner) = serde_json::from_str::<Value>(text) {
+                    self.lines_inside(&inner, path, scope.deeper(), place, is_firm);
+                }
+            }
+            Value::Object(_) => self.value(value, path, scope.unnamed()),
+            Value::Array(items) if is_firm && !items.is_empty() => {
+                self.observed.complain(path, Problem::NotSixLines);
+            }
+            Value::String(text) if is_firm && is_digits(text) => {
+                self.observed.complain(path, Problem::NotSixLines);
+            }
+            Value::Number(_) if is_firm => self.observed.complain(path, Problem::NotSixLines),
+            Value::String(text) => self.text_or_json(text, path, scope.unnamed()),
+            _ => {}
+        }
+    }
+
+    fn lines_inside(&mut self, value: &Value, path: &str, scope: Scope, place: Place, is_firm: bool) {
+        if scope.level > DEEPEST_LEVEL {
+            self.observed.complain(path, Problem::TooDeep);
+        } else {
+            self.lines(value, path, scope, place, is_firm);
+        }
+    }
+
+    /// A relating hexagram has no changing lines of its own, whatever its fields are called.
+    fn changing(&mut self, value: &Value, path: &str, scope: Scope) {
+        if scope.place == Some(Place::Relating) {
+            return;
+        }
+        match (positions::from_value(value), value) {
+            (Some(positions), _) => {
+                self.observed.notice(path, super::Content::Changing(positions));
+            }
+            (None, Value::Object(_)) => self.value(value, path, scope.unnamed()),
+            (None, Value::Array(_) | Value::Number(_)) => {
+                self.observed.complain(path, Problem::NotPositions);
+            }
+            (None, Value::String(text)) if !text.trim().is_empty() => {
+                self.observed.complain(path, Problem::NotPositions);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// A `name` or a `number`. At the top it may belong to a person, so there it counts only when
+    /// it is Chinese or a sign, or when the object describes a cast in other ways as well.
+    fn identity(&mut self, value: &Value, path: &str, scope: Scope, identity: Identity, is_cast: bool) {
+        if matches!(value, Value::Object(_)) {
+            self.value(value, path, scope.deeper());
+            return;
+        }
+        let is_hexagram = scope.is_named || (scope.place.is_none() && is_cast);
+        let Some((hexagram, form)) = identify(value, identity) else {
+            return;
+        };
+        if is_hexagram || (scope.place.is_none() && is_telling(form)) {
+            let place = scope.place_or_primary();
+            self.observed.notice_hexagram(path, place, hexagram, form);
+        }
+    }
+
+    fn six_or_problem(&mut self, value: &Value, path: &str, place: Place, problem: Problem) {
+        match six::from_value(value) {
+            Some(six) => self.observed.notice(path, six.content(place)),
+            None => self.observed.complain(path, problem),
+        }
+    }
+}
+
+impl Field<'_> {
+    /// Whether the field speaks of a cast by anything besides English names and numbers.
+    fn describes_a_cast(&self) -> bool {
+        match self.key {
+            Key::Hexagram { is_firm, .. } | Key::Lines { is_firm, .. } => is_firm,
+            Key::HexagramIdentifier(_) | Key::Changing => true,
+            Key::UpperTrigram | Key::LowerTrigram => names::trigram_of_value(self.value).is_some(),
+            Key::Identity(identity) => identify(self.value, identity).is_some_and(|(_, form)| is_telling(form)),
+            Key::Ignored | Key::Other => false,
+        }
+    }
+}
+
+fn composed_of_trigrams(fields: &[Field]) -> Option<Hexagram> {
+    let find = |wanted| {
+        fields.iter().filter(|field| field.key == wanted).find_map(|field| names::trigram_of_value(field.value))
+    };
+    let (upper, lower) = (find(Key::UpperTrigram)?, find(Key::LowerTrigram)?);
+    Some(Hexagram::from_trigrams(upper, lower))
+}
+
+/// Whether a name of this form can hardly be the name of anything else.
+fn is_telling(form: Form) -> bool {
+    matches!(form, Form::Sign | Form::FullName | Form::ShortName)
+}
+
+fn identify(value: &Value, identity: Identity) -> Option<(Hexagram, Form)> {
+    let (hexagram, form) = match value {
+        Value::String(text) => names::hexagram(&normal::normalised(text))?,
+        Value::Number(number) => (by_number(number.as_u64()?)?, Form::Number),
+        _ => return None,
+    };
+    match (identity, form) {
+        (Identity::Identifier, Form::Number) => Some((hexagram, Form::Identifier)),
+        (Identity::Name, Form::Number) if value.is_number() => None,
+        _ => Some((hexagram, form)),
+    }
+}
+
+fn by_number(number: u64) -> Option<Hexagram> {
+    Hexagram::from_number(u8::try_from(number).ok()?)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_digit() || ", ".contains(letter))
+}
+
+/// Field names come from the client and end up in texts: only letters and digits are kept.
+fn joined(path: &str, key: &str) -> String {
+    let key: String = key
+        .chars()
+        .take(LONGEST_REPORTED_KEY)
+        .map(|letter| if letter.is_alphanumeric() { letter } else { '_' })
+        .collect();
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}

@@ -1,0 +1,252 @@
+//! Says in words what was read from where, and what was set aside.
+//!
+//! One sentence each without a full stop at the end, fit to be listed. No value of the client's is
+//! repeated but the name of the field, of which only letters and digits are left.
+
+use super::super::catalog::Hexagram;
+use super::{Conflict, Content, Evidence, Form, Kept, Order, Place, Problem};
+use crate::types::Locale;
+
+impl Evidence {
+    /// What was read, and where.
+    pub fn sentence(&self, locale: Locale) -> String {
+        let read_as = read_as(&self.content, locale);
+        let is_concluded = matches!(self.content, Content::Compared(_) | Content::TurnedBack(_));
+        match locale {
+            _ if is_concluded => read_as,
+            Locale::Chinese => format!("{}读作{read_as}", field(&self.path, locale)),
+            Locale::English => format!("{} was read as {read_as}", field(&self.path, locale)),
+        }
+    }
+}
+
+impl Conflict {
+    /// What was set aside, and why.
+    pub fn sentence(&self, locale: Locale) -> String {
+        match (self, locale) {
+            (Self::Contradiction { dropped, kept }, Locale::Chinese) => {
+                let kept = kept_words(kept, locale);
+                format!("{}，与所采用的{kept}不符，未予采用", dropped.sentence(locale))
+            }
+            (Self::Contradiction { dropped, kept }, Locale::English) => {
+                let kept = kept_words(kept, locale);
+                let dropped = dropped.sentence(locale);
+                format!("{dropped}, which contradicts {kept} and was set aside")
+            }
+            (Self::Unreadable { path, problem }, Locale::Chinese) => {
+                format!("{}{}", field(path, locale), problem_in_chinese(*problem))
+            }
+            (Self::Unreadable { path, problem }, Locale::English) => {
+                format!("{} {}", field(path, locale), problem_in_english(*problem))
+            }
+        }
+    }
+}
+
+fn field(path: &str, locale: Locale) -> String {
+    match (path, locale) {
+        ("", Locale::Chinese) => "所给数据".to_owned(),
+        ("", Locale::English) => "the data as a whole".to_owned(),
+        (path, Locale::Chinese) => format!("字段 {path} "),
+        (path, Locale::English) => format!("the field {path}"),
+    }
+}
+
+fn read_as(content: &Content, locale: Locale) -> String {
+    match (content, locale) {
+        (Content::Lines { lines, order }, Locale::Chinese) => {
+            let values = listed(&lines.values(), locale);
+            format!("自下而上的六爻 {values}{}", order_words(*order, locale))
+        }
+        (Content::Lines { lines, order }, Locale::English) => {
+            let values = listed(&lines.values(), locale);
+            let order = order_words(*order, locale);
+            format!("six lines, bottom up {values}{order}")
+        }
+        (Content::Hexagram { place, hexagram, form }, Locale::Chinese) => {
+            let name = hexagram_words(*place, *hexagram, locale);
+            format!("{name}，{}", form_words(*form, locale))
+        }
+        (Content::Hexagram { place, hexagram, form }, Locale::English) => {
+            let name = hexagram_words(*place, *hexagram, locale);
+            format!("{name} ({})", form_words(*form, locale))
+        }
+        (Content::Changing(positions), _) => changing_words(positions, locale),
+        (Content::Compared(positions), Locale::Chinese) => {
+            format!("本卦与变卦相比较，得出{}", changing_words(positions, locale))
+        }
+        (Content::Compared(positions), Locale::English) => {
+            format!("comparing the two hexagrams gives {}", changing_words(positions, locale))
+        }
+        (Content::TurnedBack(hexagram), Locale::Chinese) => {
+            format!("由变卦将动爻还原，得出{}", hexagram_words(Place::Primary, *hexagram, locale))
+        }
+        (Content::TurnedBack(hexagram), Locale::English) => format!(
+            "turning the changing lines of the relating hexagram back gives {}",
+            hexagram_words(Place::Primary, *hexagram, locale)
+        ),
+    }
+}
+
+fn kept_words(kept: &Kept, locale: Locale) -> String {
+    match (kept, locale) {
+        (Kept::Lines(lines), Locale::Chinese) => {
+            format!("六爻 {} ", listed(&lines.values(), locale))
+        }
+        (Kept::Lines(lines), Locale::English) => {
+            format!("the six lines {}", listed(&lines.values(), locale))
+        }
+        (Kept::Hexagram(place, hexagram), _) => hexagram_words(*place, *hexagram, locale),
+        (Kept::NothingChanges, Locale::Chinese) => "六爻安静、无动爻".to_owned(),
+        (Kept::NothingChanges, Locale::English) => "a cast without changing lines".to_owned(),
+        (Kept::Changing(positions), _) => changing_words(positions, locale),
+    }
+}
+
+fn hexagram_words(place: Place, hexagram: Hexagram, locale: Locale) -> String {
+    let number = hexagram.number();
+    match (place, locale) {
+        (Place::Primary, Locale::Chinese) => {
+            format!("本卦「{}」（第{number}卦）", hexagram.chinese_full_name())
+        }
+        (Place::Relating, Locale::Chinese) => {
+            format!("变卦「{}」（第{number}卦）", hexagram.chinese_full_name())
+        }
+        (Place::Primary, Locale::English) => {
+            format!("the primary hexagram {number}, {}", hexagram.english_name())
+        }
+        (Place::Relating, Locale::English) => {
+            format!("the relating hexagram {number}, {}", hexagram.english_name())
+        }
+    }
+}
+
+fn form_words(form: Form, locale: Locale) -> String {
+    let (chinese, english) = match form {
+        Form::YinYang(order) => {
+            let order = order_words(order, locale);
+            return match locale {
+                Locale::Chinese => format!("按阴阳六爻{order}"),
+                Locale::English => format!("by six lines of yin and yang{order}"),
+            };
+        }
+        Form::Trigrams => ("按上下卦", "by its trigrams"),
+        Form::FullName | Form::ShortName => ("按卦名", "by its Chinese name"),
+        Form::Sign => ("按卦符", "by its sign"),
+        Form::EnglishName => ("按英文卦名", "by its English name"),
+        Form::Number => ("按卦序", "by its King Wen number"),
+        Form::Identifier => ("按编号，假定为卦序", "by a number assumed to be the King Wen number"),
+    };
+    match locale {
+        Locale::Chinese => chinese.to_owned(),
+        Locale::English => english.to_owned(),
+    }
+}
+
+/// Bottom up is the custom and needs no word.
+fn order_words(order: Order, locale: Locale) -> &'static str {
+    match (order, locale) {
+        (Order::BottomUp, _) => "",
+        (Order::Stated, Locale::Chinese) => "，爻位由数据标明",
+        (Order::Stated, Locale::English) => ", placed as the data states",
+        (Order::TopDown, Locale::Chinese) => "，原数据自上而下排列，如此方与卦名相合",
+        (Order::TopDown, Locale::English) => {
+            ", listed from the top down, since only so do they form the named hexagram"
+        }
+    }
+}
+
+fn changing_words(positions: &[u8], locale: Locale) -> String {
+    match (positions, locale) {
+        ([], Locale::Chinese) => "无动爻".to_owned(),
+        ([], Locale::English) => "no changing lines".to_owned(),
+        (positions, Locale::Chinese) => format!("动爻第 {} 爻", listed(positions, locale)),
+        ([position], Locale::English) => format!("changing line {position}"),
+        (positions, Locale::English) => format!("changing lines {}", listed(positions, locale)),
+    }
+}
+
+fn listed(numbers: &[u8], locale: Locale) -> String {
+    let separator = match locale {
+        Locale::Chinese => "、",
+        Locale::English => ", ",
+    };
+    let numbers: Vec<String> = numbers.iter().map(u8::to_string).collect();
+    numbers.join(separator)
+}
+
+fn problem_in_chinese(problem: Problem) -> &'static str {
+    match problem {
+        Problem::TooLarge => "超过 64 KiB，未予读取",
+        Problem::TooDeep => "嵌套过深，未予读取",
+        Problem::NotSixLines => "读不出六爻",
+        Problem::NotPositions => "读不出动爻的爻位",
+        Problem::NotAHexagram => "读不出卦名或卦序",
+        Problem::SeveralHexagrams => "提到了几个卦，但没有说明哪一个是本卦",
+    }
+}
+
+fn problem_in_english(problem: Problem) -> &'static str {
+    match problem {
+        Problem::TooLarge => "is larger than 64 KiB and was not read",
+        Problem::TooDeep => "is nested too deeply and was not read",
+        Problem::NotSixLines => "could not be read as six lines",
+        Problem::NotPositions => "could not be read as positions of changing lines",
+        Problem::NotAHexagram => "could not be read as a hexagram",
+        Problem::SeveralHexagrams => "names several hexagrams without saying which one is the primary",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(content: Content, locale: Locale) -> String {
+        let path = "benGua".to_owned();
+        Evidence { path, content }.sentence(locale)
+    }
+
+    #[test]
+    fn evidence_names_field_reading_and_manner() {
+        let hexagram = Hexagram::from_number(3).unwrap();
+        let content = Content::Hexagram { place: Place::Primary, hexagram, form: Form::FullName };
+        assert_eq!(sentence(content.clone(), Locale::Chinese), "字段 benGua 读作本卦「水雷屯」（第3卦），按卦名");
+        assert_eq!(
+            sentence(content, Locale::English),
+            "the field benGua was read as the primary hexagram 3, Difficulty at the Beginning \
+             (by its Chinese name)"
+        );
+    }
+
+    #[test]
+    fn lines_say_in_which_order_they_stood() {
+        let content = Content::Lines { lines: "789678".parse().unwrap(), order: Order::TopDown };
+        let english = sentence(content.clone(), Locale::English);
+        assert!(english.contains("bottom up 7, 8, 9, 6, 7, 8, listed from the top down"));
+        assert!(sentence(content, Locale::Chinese).contains("7、8、9、6、7、8，原数据自上而下"));
+    }
+
+    #[test]
+    fn a_contradiction_names_both_sides() {
+        let conflict = Conflict::Contradiction {
+            dropped: Evidence { path: "name".to_owned(), content: Content::Changing(vec![1, 2]) },
+            kept: Kept::NothingChanges,
+        };
+        assert_eq!(
+            conflict.sentence(Locale::English),
+            "the field name was read as changing lines 1, 2, which contradicts a cast without \
+             changing lines and was set aside"
+        );
+        assert_eq!(
+            conflict.sentence(Locale::Chinese),
+            "字段 name 读作动爻第 1、2 爻，与所采用的六爻安静、无动爻不符，未予采用"
+        );
+    }
+
+    #[test]
+    fn the_data_as_a_whole_has_no_field_name() {
+        let conflict = Conflict::Unreadable { path: String::new(), problem: Problem::TooLarge };
+        assert_eq!(conflict.sentence(Locale::English), "the data as a whole is larger than 64 KiB and was not read");
+        assert_eq!(conflict.sentence(Locale::Chinese), "所给数据超过 64 KiB，未予读取");
+    }
+}

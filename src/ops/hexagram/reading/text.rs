@@ -1,0 +1,248 @@
+//! Reads a cast out of plain text, such as `本卦：水雷屯，变卦：水地比，动爻：初九`.
+//!
+//! A label (本卦, "changing lines", …) speaks for what follows it up to the next label or the end of
+//! the clause. Without labels only names that can hardly be anything else are trusted: a sign, a full
+//! name, 第三卦, 屯卦. Refuses to choose between several such names unless a word such as 之 or 变 joins
+//! them. The surprise: 解卦 is never hexagram 40 here, because it nearly always means "interpret".
+
+use super::super::catalog::{Hexagram, Trigram};
+use super::labels::{Label, Part, after_filler, parts};
+use super::{Content, Evidence, Form, Observed, Place, Problem, names, normal, positions, six};
+
+/// A hexagram named somewhere in a text.
+#[derive(Clone, Copy, Debug)]
+struct Mention {
+    hexagram: Hexagram,
+    form: Form,
+    /// Where in the text the name ends, in bytes.
+    end: usize,
+}
+
+/// What may stand between a primary hexagram and its relating one.
+const JOINTS: [&str; 14] =
+    ["之", "变", "变为", "变成", "变卦", "化", "化为", "转", "转为", "至", "->", "=>", "→", "to"];
+
+/// What may stand right before 屯卦 without being part of another word.
+const BEFORE_NAMED: &str = "得为是到了出占卜抽之变化成遇问是看个";
+
+/// Notes what a normalised text says.
+pub(super) fn observe(observed: &mut Observed, path: &str, text: &str) {
+    if let Some(six) = six::from_text(text) {
+        observed.notice(path, six.content(Place::Primary));
+        return;
+    }
+    let before = observed.evidence.len();
+    let parts = parts(text);
+    for part in &parts {
+        if let Some(label) = part.label {
+            observe_labelled(observed, path, label, part.text);
+        }
+    }
+    observe_trigrams(observed, path, &parts);
+    if !observed.evidence[before..].iter().any(names_the_primary) {
+        observe_mentions(observed, path, &parts);
+    }
+}
+
+/// Notes the hexagram, and what it is joined to, in the normalised value of a field that promises
+/// one. Says whether there was any.
+pub(super) fn observe_value(observed: &mut Observed, path: &str, place: Place, text: &str) -> bool {
+    let Some(first) = named_value(text) else {
+        return false;
+    };
+    observed.notice_hexagram(path, place, first.hexagram, first.form);
+    if place == Place::Primary
+        && let Some(second) = joined_to(text, first)
+    {
+        let place = Place::Relating;
+        observed.notice_hexagram(path, place, second.hexagram, second.form);
+    }
+    true
+}
+
+fn names_the_primary(evidence: &Evidence) -> bool {
+    match evidence.content {
+        Content::Lines { .. } => true,
+        Content::Hexagram { place, .. } => place == Place::Primary,
+        Content::Changing(_) | Content::Compared(_) | Content::TurnedBack(_) => false,
+    }
+}
+
+fn observe_labelled(observed: &mut Observed, path: &str, label: Label, value: &str) {
+    match label {
+        Label::Hexagram(place) => {
+            observe_value(observed, path, place, value);
+        }
+        Label::Changing => {
+            if let Some(changing) = positions::from_text(after_filler(value)) {
+                observed.notice(path, Content::Changing(changing));
+            }
+        }
+        Label::Lines => {
+            let value = after_filler(value).trim_end_matches([',', '.', '、', ' ']);
+            if let Some(six) = six::from_text(value) {
+                observed.notice(path, six.content(Place::Primary));
+            }
+        }
+        Label::Upper | Label::Lower | Label::Derived => {}
+    }
+}
+
+/// Two labelled trigrams, or 上坎下震 and 坎上震下.
+fn observe_trigrams(observed: &mut Observed, path: &str, parts: &[Part]) {
+    let labelled = |wanted| {
+        parts
+            .iter()
+            .filter(|part| part.label == Some(wanted))
+            .find_map(|part| names::trigram_at_start(after_filler(part.text)))
+            .map(|(trigram, _)| trigram)
+    };
+    let pair = labelled(Label::Upper)
+        .zip(labelled(Label::Lower))
+        .or_else(|| loose(parts).find_map(|(_, text)| stacked_trigrams(text)));
+    if let Some((upper, lower)) = pair {
+        let hexagram = Hexagram::from_trigrams(upper, lower);
+        observed.notice_hexagram(path, Place::Primary, hexagram, Form::Trigrams);
+    }
+}
+
+/// Names without labels: one, or two that are joined.
+fn observe_mentions(observed: &mut Observed, path: &str, parts: &[Part]) {
+    let mut mentions: Vec<(&str, Mention)> = Vec::new();
+    for (_, text) in loose(parts) {
+        mentions.extend(mentions_in(text).map(|mention| (text, mention)));
+    }
+    let Some((text, first)) = mentions.first().copied() else {
+        return;
+    };
+    let second = joined_to(text, first);
+    let is_told = |hexagram| hexagram == first.hexagram || second.is_some_and(|second| hexagram == second.hexagram);
+    if !mentions.iter().all(|(_, mention)| is_told(mention.hexagram)) {
+        observed.complain(path, Problem::SeveralHexagrams);
+        return;
+    }
+    observed.notice_hexagram(path, Place::Primary, first.hexagram, first.form);
+    if let Some(second) = second {
+        observed.notice_hexagram(path, Place::Relating, second.hexagram, second.form);
+    }
+}
+
+fn loose<'a>(parts: &'a [Part<'a>]) -> impl Iterator<Item = (usize, &'a str)> {
+    parts.iter().enumerate().filter(|(_, part)| part.label.is_none()).map(|(place, part)| (place, part.text))
+}
+
+/// The hexagram that a labelled value names: where it starts, or else by the first name in it that
+/// can hardly be anything else.
+fn named_value(text: &str) -> Option<Mention> {
+    let value = after_filler(text);
+    named_at_start(value)
+        .map(|(hexagram, form, rest)| Mention { hexagram, form, end: text.len() - rest.len() })
+        .or_else(|| mentions_in(text).next())
+}
+
+fn named_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
+    names::sign_at_start(value)
+        .or_else(|| names::full_name_at_start(value))
+        .or_else(|| numbered_at_start(value))
+        .or_else(|| names::short_name_at_start(value).filter(|(_, _, rest)| ends_a_name(rest)))
+        .or_else(|| {
+            let hexagram = names::english_name_at_start(value)?;
+            Some((hexagram, Form::EnglishName, ""))
+        })
+}
+
+/// A short name is one only if no other word goes on from it: 师 but not 师傅.
+fn ends_a_name(rest: &str) -> bool {
+    let rest = rest.strip_prefix('卦').unwrap_or(rest);
+    !rest.starts_with(normal::is_ideograph) || JOINTS.iter().any(|joint| rest.starts_with(joint))
+}
+
+/// `3`, `#3`, `第3卦`, `第三卦`.
+fn numbered_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
+    let is_part = |letter: char| letter.is_ascii_digit() || "一二三四五六七八九十".contains(letter);
+    let prefix =
+        ["第", "#", "no. ", "no.", "number "].into_iter().find(|prefix| value.starts_with(prefix)).unwrap_or("");
+    let digits = &value[prefix.len()..];
+    let end = digits.find(|letter| !is_part(letter)).unwrap_or(digits.len());
+    let (number, rest) = digits.split_at(end);
+    let is_chinese = number.starts_with(normal::is_ideograph);
+    if prefix == "第" && !rest.starts_with('卦') || is_chinese && prefix != "第" {
+        return None;
+    }
+    let hexagram = names::hexagram_by_number(number)?;
+    Some((hexagram, Form::Number, rest))
+}
+
+/// The hexagram to which a joint right after a mention leads.
+fn joined_to(text: &str, first: Mention) -> Option<Mention> {
+    let is_space = |letter: char| letter.is_whitespace() || ",、卦()".contains(letter);
+    let mut rest = text[first.end..].trim_start_matches(is_space);
+    // A sign is often followed by its name, and a name by its sign.
+    while let Some((hexagram, _, after)) = names::hexagram_at_start(rest)
+        && hexagram == first.hexagram
+    {
+        rest = after.trim_start_matches(is_space);
+    }
+    let after = JOINTS.iter().filter_map(|joint| rest.strip_prefix(joint)).min_by_key(|after| after.len())?;
+    let after = after.trim_start_matches([' ', ':', '(']);
+    let (hexagram, form, rest) = named_at_start(after)?;
+    Some(Mention { hexagram, form, end: text.len() - rest.len() })
+}
+
+/// Every name in the text that can hardly be anything else.
+fn mentions_in(text: &str) -> impl Iterator<Item = Mention> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        while let Some(letter) = text[next..].chars().next() {
+            let start = next;
+            if let Some(mention) = mention_at(text, start) {
+                next = mention.end;
+                return Some(mention);
+            }
+            next += letter.len_utf8();
+        }
+        None
+    })
+}
+
+fn mention_at(text: &str, start: usize) -> Option<Mention> {
+    let rest = &text[start..];
+    let (hexagram, form, after) = names::sign_at_start(rest)
+        .or_else(|| names::full_name_at_start(rest))
+        .or_else(|| numbered_at_start(rest).filter(|_| rest.starts_with('第')))
+        .or_else(|| suffixed_name(text, start))?;
+    Some(Mention { hexagram, form, end: text.len() - after.len() })
+}
+
+/// A short name followed by 卦, where nothing before it makes it part of another word.
+fn suffixed_name(text: &str, start: usize) -> Option<(Hexagram, Form, &str)> {
+    let rest = &text[start..];
+    if !rest.starts_with(normal::is_ideograph) || rest.starts_with('解') {
+        return None;
+    }
+    let mut letters = rest.chars().skip(1);
+    let is_suffixed = letters.next() == Some('卦') || letters.next() == Some('卦');
+    let is_free = text[..start]
+        .chars()
+        .next_back()
+        .is_none_or(|before| !normal::is_ideograph(before) || BEFORE_NAMED.contains(before));
+    if !is_suffixed || !is_free {
+        return None;
+    }
+    let (hexagram, form, after) = names::short_name_at_start(rest)?;
+    Some((hexagram, form, after.strip_prefix('卦')?))
+}
+
+fn stacked_trigrams(text: &str) -> Option<(Trigram, Trigram)> {
+    text.char_indices().find_map(|(start, letter)| {
+        let rest = &text[start..];
+        if letter == '上' {
+            let (upper, rest) = names::trigram_at_start(&rest[letter.len_utf8()..])?;
+            let (lower, _) = names::trigram_at_start(rest.strip_prefix('下')?)?;
+            return Some((upper, lower));
+        }
+        let (upper, rest) = names::trigram_at_start(rest)?;
+        let (lower, rest) = names::trigram_at_start(rest.strip_prefix('上')?)?;
+        rest.starts_with('下').then_some((upper, lower))
+    })
+}

@@ -1,0 +1,124 @@
+//! Reads the tables under `assets/` while the program is being compiled.
+//!
+//! The tables never change at run time, so a row that is missing, short or misspelt stops the build
+//! instead of the service. The surprise: everything here is `const`, hence the loops over bytes
+//! where ordinary code would use iterators.
+
+/// Splits a tab-separated table with one heading row into exactly `ROWS` rows of `COLUMNS` cells.
+///
+/// Any other shape, and any empty cell, is a compile error when called in a constant.
+pub(super) const fn cells<const ROWS: usize, const COLUMNS: usize>(
+    table: &'static str,
+) -> [[&'static str; COLUMNS]; ROWS] {
+    let bytes = table.as_bytes();
+    let mut cells = [[""; COLUMNS]; ROWS];
+    let mut start = heading_length(bytes);
+    let mut row = 0;
+    while row < ROWS {
+        let mut column = 0;
+        while column < COLUMNS {
+            let end = cell_end(bytes, start);
+            let is_last = column + 1 == COLUMNS;
+            assert!(end > start, "a cell of the table is empty");
+            assert!((bytes[end] == b'\n') == is_last, "a row of the table has too few or too many cells");
+            cells[row][column] = slice(table, start, end);
+            start = end + 1;
+            column += 1;
+        }
+        row += 1;
+    }
+    assert!(start == bytes.len(), "the table has too many rows");
+    cells
+}
+
+/// Reads a cell of `0` (yin) and `1` (yang), written bottom up, into bits: the bottom line is bit 0.
+pub(super) const fn figure(cell: &str, line_count: usize) -> u8 {
+    let bytes = cell.as_bytes();
+    assert!(bytes.len() == line_count, "a figure has the wrong number of lines");
+    let mut bits = 0;
+    let mut line = 0;
+    while line < line_count {
+        assert!(matches!(bytes[line], b'0' | b'1'), "a line of a figure is neither 0 nor 1");
+        if bytes[line] == b'1' {
+            bits |= 1 << line;
+        }
+        line += 1;
+    }
+    bits
+}
+
+/// Reads a decimal number that must equal the place of its row, counted from one.
+pub(super) const fn assert_number(cell: &str, expected: usize) {
+    let bytes = cell.as_bytes();
+    let mut number = 0;
+    let mut digit = 0;
+    while digit < bytes.len() {
+        assert!(bytes[digit].is_ascii_digit(), "a number is not decimal");
+        number = number * 10 + (bytes[digit] - b'0') as usize;
+        digit += 1;
+    }
+    assert!(number == expected, "a row is out of order");
+}
+
+const fn heading_length(bytes: &[u8]) -> usize {
+    let mut end = cell_end(bytes, 0);
+    while bytes[end] != b'\n' {
+        end = cell_end(bytes, end + 1);
+    }
+    end + 1
+}
+
+const fn cell_end(bytes: &[u8], start: usize) -> usize {
+    let mut end = start;
+    while end < bytes.len() && bytes[end] != b'\t' && bytes[end] != b'\n' {
+        end += 1;
+    }
+    assert!(end < bytes.len(), "the table ends in the middle of a row");
+    end
+}
+
+const fn slice(text: &'static str, start: usize, end: usize) -> &'static str {
+    let (head, _) = text.split_at(end);
+    let (_, cell) = head.split_at(start);
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_well_formed_table_is_split_into_cells() {
+        assert_eq!(cells::<2, 2>("heading\tx\na\tb\n乾\td\n"), [["a", "b"], ["乾", "d"]]);
+    }
+
+    #[test]
+    fn every_malformed_table_is_refused() {
+        let malformed = [
+            "h\th\na\tb\n",
+            "h\th\na\tb\nc\td\ne\tf\n",
+            "h\th\na\nc\td\n",
+            "h\th\na\tb\tc\nd\te\n",
+            "h\th\na\t\nc\td\n",
+            "h\th\na\tb\nc\td",
+        ];
+        for table in malformed {
+            let outcome = std::panic::catch_unwind(|| cells::<2, 2>(table));
+            assert!(outcome.is_err(), "accepted {table:?}");
+        }
+    }
+
+    #[test]
+    fn a_figure_is_read_bottom_up() {
+        assert_eq!(figure("100010", 6), 0b01_0001);
+        assert!(std::panic::catch_unwind(|| figure("10001", 6)).is_err());
+        assert!(std::panic::catch_unwind(|| figure("100012", 6)).is_err());
+    }
+
+    #[test]
+    fn a_row_number_must_match_its_place() {
+        assert_number("64", 64);
+        assert!(std::panic::catch_unwind(|| assert_number("63", 64)).is_err());
+        assert!(std::panic::catch_unwind(|| assert_number("6x", 6)).is_err());
+    }
+}
