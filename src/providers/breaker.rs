@@ -1,0 +1,263 @@
+//! A circuit breaker: after several faults of a vendor in a row it refuses further calls at once, and lets a
+//! single one through from time to time to see whether the vendor is back.
+//!
+//! It owns the counting and nothing else: no call, no clock. Only faults of the vendor count; an answer that
+//! refuses one request shows a vendor in good health. Time is handed in as milliseconds since 1970, and a clock
+//! that was set back restarts the waiting instead of prolonging it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Failure, FailureKind};
+
+/// The code of the failure with which an open breaker answers.
+pub const BREAKER_OPEN: &str = "breaker_open";
+
+/// A breaker for one vendor, shared by all callers.
+#[derive(Debug)]
+pub struct Breaker {
+    provider: &'static str,
+    faults_to_open: u32,
+    probe_after_millis: i64,
+    state: Mutex<State>,
+}
+
+/// The leave to make one call. Dropping it without a verdict counts as nothing and lets another probe through.
+#[derive(Debug)]
+#[must_use]
+pub struct Permit<'a> {
+    breaker: &'a Breaker,
+    probing: bool,
+}
+
+/// What operators are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Calls pass; so many faults have been counted in a row.
+    Closed {
+        /// Faults since the last answer.
+        faults: u32,
+    },
+    /// Calls are refused, except for one probe once the waiting time has passed.
+    Open {
+        /// Milliseconds since 1970.
+        since_millis: i64,
+        /// Whether a probe is on its way.
+        probing: bool,
+    },
+}
+
+#[derive(Debug)]
+enum State {
+    Closed { faults: u32 },
+    Open { since_millis: i64, probing: bool },
+}
+
+impl Breaker {
+    /// A closed breaker that opens after `faults_to_open` faults in a row and probes every `probe_after`.
+    pub fn new(provider: &'static str, faults_to_open: u32, probe_after: Duration) -> Self {
+        Self {
+            provider,
+            faults_to_open: faults_to_open.max(1),
+            probe_after_millis: i64::try_from(probe_after.as_millis()).unwrap_or(i64::MAX),
+            state: Mutex::new(State::Closed { faults: 0 }),
+        }
+    }
+
+    /// Five faults in a row, a probe every 30 seconds.
+    pub fn with_defaults(provider: &'static str) -> Self {
+        Self::new(provider, 5, Duration::from_secs(30))
+    }
+
+    /// Asks for leave to call. An open breaker answers `Busy` with code [`BREAKER_OPEN`] and the time left.
+    pub fn enter(&self, now_millis: i64) -> Result<Permit<'_>, Failure> {
+        let mut state = self.lock();
+        match &mut *state {
+            State::Closed { .. } => Ok(Permit { breaker: self, probing: false }),
+            State::Open { since_millis, probing } => {
+                *since_millis = (*since_millis).min(now_millis);
+                let left = self.probe_after_millis.saturating_sub(now_millis.saturating_sub(*since_millis));
+                if left > 0 || *probing {
+                    return Err(self.refusal(left));
+                }
+                *probing = true;
+                Ok(Permit { breaker: self, probing: true })
+            }
+        }
+    }
+
+    /// Makes a call under the breaker: asks for leave, calls, and records what came of it.
+    pub fn run<T>(&self, clock: impl Fn() -> i64, call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        let permit = self.enter(clock())?;
+        let result = call();
+        permit.record(result.as_ref().err(), clock());
+        result
+    }
+
+    /// What the breaker is doing.
+    pub fn condition(&self) -> Condition {
+        match *self.lock() {
+            State::Closed { faults } => Condition::Closed { faults },
+            State::Open { since_millis, probing } => Condition::Open { since_millis, probing },
+        }
+    }
+
+    fn refusal(&self, left_millis: i64) -> Failure {
+        // While a probe is on its way nobody knows how long it takes; a second is a polite guess.
+        let left = Duration::from_millis(u64::try_from(left_millis).unwrap_or(0)).max(Duration::from_secs(1));
+        Failure::new(FailureKind::Busy, self.provider, BREAKER_OPEN).with_retry_after(Some(left))
+    }
+
+    fn record_answer(&self, probing: bool) {
+        let mut state = self.lock();
+        // A call that began before the breaker opened must not close it: only the probe may.
+        if probing || matches!(*state, State::Closed { .. }) {
+            *state = State::Closed { faults: 0 };
+        }
+    }
+
+    fn record_fault(&self, probing: bool, now_millis: i64) {
+        let mut state = self.lock();
+        match &mut *state {
+            State::Open { .. } if !probing => {}
+            State::Closed { faults } if !probing && *faults + 1 < self.faults_to_open => {
+                *faults += 1;
+            }
+            _ => *state = State::Open { since_millis: now_millis, probing: false },
+        }
+    }
+
+    fn give_probe_back(&self) {
+        if let State::Open { probing, .. } = &mut *self.lock() {
+            *probing = false;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole after every statement, so a caller's panic has left nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit<'_> {
+    /// Records what came of the call: `None` for success.
+    pub fn record(mut self, failure: Option<&Failure>, now_millis: i64) {
+        match failure {
+            Some(failure) if failure.kind == FailureKind::Cancelled => return,
+            Some(failure) if failure.is_fault_of_provider() => {
+                self.breaker.record_fault(self.probing, now_millis);
+            }
+            _ => self.breaker.record_answer(self.probing),
+        }
+        self.probing = false;
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if self.probing {
+            self.breaker.give_probe_back();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1000;
+
+    fn fault() -> Failure {
+        Failure::new(FailureKind::TimedOut, "x", "total_timeout")
+    }
+
+    fn opened_at(now: i64) -> Breaker {
+        let breaker = Breaker::with_defaults("x");
+        for _ in 0..5 {
+            breaker.enter(now).unwrap().record(Some(&fault()), now);
+        }
+        breaker
+    }
+
+    #[test]
+    fn five_faults_in_a_row_open_it() {
+        let breaker = Breaker::with_defaults("x");
+        for _ in 0..4 {
+            breaker.enter(0).unwrap().record(Some(&fault()), 0);
+        }
+        assert_eq!(breaker.condition(), Condition::Closed { faults: 4 });
+        breaker.enter(0).unwrap().record(Some(&fault()), 0);
+        let refusal = breaker.enter(10 * SECOND).unwrap_err();
+        assert_eq!((refusal.kind, refusal.code.as_str()), (FailureKind::Busy, BREAKER_OPEN));
+        assert_eq!(refusal.retry_after, Some(Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn an_answer_between_starts_the_count_again() {
+        let breaker = Breaker::with_defaults("x");
+        let refused = Failure::new(FailureKind::Refused, "x", "bad_number");
+        for _ in 0..20 {
+            for _ in 0..4 {
+                breaker.enter(0).unwrap().record(Some(&fault()), 0);
+            }
+            breaker.enter(0).unwrap().record(Some(&refused), 0);
+        }
+        assert_eq!(breaker.condition(), Condition::Closed { faults: 0 });
+    }
+
+    #[test]
+    fn one_probe_at_a_time_and_its_success_closes() {
+        let breaker = opened_at(0);
+        assert!(breaker.enter(30 * SECOND - 1).is_err());
+        let probe = breaker.enter(30 * SECOND).unwrap();
+        assert!(breaker.enter(31 * SECOND).is_err());
+        probe.record(None, 31 * SECOND);
+        assert_eq!(breaker.condition(), Condition::Closed { faults: 0 });
+    }
+
+    #[test]
+    fn a_failed_probe_waits_the_whole_time_again() {
+        let breaker = opened_at(0);
+        breaker.enter(30 * SECOND).unwrap().record(Some(&fault()), 40 * SECOND);
+        assert!(breaker.enter(70 * SECOND - 1).is_err());
+        assert!(breaker.enter(70 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn a_probe_without_a_verdict_is_given_back() {
+        let breaker = opened_at(0);
+        drop(breaker.enter(30 * SECOND).unwrap());
+        let cancelled = Failure::new(FailureKind::Cancelled, "x", "cancelled");
+        breaker.enter(30 * SECOND).unwrap().record(Some(&cancelled), 30 * SECOND);
+        assert!(breaker.enter(30 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn calls_from_before_the_opening_change_nothing() {
+        let breaker = Breaker::with_defaults("x");
+        let (early_success, early_fault) = (breaker.enter(0).unwrap(), breaker.enter(0).unwrap());
+        for _ in 0..5 {
+            breaker.enter(0).unwrap().record(Some(&fault()), 0);
+        }
+        early_success.record(None, SECOND);
+        early_fault.record(Some(&fault()), 20 * SECOND);
+        assert_eq!(breaker.condition(), Condition::Open { since_millis: 0, probing: false });
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_lock_it_for_years() {
+        let breaker = opened_at(1_000_000 * SECOND);
+        assert!(breaker.enter(0).is_err());
+        assert!(breaker.enter(30 * SECOND).is_ok());
+    }
+
+    #[test]
+    fn running_a_call_records_it() {
+        let breaker = Breaker::new("x", 1, Duration::from_secs(30));
+        let result: Result<(), Failure> = breaker.run(|| 0, || Err(fault()));
+        assert_eq!(result, Err(fault()));
+        let refused = breaker.run(|| SECOND, || Ok(())).unwrap_err();
+        assert_eq!(refused.code, BREAKER_OPEN);
+        assert_eq!(breaker.run(|| 31 * SECOND, || Ok(7)), Ok(7));
+    }
+}

@@ -1,0 +1,370 @@
+//! The one place that builds HTTP clients: limits on time and size, no redirects, no proxy from the environment,
+//! and the translation of transport errors into [`Failure`].
+//!
+//! It refuses to follow redirects, because a vendor that redirects a signed request is not the vendor that was
+//! configured. Plain `http://` is allowed: a model server on the same host speaks nothing else.
+//!
+//! The surprise: errors of looking up, connecting and the TLS handshake are marked where they happen. The same
+//! kind of I/O error means "certainly not accepted" before the request was written and "nobody knows" after it,
+//! and from the error alone the two cannot be told apart.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::time::Duration;
+
+use ureq::config::Config;
+use ureq::http::{HeaderMap, Uri};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport};
+use ureq::{Agent, Body, Error, Timeout};
+
+use super::{Failure, FailureKind};
+
+/// The code of the only time limit after which the vendor certainly has not acted.
+pub const CONNECT_TIMEOUT: &str = "connect_timeout";
+
+const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
+const LONGEST_RESPONSE_HEAD: usize = 32 * 1024;
+/// Vendors answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
+const LONGEST_ERROR_BODY: usize = 64 * 1024;
+
+/// How long a call may take, and whether its connection is kept for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Looking up the name, and again opening the connection including TLS.
+    pub connect: Duration,
+    /// From the sent request to the complete head of the response.
+    pub first_byte: Duration,
+    /// Between two pieces of the body. The transport knows one limit for every read, so this never goes below
+    /// `first_byte`.
+    pub idle: Duration,
+    /// The whole call.
+    pub total: Duration,
+    /// Whether connections are reused. A reused connection may turn out dead only after the request was written,
+    /// which leaves the outcome unknown; a call that must not be repeated is better off with a fresh one.
+    pub reuse_connections: bool,
+}
+
+/// A vendor's base address, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    base: String,
+    host: String,
+    host_header: String,
+}
+
+/// One request to be sent by POST.
+pub struct Post<'a> {
+    /// The complete address.
+    pub url: &'a str,
+    /// Names in lower case.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// May be empty.
+    pub body: &'a [u8],
+    /// A shorter limit for the whole call, for the second attempt of a call that has one budget.
+    pub total: Option<Duration>,
+}
+
+/// A client of one vendor.
+pub struct Client {
+    provider: &'static str,
+    agent: Agent,
+    limits: Limits,
+}
+
+/// The head of a response, and its body still to be read.
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    provider: &'static str,
+    headers: HeaderMap,
+    body: Body,
+}
+
+/// The body of a response, piece by piece.
+pub struct Pieces {
+    provider: &'static str,
+    reader: ureq::BodyReader<'static>,
+}
+
+impl Endpoint {
+    /// Takes `http://host`, `https://host:port` or the same with a path; a slash at the end is dropped.
+    ///
+    /// Fails as `Misconfigured` for anything else: another scheme, no host, a query, or a user and password.
+    pub fn parse(provider: &'static str, text: &str) -> Result<Self, Failure> {
+        let fault = || Failure::new(FailureKind::Misconfigured, provider, "endpoint");
+        let trimmed = text.trim().trim_end_matches('/');
+        let uri: Uri = trimmed.parse().map_err(|_| fault())?;
+        let default_port = match uri.scheme_str() {
+            Some("http") => 80,
+            Some("https") => 443,
+            _ => return Err(fault()),
+        };
+        let authority = uri.authority().ok_or_else(fault)?;
+        if uri.query().is_some() || authority.as_str().contains('@') || authority.host().is_empty() {
+            return Err(fault());
+        }
+        let host = authority.host().to_ascii_lowercase();
+        let host_header = match authority.port_u16() {
+            Some(port) if port != default_port => format!("{host}:{port}"),
+            _ => host.clone(),
+        };
+        Ok(Self { base: trimmed.to_owned(), host, host_header })
+    }
+
+    /// The address without a slash at the end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The host alone, in lower case.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The value of the `host` header: the port stands in it only when it is not the scheme's own.
+    pub fn host_header(&self) -> &str {
+        &self.host_header
+    }
+}
+
+/// The status with which this address answers a GET, within a few seconds.
+pub fn status_of(url: &str) -> Result<u16, Failure> {
+    let wait = Duration::from_secs(5);
+    let limits = Limits { connect: wait, first_byte: wait, idle: wait, total: wait, reuse_connections: false };
+    let client = Client::new("service", limits);
+    let response = client.agent.get(url).call().map_err(|error| client.failure_before_body(&error))?;
+    Ok(response.status().as_u16())
+}
+
+impl Client {
+    /// A client for `provider` that keeps to `limits`.
+    pub fn new(provider: &'static str, limits: Limits) -> Self {
+        let config = Config::builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .user_agent(USER_AGENT)
+            // Compression would hold back the pieces of a stream and let a small answer unfold into a huge one.
+            .accept_encoding("identity")
+            .max_response_header_size(LONGEST_RESPONSE_HEAD)
+            .max_idle_connections(if limits.reuse_connections { 8 } else { 0 })
+            .max_idle_connections_per_host(if limits.reuse_connections { 8 } else { 0 })
+            .timeout_resolve(Some(limits.connect))
+            .timeout_connect(Some(limits.connect))
+            .timeout_recv_response(Some(limits.first_byte))
+            .timeout_per_read(Some(limits.idle.max(limits.first_byte)))
+            .timeout_per_write(Some(limits.first_byte))
+            .timeout_global(Some(limits.total))
+            .build();
+        let agent = Agent::with_parts(config, MarkingConnector::default(), MarkingResolver::default());
+        Self { provider, agent, limits }
+    }
+
+    /// Sends the request and waits for the head of the response, whatever its status.
+    pub fn post(&self, post: &Post<'_>) -> Result<Answer, Failure> {
+        let total = post.total.map_or(self.limits.total, |total| total.min(self.limits.total));
+        let mut builder = self.agent.post(post.url).config().timeout_global(Some(total)).build();
+        for (name, value) in post.headers {
+            builder = builder.header(*name, *value);
+        }
+        let sent = if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
+        let response = sent.map_err(|error| self.failure_before_body(&error))?;
+        let (parts, body) = response.into_parts();
+        Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+    }
+
+    /// Before the body every wait is a wait for the first byte, whichever limit of the transport noticed it.
+    fn failure_before_body(&self, error: &Error) -> Failure {
+        match error {
+            Error::Timeout(Timeout::PerRead) => {
+                Failure::new(FailureKind::TimedOut, self.provider, "first_byte_timeout")
+            }
+            other => failure_of(self.provider, other),
+        }
+    }
+}
+
+impl Answer {
+    /// A header's value, when there is one and it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The whole body, or `Nonsense` with code `answer_too_large` when it is longer than `limit` bytes.
+    pub fn read_all(self, limit: usize) -> Result<Vec<u8>, Failure> {
+        let provider = self.provider;
+        let (body, complete) = self.read_up_to(limit)?;
+        if complete { Ok(body) } else { Err(Failure::new(FailureKind::Nonsense, provider, "answer_too_large")) }
+    }
+
+    /// The beginning of an error's body, as much of it as arrives: a broken error message is still an error.
+    pub fn read_error(self) -> Vec<u8> {
+        self.read_up_to(LONGEST_ERROR_BODY).map(|(body, _)| body).unwrap_or_default()
+    }
+
+    /// The body piece by piece.
+    pub fn into_pieces(self) -> Pieces {
+        Pieces { provider: self.provider, reader: self.body.into_reader() }
+    }
+
+    fn read_up_to(self, limit: usize) -> Result<(Vec<u8>, bool), Failure> {
+        let mut pieces = self.into_pieces();
+        let mut body = Vec::new();
+        let mut buffer = [0_u8; 8 * 1024];
+        loop {
+            let count = pieces.read(&mut buffer)?;
+            if count == 0 {
+                return Ok((body, true));
+            }
+            let room = limit - body.len();
+            body.extend_from_slice(&buffer[..count.min(room)]);
+            if count > room {
+                return Ok((body, false));
+            }
+        }
+    }
+}
+
+impl Pieces {
+    /// Waits for the next bytes; 0 is the end of the body.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        loop {
+            match self.reader.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failure_of(self.provider, &Error::from(error))),
+                Ok(count) => return Ok(count),
+            }
+        }
+    }
+}
+
+/// What a transport error says about the request. The error's own text may hold the address with its query, so
+/// none of it is kept.
+fn failure_of(provider: &'static str, error: &Error) -> Failure {
+    let (kind, code) = match error {
+        Error::Other(other) => match other.downcast_ref::<NotConnected>() {
+            Some(NotConnected::TimedOut) => (FailureKind::TimedOut, CONNECT_TIMEOUT),
+            Some(NotConnected::NameNotFound) => (FailureKind::Unreachable, "name_not_found"),
+            Some(NotConnected::Refused) => (FailureKind::Unreachable, "connect_failed"),
+            Some(NotConnected::Untrusted) => (FailureKind::Unreachable, "tls_failed"),
+            None => (FailureKind::OutcomeUnknown, "transport"),
+        },
+        Error::Timeout(Timeout::RecvResponse) => (FailureKind::TimedOut, "first_byte_timeout"),
+        Error::Timeout(Timeout::PerRead) => (FailureKind::TimedOut, "idle_timeout"),
+        Error::Timeout(_) => (FailureKind::TimedOut, "total_timeout"),
+        Error::Http(_) | Error::BadUri(_) => (FailureKind::Misconfigured, "request_not_sendable"),
+        Error::Protocol(_) | Error::LargeResponseHeader(..) | Error::Decompress(..) | Error::BodyStalled => {
+            (FailureKind::Nonsense, "not_http")
+        }
+        _ => (FailureKind::OutcomeUnknown, "connection_lost"),
+    };
+    Failure::new(kind, provider, code)
+}
+
+/// Why no connection came about; travels inside the transport's own error type.
+#[derive(Clone, Copy, Debug)]
+enum NotConnected {
+    TimedOut,
+    NameNotFound,
+    Refused,
+    Untrusted,
+}
+
+impl NotConnected {
+    fn of(error: &Error) -> Self {
+        match error {
+            Error::Timeout(_) => Self::TimedOut,
+            Error::HostNotFound => Self::NameNotFound,
+            Error::Tls(_) | Error::Rustls(_) | Error::Pem(_) => Self::Untrusted,
+            // The TLS library reports a certificate it does not accept as invalid data.
+            Error::Io(io) if io.kind() == io::ErrorKind::InvalidData => Self::Untrusted,
+            _ => Self::Refused,
+        }
+    }
+
+    fn mark(error: &Error) -> Error {
+        Error::Other(Box::new(Self::of(error)))
+    }
+}
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("no connection")
+    }
+}
+
+impl std::error::Error for NotConnected {}
+
+#[derive(Debug, Default)]
+struct MarkingConnector(DefaultConnector);
+
+impl Connector for MarkingConnector {
+    type Out = Box<dyn Transport>;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<()>) -> Result<Option<Self::Out>, Error> {
+        self.0.connect(details, chained).map_err(|error| NotConnected::mark(&error))
+    }
+}
+
+#[derive(Debug, Default)]
+struct MarkingResolver(DefaultResolver);
+
+impl Resolver for MarkingResolver {
+    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        self.0.resolve(uri, config, timeout).map_err(|error| match error {
+            Error::Io(_) => Error::Other(Box::new(NotConnected::NameNotFound)),
+            other => NotConnected::mark(&other),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_keeps_its_path_and_names_the_port_only_when_it_differs() {
+        let endpoint = Endpoint::parse("x", "https://API.example.com:443/v1/").unwrap();
+        assert_eq!(endpoint.base(), "https://API.example.com:443/v1");
+        assert_eq!(endpoint.host(), "api.example.com");
+        assert_eq!(endpoint.host_header(), "api.example.com");
+        let endpoint = Endpoint::parse("x", "http://127.0.0.1:8080").unwrap();
+        assert_eq!(endpoint.host_header(), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn an_endpoint_that_is_none_is_the_operators_fault() {
+        for text in [
+            "",
+            "example.com",
+            "ftp://example.com",
+            "https://user:key@example.com",
+            "https://example.com?a=b",
+            "https://",
+        ] {
+            let failure = Endpoint::parse("x", text).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Misconfigured, "{text}");
+        }
+    }
+
+    #[test]
+    fn transport_errors_are_told_apart() {
+        let cases = [
+            (NotConnected::mark(&Error::HostNotFound), FailureKind::Unreachable, "name_not_found"),
+            (NotConnected::mark(&Error::Timeout(Timeout::Global)), FailureKind::TimedOut, CONNECT_TIMEOUT),
+            (Error::Timeout(Timeout::Global), FailureKind::TimedOut, "total_timeout"),
+            (Error::Io(io::ErrorKind::ConnectionReset.into()), FailureKind::OutcomeUnknown, "connection_lost"),
+            (
+                NotConnected::mark(&Error::Io(io::ErrorKind::ConnectionReset.into())),
+                FailureKind::Unreachable,
+                "connect_failed",
+            ),
+            (Error::LargeResponseHeader(9, 8), FailureKind::Nonsense, "not_http"),
+        ];
+        for (error, kind, code) in cases {
+            let failure = failure_of("x", &error);
+            assert_eq!((failure.kind, failure.code.as_str()), (kind, code));
+        }
+    }
+}

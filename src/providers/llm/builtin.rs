@@ -1,0 +1,119 @@
+//! The interpreter that needs no network: it reads the structure of a hexagram and answers at once.
+//!
+//! Owns the words of such an answer and takes everything else as plain data, so that this room knows
+//! nothing of the operations. Refuses to invent a hexagram: without one it says so, and says what to
+//! send. The surprise: it never claims to be a language model, and every answer ends with what it
+//! rests on.
+
+mod chinese;
+mod english;
+mod topic;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use crate::types::Locale;
+
+/// What to interpret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    pub locale: Locale,
+    /// What the question is about, in the client's words: `career`, 感情, ….
+    pub question_type: Option<String>,
+    pub question: String,
+    pub facts: HexagramFacts,
+}
+
+/// What is known of the cast. Texts are in the locale of the reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HexagramFacts {
+    pub primary: Option<HexagramDescription>,
+    pub relating: Option<HexagramDescription>,
+    pub nuclear: Option<HexagramDescription>,
+    /// The changing lines from the bottom; none when the data does not say what changes.
+    pub changing: Option<Vec<ChangingLine>>,
+    /// Where the facts come from, a sentence each without a full stop.
+    pub evidence: Vec<String>,
+    /// What was set aside, a sentence each without a full stop.
+    pub conflicts: Vec<String>,
+}
+
+/// A hexagram with its texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HexagramDescription {
+    /// The King Wen number.
+    pub number: u8,
+    /// The Unicode sign.
+    pub sign: String,
+    /// Short, such as 屯.
+    pub chinese_name: String,
+    /// With the trigram images, such as 水雷屯.
+    pub chinese_full_name: String,
+    /// Of the short name, with tones.
+    pub pinyin: String,
+    pub english_name: String,
+    /// One or two sentences.
+    pub judgement: String,
+    /// One clause without a full stop.
+    pub image: String,
+    pub upper: TrigramDescription,
+    pub lower: TrigramDescription,
+}
+
+/// A trigram with its texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrigramDescription {
+    pub sign: String,
+    pub chinese_name: String,
+    pub pinyin: String,
+    pub english_name: String,
+    /// 水, water.
+    pub image: String,
+    /// 险陷, danger.
+    pub attribute: String,
+}
+
+/// A line that turns into its opposite.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangingLine {
+    /// From 1 at the bottom to 6 at the top.
+    pub position: u8,
+    /// 初九; "bottom line".
+    pub name: String,
+    /// Whether it turns from yang to yin; otherwise from yin to yang.
+    pub is_from_yang: bool,
+    /// One sentence.
+    pub meaning: String,
+}
+
+/// Of a question only so much is repeated. In characters.
+const LONGEST_QUOTE: usize = 80;
+
+/// Interprets the cast in words. The same reading always gives the same text.
+pub fn interpret(reading: &Reading) -> String {
+    let paragraphs = match reading.locale {
+        Locale::Chinese => chinese::paragraphs(reading),
+        Locale::English => english::paragraphs(reading),
+    };
+    paragraphs.join("\n\n")
+}
+
+/// The question on one line and not too long; none when there is no question.
+fn quoted(question: &str) -> Option<String> {
+    let words: Vec<&str> = question.split_whitespace().collect();
+    let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
+    if line.is_empty() {
+        return None;
+    }
+    let mut quote: String = line.chars().take(LONGEST_QUOTE).collect();
+    if quote.len() < line.len() {
+        quote.push('…');
+    }
+    Some(quote)
+}

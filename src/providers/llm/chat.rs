@@ -1,0 +1,189 @@
+//! The answer of a chat completion, put together from one JSON document or from the chunks of a stream.
+//!
+//! It owns which members count and when an answer is complete. Members are read leniently, because every server
+//! leaves out, adds and renames some; what must be there is a text and a reason for its end.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::openai::NAME;
+use super::{Completion, Usage, refusal};
+use crate::providers::{Failure, FailureKind, clean_code};
+
+/// One document: a whole answer, a chunk of one, or an error.
+#[derive(Deserialize)]
+pub(super) struct Document {
+    id: Option<String>,
+    request_id: Option<String>,
+    model: Option<String>,
+    choices: Option<Vec<Choice>>,
+    usage: Option<Tokens>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    index: Option<u32>,
+    /// In a chunk.
+    delta: Option<Words>,
+    /// In a whole answer.
+    message: Option<Words>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Words {
+    content: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(rename = "prompt_tokens")]
+    prompt: Option<u64>,
+    #[serde(rename = "completion_tokens")]
+    completion: Option<u64>,
+    #[serde(rename = "total_tokens")]
+    total: Option<u64>,
+}
+
+/// What has arrived of an answer so far.
+pub(super) struct Assembly {
+    largest_answer: usize,
+    text: String,
+    reasoning: String,
+    refused: bool,
+    done: bool,
+    finish_reason: Option<String>,
+    model: Option<String>,
+    identifier: Option<String>,
+    usage: Option<Usage>,
+}
+
+impl Document {
+    /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive.
+    pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
+        serde_json::from_slice(text).map_err(|_| nonsense("not_json"))
+    }
+}
+
+impl Assembly {
+    /// Nothing yet, and never more than `largest_answer` bytes of text and reasoning together.
+    pub(super) fn new(largest_answer: usize) -> Self {
+        Self {
+            largest_answer,
+            text: String::new(),
+            reasoning: String::new(),
+            refused: false,
+            done: false,
+            finish_reason: None,
+            model: None,
+            identifier: None,
+            usage: None,
+        }
+    }
+
+    /// Takes the data of one event of a stream and gives back the text it adds.
+    pub(super) fn take_event(&mut self, data: &str) -> Result<String, Failure> {
+        if data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(String::new());
+        }
+        self.take(Document::parse(data.as_bytes())?)
+    }
+
+    /// Takes a whole answer in one document, whose own end is the end of the answer.
+    pub(super) fn take_whole(&mut self, document: Document) -> Result<(), Failure> {
+        self.done = true;
+        self.take(document).map(|_| ())
+    }
+
+    fn take(&mut self, document: Document) -> Result<String, Failure> {
+        let identifier = document.request_id.or(document.id);
+        if let Some(error) = document.error.filter(|error| !error.is_null()) {
+            return Err(refusal::inside_answer(&error).with_request_id(identifier.as_deref()));
+        }
+        self.identifier = self.identifier.take().or(identifier);
+        self.model = document.model.filter(|model| !model.is_empty()).or(self.model.take());
+        // The last count that is there is the final one.
+        self.usage = document.usage.and_then(Tokens::counted).or(self.usage);
+        let choices = document.choices.unwrap_or_default();
+        match choices.into_iter().find(|choice| choice.index.unwrap_or(0) == 0) {
+            Some(choice) => self.take_choice(choice),
+            None => Ok(String::new()),
+        }
+    }
+
+    /// Whether the stream has said its last word.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Whether the text is complete, though the stream may go on with the usage.
+    pub(super) fn has_whole_text(&self) -> bool {
+        self.done || self.finish_reason.is_some()
+    }
+
+    /// The answer, if it is one: ended for a reason that leaves the text whole, and not blank.
+    pub(super) fn complete(self, model_asked_for: &str) -> Result<Completion, Failure> {
+        let identifier = self.identifier.as_deref().and_then(clean_code);
+        match self.fault() {
+            Some(fault) => Err(fault.with_request_id(identifier.as_deref())),
+            None => Ok(Completion {
+                text: self.text,
+                reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),
+                model: self.model.unwrap_or_else(|| model_asked_for.to_owned()),
+                finish_reason: self.finish_reason.unwrap_or_else(|| "stop".to_owned()),
+                usage: self.usage,
+                request_id: identifier,
+                first_token_after: None,
+            }),
+        }
+    }
+
+    fn take_choice(&mut self, choice: Choice) -> Result<String, Failure> {
+        self.finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.finish_reason.take());
+        let words = choice.delta.or(choice.message).unwrap_or_default();
+        self.refused |= words.refusal.is_some_and(|refusal| !refusal.is_empty());
+        let content = words.content.unwrap_or_default();
+        let reasoning = words.reasoning_content.or(words.reasoning).unwrap_or_default();
+        let size = self.text.len() + self.reasoning.len() + content.len() + reasoning.len();
+        if size > self.largest_answer {
+            return Err(nonsense("answer_too_large"));
+        }
+        self.text.push_str(&content);
+        self.reasoning.push_str(&reasoning);
+        Ok(content)
+    }
+
+    fn fault(&self) -> Option<Failure> {
+        let blank = self.text.trim().is_empty();
+        match self.finish_reason.as_deref() {
+            None if !self.done => Some(nonsense("truncated")),
+            Some("content_filter") => Some(Failure::new(FailureKind::ContentRefused, NAME, "content_filter")),
+            Some(reason @ "insufficient_system_resource") => Some(Failure::new(FailureKind::Busy, NAME, reason)),
+            None | Some("stop" | "length") if blank && self.refused => {
+                Some(Failure::new(FailureKind::ContentRefused, NAME, "refusal"))
+            }
+            None | Some("stop" | "length") => blank.then(|| nonsense("empty_answer")),
+            Some(unknown) => Some(nonsense(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
+        }
+    }
+}
+
+impl Tokens {
+    fn counted(self) -> Option<Usage> {
+        let (prompt, completion) = (self.prompt?, self.completion?);
+        Some(Usage {
+            prompt_tokens: prompt,
+            completion_tokens: completion,
+            total_tokens: self.total.unwrap_or(prompt.saturating_add(completion)),
+        })
+    }
+}
+
+fn nonsense(code: &str) -> Failure {
+    Failure::new(FailureKind::Nonsense, NAME, code)
+}

@@ -1,0 +1,125 @@
+//! Language models: one question with its context in, one text out, at once or piece by piece.
+//!
+//! One trait, one driver a protocol. A driver owns how the question is put and what the answer means; it refuses
+//! to compose prompts, to screen content, to keep records and to know who asks beyond an opaque reference.
+//!
+//! The surprise: a failure after pieces were handed out gives no text back at all. What the caller has passed on
+//! by then was a beginning, and nobody may take it for an answer.
+
+pub mod builtin;
+mod chat;
+pub mod event_stream;
+pub mod offline;
+pub mod openai;
+mod refusal;
+mod retry;
+mod streamed;
+
+use std::time::Duration;
+
+use super::Failure;
+
+/// Answers requests.
+pub trait LanguageModel: Send + Sync {
+    /// The driver's name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// The model that is asked for; the answer names the one that answered.
+    fn model(&self) -> &str;
+
+    /// Puts the request to the model and blocks until its answer is complete.
+    ///
+    /// With `stream` set, `sink` receives the text piece by piece; without, it is not called. An empty piece
+    /// carries no text: it only asks whether the caller is still there while the model thinks or the driver waits.
+    /// Once `sink` answers [`Flow::Stop`] the call is dropped, which ends the vendor's billing at most vendors, and
+    /// fails as `Cancelled`.
+    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure>;
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// More, please.
+    Continue,
+    /// Nobody is listening any more.
+    Stop,
+}
+
+/// What is asked. It has no `Debug`, because it holds what a user typed.
+pub struct Request {
+    /// The 32 lower-case hexadecimal digits of a W3C trace identifier, sent on as `traceparent`.
+    pub trace_id: String,
+    /// An opaque, stable reference to the user for the vendor's abuse control; empty for none.
+    pub user_reference: String,
+    /// The conversation, oldest first.
+    pub messages: Vec<Message>,
+    /// Whether the text is wanted piece by piece.
+    pub stream: bool,
+    /// From 0 to 2; `None` leaves it to the model.
+    pub temperature: Option<f64>,
+    /// The most tokens that the answer may have; `None` leaves it to the model.
+    pub max_tokens: Option<u32>,
+    /// The cast hexagram for the driver that reads it without a model; other drivers ignore it.
+    pub reading: Option<builtin::Reading>,
+}
+
+/// One turn of a conversation.
+#[derive(Clone)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+}
+
+/// Who speaks in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The service itself, setting the rules.
+    System,
+    /// The user.
+    User,
+    /// The model, earlier.
+    Assistant,
+}
+
+/// A complete answer; its text is never blank.
+#[derive(Clone, PartialEq)]
+pub struct Completion {
+    /// The answer.
+    pub text: String,
+    /// What the model thought before, if it tells.
+    pub reasoning: Option<String>,
+    /// The model that answered.
+    pub model: String,
+    /// `stop`, or `length` when the limit of tokens cut the text.
+    pub finish_reason: String,
+    /// What the vendor counted, if it told.
+    pub usage: Option<Usage>,
+    /// The identifier to name to the vendor's support.
+    pub request_id: Option<String>,
+    /// From the call to the first piece of text, for a streamed answer.
+    pub first_token_after: Option<Duration>,
+}
+
+/// Tokens, as counted by the vendor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Of the request.
+    pub prompt_tokens: u64,
+    /// Of the answer, its reasoning included.
+    pub completion_tokens: u64,
+    /// Of both.
+    pub total_tokens: u64,
+}
+
+impl Role {
+    /// The name in the protocols.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The driver that needs no vendor: it reads the hexagram by rule and answers at once.
+//!
+//! It owns the glue between the interpreter and the trait. It refuses to pretend: it cannot hold a conversation,
+//! and says so when it is asked to without a hexagram.
+
+use std::time::Instant;
+
+use super::{Completion, Flow, LanguageModel, Request, builtin};
+use crate::providers::{Failure, FailureKind};
+
+/// The driver's name in the configuration.
+pub const NAME: &str = "builtin";
+/// The interpreter's name where answers name their model.
+pub const MODEL: &str = "builtin-1";
+
+const NO_CONVERSATION: &str = "当前使用内置解读，只能依据卦象作出解读，不能自由对话。请先起卦，再请求解读。";
+
+/// Interprets without a model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offline;
+
+impl LanguageModel for Offline {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn model(&self) -> &str {
+        MODEL
+    }
+
+    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+        let started = Instant::now();
+        let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
+        let first_token_after = request.stream.then(|| started.elapsed());
+        if request.stream && paragraphs(&text).any(|paragraph| sink(paragraph) == Flow::Stop) {
+            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+        }
+        Ok(Completion {
+            text,
+            reasoning: None,
+            model: MODEL.to_owned(),
+            finish_reason: "stop".to_owned(),
+            usage: None,
+            request_id: None,
+            first_token_after,
+        })
+    }
+}
+
+/// The text cut after its line ends, so that the pieces together are the text.
+fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive('\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(stream: bool) -> Request {
+        Request {
+            trace_id: "0".repeat(32),
+            user_reference: String::new(),
+            messages: Vec::new(),
+            stream,
+            temperature: None,
+            max_tokens: None,
+            reading: None,
+        }
+    }
+
+    #[test]
+    fn the_pieces_together_are_the_text() {
+        let text = "一\n\n二\n三";
+        let pieces: Vec<&str> = paragraphs(text).collect();
+        assert_eq!(pieces.concat(), text);
+        assert_eq!(pieces, ["一\n", "\n", "二\n", "三"]);
+    }
+
+    #[test]
+    fn without_a_hexagram_it_says_what_it_is() {
+        let mut pieces = String::new();
+        let mut sink = |piece: &str| {
+            pieces.push_str(piece);
+            Flow::Continue
+        };
+        let completion = Offline.complete(&request(true), &mut sink).unwrap();
+        assert_eq!(completion.text, NO_CONVERSATION);
+        assert_eq!((completion.model.as_str(), completion.finish_reason.as_str()), ("builtin-1", "stop"));
+        assert_eq!(pieces, completion.text);
+    }
+
+    #[test]
+    fn a_caller_who_is_gone_ends_it() {
+        let failure = Offline.complete(&request(true), &mut |_| Flow::Stop).err().unwrap();
+        assert_eq!(failure.kind, FailureKind::Cancelled);
+    }
+}

@@ -1,0 +1,385 @@
+//! The driver for every endpoint that speaks `OpenAI`'s chat completions, in one piece or as a stream.
+//!
+//! It owns the request, the limits on time and size, and the one repetition before the first byte of an answer.
+//! It refuses to repeat once anything was answered, to follow redirects, and to send more about a user than an
+//! opaque reference.
+//!
+//! The surprise: without streaming most servers answer nothing at all until the text is complete, so the limit
+//! for the first byte bounds the whole answer. Long answers should be streamed even if nobody watches them grow.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+
+use super::chat::{Assembly, Document};
+use super::retry::{self, Advice};
+use super::streamed::StreamedAnswer;
+use super::{Completion, Flow, LanguageModel, Request, refusal};
+use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use crate::providers::nonce::random_hex;
+use crate::providers::{Failure, FailureKind, clean_code};
+
+/// The driver's name in the configuration.
+pub const NAME: &str = "openai";
+
+/// Where and how to ask. `Debug` masks the key.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Up to and without `/chat/completions`.
+    pub base_url: String,
+    /// Sent as a bearer token; local servers need none.
+    pub api_key: Option<SecretString>,
+    /// The model's name at the vendor.
+    pub model: String,
+    /// The most time to open a connection.
+    pub connect_timeout: Duration,
+    /// The most time until the head of the answer.
+    pub first_byte_timeout: Duration,
+    /// The most silence inside an answer, in which comments count as sound. The transport knows one limit for
+    /// every read, so this has no effect below `first_byte_timeout`.
+    pub idle_timeout: Duration,
+    /// The most time for everything, the repetition included.
+    pub total_timeout: Duration,
+    /// A vendor who asks for more patience than this before the repetition is not asked again.
+    pub longest_retry_wait: Duration,
+    /// Bytes: of an answer in one piece, of an event of a stream, and of text and reasoning together.
+    pub largest_answer: usize,
+    /// The names of members on which vendors differ; `None` recognises the vendor by the host.
+    pub dialect: Option<Dialect>,
+    /// Further members of every request, such as the switches for thinking. They never replace the driver's own.
+    pub extra_members: Map<String, Value>,
+}
+
+/// How a vendor names what all of them have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `max_tokens` and `user`, which everybody else understands or ignores.
+    Common,
+    /// `OpenAI` itself: `max_completion_tokens` and `safety_identifier`.
+    OpenAi,
+    /// `DeepSeek`: `max_tokens` and `user_id`.
+    DeepSeek,
+}
+
+/// Asks an OpenAI-compatible endpoint.
+pub struct OpenAi {
+    settings: Settings,
+    client: Client,
+}
+
+/// Why an answer did not begin, and what its headers advise.
+struct NotOpened {
+    failure: Failure,
+    advice: Advice,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            base_url: String::new(),
+            api_key: None,
+            model: String::new(),
+            connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_mins(2),
+            longest_retry_wait: Duration::from_secs(10),
+            largest_answer: 1 << 20,
+            dialect: None,
+            extra_members: Map::new(),
+        }
+    }
+}
+
+impl Dialect {
+    /// The dialect of a host.
+    pub fn of_host(host: &str) -> Self {
+        let is_at = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
+        if is_at("openai.com") {
+            Self::OpenAi
+        } else if is_at("deepseek.com") {
+            Self::DeepSeek
+        } else {
+            Self::Common
+        }
+    }
+
+    const fn max_tokens(self) -> &'static str {
+        match self {
+            Self::OpenAi => "max_completion_tokens",
+            Self::Common | Self::DeepSeek => "max_tokens",
+        }
+    }
+
+    const fn user_reference(self) -> &'static str {
+        match self {
+            Self::Common => "user",
+            Self::OpenAi => "safety_identifier",
+            Self::DeepSeek => "user_id",
+        }
+    }
+}
+
+impl OpenAi {
+    /// A driver for one endpoint. A base address that is none fails every request as `Misconfigured`.
+    pub fn new(settings: Settings) -> Self {
+        let limits = Limits {
+            connect: settings.connect_timeout,
+            first_byte: settings.first_byte_timeout,
+            idle: settings.idle_timeout,
+            total: settings.total_timeout,
+            reuse_connections: true,
+        };
+        Self { client: Client::new(NAME, limits), settings }
+    }
+
+    /// Sends the request, a second time if that is allowed and promising, and waits for an answer to begin.
+    fn open(&self, request: &Request, started: Instant, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Answer, Failure> {
+        let endpoint = Endpoint::parse(NAME, &self.settings.base_url)?;
+        let body = self.body(request, &endpoint);
+        let first = match self.send(request, &endpoint, &body, started) {
+            Ok(answer) => return Ok(answer),
+            Err(first) => first,
+        };
+        let Some(pause) = self.pause_before_retry(&first, started)? else {
+            return Err(first.failure);
+        };
+        std::thread::sleep(pause);
+        if request.stream && sink("") == Flow::Stop {
+            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+        }
+        self.send(request, &endpoint, &body, started).map_err(|second| second.failure)
+    }
+
+    fn pause_before_retry(&self, first: &NotOpened, started: Instant) -> Result<Option<Duration>, Failure> {
+        if !first.advice.allows_retry(&first.failure) {
+            return Ok(None);
+        }
+        let pause = retry::pause(NAME, first.advice.retry_after)?;
+        let fits = pause <= self.settings.longest_retry_wait && pause < self.left(started);
+        Ok(fits.then_some(pause))
+    }
+
+    fn left(&self, started: Instant) -> Duration {
+        self.settings.total_timeout.saturating_sub(started.elapsed())
+    }
+
+    fn send(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, NotOpened> {
+        let answer = self.post(request, endpoint, body, started).map_err(NotOpened::without_advice)?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer);
+        }
+        let advice = Advice::read(|name| answer.header(name));
+        let request_id = request_id(&answer).map(str::to_owned);
+        let failure = refusal::of_status(answer.status, &answer.read_error(), request_id.as_deref());
+        Err(NotOpened { failure: failure.with_retry_after(advice.retry_after), advice })
+    }
+
+    fn post(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, Failure> {
+        let url = format!("{}/chat/completions", endpoint.base());
+        let traceparent = format!("00-{}-{}-01", request.trace_id, random_hex::<8>(NAME)?);
+        let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
+        let mut headers = vec![
+            ("content-type", "application/json"),
+            ("accept", if request.stream { "text/event-stream" } else { "application/json" }),
+            ("traceparent", &traceparent),
+        ];
+        headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
+        self.client.post(&Post { url: &url, headers: &headers, body, total: Some(self.left(started)) })
+    }
+
+    fn body(&self, request: &Request, endpoint: &Endpoint) -> Vec<u8> {
+        let dialect = self.settings.dialect.unwrap_or_else(|| Dialect::of_host(endpoint.host()));
+        let messages: Vec<Value> = request
+            .messages
+            .iter()
+            .map(|message| json!({ "role": message.role.name(), "content": message.content }))
+            .collect();
+        let mut body = self.settings.extra_members.clone();
+        let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+        set("model", self.settings.model.as_str().into());
+        set("messages", messages.into());
+        set("stream", request.stream.into());
+        if request.stream {
+            set("stream_options", json!({ "include_usage": true }));
+        }
+        if let Some(temperature) = request.temperature {
+            set("temperature", temperature.into());
+        }
+        if let Some(max_tokens) = request.max_tokens {
+            set(dialect.max_tokens(), max_tokens.into());
+        }
+        if !request.user_reference.is_empty() {
+            set(dialect.user_reference(), request.user_reference.as_str().into());
+        }
+        Value::Object(body).to_string().into_bytes()
+    }
+
+    fn read_whole(&self, answer: Answer) -> Result<Completion, Failure> {
+        let body = answer.read_all(self.settings.largest_answer)?;
+        let mut assembly = Assembly::new(self.settings.largest_answer);
+        assembly.take_whole(Document::parse(&body)?)?;
+        assembly.complete(&self.settings.model)
+    }
+
+    fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+        let mut pieces = answer.into_pieces();
+        let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
+        let mut buffer = [0_u8; 8 * 1024];
+        while !streamed.is_done() {
+            match pieces.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => streamed.take(&buffer[..count], sink)?,
+                Err(_) if streamed.has_whole_text() => break,
+                Err(failure) => return Err(failure),
+            }
+        }
+        streamed.finish(&self.settings.model, sink)
+    }
+}
+
+impl LanguageModel for OpenAi {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn model(&self) -> &str {
+        &self.settings.model
+    }
+
+    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+        let started = Instant::now();
+        let mut first_token_after = None;
+        let mut timed_sink = |piece: &str| {
+            if !request.stream {
+                return Flow::Continue;
+            }
+            if !piece.is_empty() && first_token_after.is_none() {
+                first_token_after = Some(started.elapsed());
+            }
+            sink(piece)
+        };
+        let answer = self.open(request, started, &mut timed_sink)?;
+        let request_id = request_id(&answer).and_then(clean_code);
+        let result = if is_stream(&answer, request) {
+            self.read_stream(answer, &mut timed_sink)
+        } else {
+            self.read_whole(answer).and_then(|completion| match timed_sink(&completion.text) {
+                Flow::Continue => Ok(completion),
+                Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
+            })
+        };
+        match result {
+            Ok(completion) => {
+                let request_id = request_id.or(completion.request_id);
+                Ok(Completion { request_id, first_token_after, ..completion })
+            }
+            Err(failure) => Err(failure.or_request_id(request_id.as_deref())),
+        }
+    }
+}
+
+impl NotOpened {
+    fn without_advice(failure: Failure) -> Self {
+        Self { failure, advice: Advice::default() }
+    }
+}
+
+impl fmt::Debug for OpenAi {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("OpenAi").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Servers exist that answer a request for a stream in one piece, and the other way round: the answer decides.
+fn is_stream(answer: &Answer, request: &Request) -> bool {
+    let content_type = answer.header("content-type").unwrap_or_default().to_ascii_lowercase();
+    content_type.contains("event-stream") || (request.stream && !content_type.contains("json"))
+}
+
+fn request_id(answer: &Answer) -> Option<&str> {
+    answer.header("x-request-id").or_else(|| answer.header("x-deepseek-request-id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Message, Role};
+    use super::*;
+
+    fn request(stream: bool) -> Request {
+        Request {
+            trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".into(),
+            user_reference: "u-1".into(),
+            messages: vec![Message { role: Role::User, content: "问".into() }],
+            stream,
+            temperature: Some(0.5),
+            max_tokens: Some(800),
+            reading: None,
+        }
+    }
+
+    fn body(settings: Settings, request: &Request) -> Value {
+        let endpoint = Endpoint::parse(NAME, &settings.base_url).unwrap();
+        serde_json::from_slice(&OpenAi::new(settings).body(request, &endpoint)).unwrap()
+    }
+
+    fn settings(base_url: &str) -> Settings {
+        Settings { base_url: base_url.into(), model: "m".into(), ..Settings::default() }
+    }
+
+    #[test]
+    fn the_request_has_the_members_everybody_knows() {
+        let expected = json!({
+            "model": "m",
+            "messages": [{ "role": "user", "content": "问" }],
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "temperature": 0.5,
+            "max_tokens": 800,
+            "user": "u-1",
+        });
+        assert_eq!(body(settings("http://localhost:11434/v1"), &request(true)), expected);
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_sent() {
+        let bare = Request {
+            user_reference: String::new(),
+            temperature: None,
+            max_tokens: None,
+            messages: Vec::new(),
+            ..request(false)
+        };
+        let expected = json!({ "model": "m", "messages": [], "stream": false });
+        assert_eq!(body(settings("http://localhost/v1"), &bare), expected);
+    }
+
+    #[test]
+    fn vendors_are_known_by_their_hosts() {
+        let openai = body(settings("https://api.openai.com/v1"), &request(false));
+        assert_eq!((&openai["max_completion_tokens"], &openai["safety_identifier"]), (&json!(800), &json!("u-1")));
+        let deepseek = body(settings("https://api.deepseek.com"), &request(false));
+        assert_eq!((&deepseek["max_tokens"], &deepseek["user_id"]), (&json!(800), &json!("u-1")));
+        assert_eq!(Dialect::of_host("notopenai.com"), Dialect::Common);
+    }
+
+    #[test]
+    fn extra_members_do_not_replace_the_drivers_own() {
+        let extra = json!({ "enable_thinking": false, "model": "other", "stream": true });
+        let settings = Settings {
+            extra_members: extra.as_object().unwrap().clone(),
+            ..settings("https://dashscope.aliyuncs.com/compatible-mode/v1")
+        };
+        let body = body(settings, &request(false));
+        assert_eq!(body["enable_thinking"], json!(false));
+        assert_eq!((&body["model"], &body["stream"]), (&json!("m"), &json!(false)));
+    }
+
+    #[test]
+    fn the_key_stays_out_of_debug_output() {
+        let settings = Settings { api_key: Some("sk-secret".into()), ..settings("https://api.openai.com/v1") };
+        assert!(!format!("{:?}", OpenAi::new(settings)).contains("sk-secret"));
+    }
+}

@@ -1,0 +1,205 @@
+//! What an error of a chat completion means: the statuses and codes of the OpenAI-compatible servers.
+//!
+//! It owns the table and nothing else. Decisions rest on statuses and codes; the vendor's text is never read,
+//! because it changes with the language and may repeat what the user wrote.
+
+use serde_json::Value;
+
+use super::openai::NAME;
+use crate::providers::{Failure, FailureKind, clean_code};
+
+/// Codes of an empty account or a spent budget, which share their statuses with mere throttling.
+const UNPAID: [&str; 9] = [
+    "insufficient_quota",
+    "insufficient_balance",
+    "credit_balance_exhausted",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "account_deactivated",
+    "access_terminated",
+    "arrearage",
+];
+
+/// Codes of content that was inspected and found wanting.
+const CONTENT: [&str; 6] = [
+    "data_inspection_failed",
+    "datainspectionfailed",
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "moderation_blocked",
+];
+
+/// Codes of a key, model or path that is wrong, whatever the status.
+const MISCONFIGURED: [&str; 6] =
+    ["invalid_api_key", "invalidapikey", "model_not_found", "modelnotfound", "not_found_error", "access_denied"];
+
+/// Codes of a server that has no room at the moment.
+const BUSY: [&str; 7] = [
+    "rate_limit_exceeded",
+    "slow_down",
+    "limit_requests",
+    "server_is_overloaded",
+    "overloaded_error",
+    "server_error",
+    "internal_server_error",
+];
+
+/// The verdict on an answer whose status is not a success.
+pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> Failure {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let codes = codes_of(&document);
+    let code = codes.first().and_then(|code| clean_code(code));
+    let (kind, code) = match (kind_of_codes(&codes), code) {
+        (Some(kind), Some(code)) => (kind, code),
+        // The code decided nothing, and alone it may mislead: an empty account arrives as `invalid_request_error`.
+        (_, Some(code)) => (kind_of_status(status), format!("http_{status}:{code}")),
+        (_, None) => (kind_of_status(status), format!("http_{status}")),
+    };
+    let in_body = document["request_id"].as_str().or_else(|| document["id"].as_str());
+    Failure::new(kind, NAME, code).with_request_id(request_id.or(in_body))
+}
+
+/// The verdict on the `error` member inside an answer that began as a success.
+pub(super) fn inside_answer(error: &Value) -> Failure {
+    let codes = codes_in(error);
+    let kind = kind_of_codes(&codes).unwrap_or_else(|| match numeric_status(error) {
+        Some(status) => kind_of_status(status),
+        None => FailureKind::Busy,
+    });
+    let code = codes.first().and_then(|code| clean_code(code)).unwrap_or_else(|| "error_in_answer".to_owned());
+    Failure::new(kind, NAME, code)
+}
+
+fn kind_of_status(status: u16) -> FailureKind {
+    match status {
+        400 | 413 | 422 => FailureKind::Refused,
+        // 501 and 505 come from something that is no such server.
+        408 | 409 | 425 | 429 | 500 | 502..=504 | 506.. => FailureKind::Busy,
+        // Key, rights, balance, model or path; a redirect means that something else answers than was configured.
+        _ => FailureKind::Misconfigured,
+    }
+}
+
+fn kind_of_codes(codes: &[String]) -> Option<FailureKind> {
+    let lower: Vec<String> = codes.iter().map(|code| code.to_ascii_lowercase()).collect();
+    let any_of = |list: &[&str]| lower.iter().any(|code| list.contains(&code.as_str()));
+    if any_of(&CONTENT) {
+        Some(FailureKind::ContentRefused)
+    } else if any_of(&UNPAID) || any_of(&MISCONFIGURED) {
+        Some(FailureKind::Misconfigured)
+    } else if any_of(&BUSY) || lower.iter().any(|code| code.starts_with("throttling")) {
+        Some(FailureKind::Busy)
+    } else {
+        None
+    }
+}
+
+/// The codes of an error document, most telling first. Most servers wrap them in `error`, some do not.
+fn codes_of(document: &Value) -> Vec<String> {
+    match &document["error"] {
+        error @ Value::Object(_) => codes_in(error),
+        _ => codes_in(document),
+    }
+}
+
+fn codes_in(error: &Value) -> Vec<String> {
+    let members = ["code", "type"].into_iter().filter_map(|name| match &error[name] {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    });
+    let inner = error["innererror"]["code"].as_str().map(str::to_owned);
+    members.chain(inner).collect()
+}
+
+fn numeric_status(error: &Value) -> Option<u16> {
+    let number = error["code"].as_u64().or_else(|| error["status"].as_u64())?;
+    u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VECTORS: &str = include_str!("../../../tests/vectors/llm.json");
+
+    #[test]
+    fn every_recorded_error_is_understood() {
+        let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+        let errors = vectors["errors"].as_object().unwrap();
+        assert_eq!(errors.len(), 6);
+        for (name, error) in errors {
+            let status = u16::try_from(error["status"].as_u64().unwrap()).unwrap();
+            let request_id = error["headers"]["x-request-id"].as_str();
+            let failure = of_status(status, error["body"].as_str().unwrap().as_bytes(), request_id);
+            let expected = match error["expect"].as_str().unwrap() {
+                "retry_after_7s" | "retry" => FailureKind::Busy,
+                "do_not_retry_alert" | "configuration_error" => FailureKind::Misconfigured,
+                "content_rejected" => FailureKind::ContentRefused,
+                other => panic!("{name}: an expectation without a meaning: {other}"),
+            };
+            assert_eq!(failure.kind, expected, "{name}");
+            if let Some(request_id) = request_id {
+                assert_eq!(failure.request_id.as_deref(), Some(request_id), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn statuses_and_codes_fall_into_kinds() {
+        let cases: [(u16, &str, FailureKind, &str); 16] = [
+            (
+                400,
+                r#"{"error":{"code":"context_length_exceeded"}}"#,
+                FailureKind::Refused,
+                "http_400:context_length_exceeded",
+            ),
+            (400, r#"{"error":{"code":"Arrearage"}}"#, FailureKind::Misconfigured, "Arrearage"),
+            (400, r#"{"error":{"code":"DataInspectionFailed"}}"#, FailureKind::ContentRefused, "DataInspectionFailed"),
+            (401, r#"{"code":"InvalidApiKey","message":"m"}"#, FailureKind::Misconfigured, "InvalidApiKey"),
+            (402, "", FailureKind::Misconfigured, "http_402"),
+            (403, r#"{"error":{"type":"permission_error"}}"#, FailureKind::Misconfigured, "http_403:permission_error"),
+            (404, r#"{"error":"model 'x' not found"}"#, FailureKind::Misconfigured, "http_404"),
+            (408, "", FailureKind::Busy, "http_408"),
+            (409, "", FailureKind::Busy, "http_409"),
+            (413, "", FailureKind::Refused, "http_413"),
+            (
+                422,
+                r#"{"error":{"type":"invalid_request_error","code":null}}"#,
+                FailureKind::Refused,
+                "http_422:invalid_request_error",
+            ),
+            (429, r#"{"error":{"code":"Throttling.RateQuota"}}"#, FailureKind::Busy, "Throttling.RateQuota"),
+            (
+                429,
+                r#"{"error":{"type":"insufficient_quota","code":429}}"#,
+                FailureKind::Misconfigured,
+                "insufficient_quota",
+            ),
+            (503, r#"{"error":{"code":"server_is_overloaded"}}"#, FailureKind::Busy, "server_is_overloaded"),
+            (307, "", FailureKind::Misconfigured, "http_307"),
+            (500, "[1,2]", FailureKind::Busy, "http_500"),
+        ];
+        for (status, body, kind, code) in cases {
+            let failure = of_status(status, body.as_bytes(), None);
+            assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_an_answer_may_carry_a_status() {
+        let verdict = |text: &str| inside_answer(&serde_json::from_str(text).unwrap()).kind;
+        assert_eq!(verdict(r#"{"message":"m","code":400}"#), FailureKind::Refused);
+        assert_eq!(verdict(r#"{"message":"m","type":"server_error"}"#), FailureKind::Busy);
+        assert_eq!(verdict(r#""just text""#), FailureKind::Busy);
+        assert_eq!(verdict(r#"{"code":"data_inspection_failed"}"#), FailureKind::ContentRefused);
+    }
+
+    #[test]
+    fn the_vendors_text_is_not_passed_on() {
+        let body = r#"{"error":{"message":"my secret question","type":"invalid_request_error"}}"#;
+        let failure = of_status(400, body.as_bytes(), None);
+        assert!(!format!("{failure} {failure:?}").contains("secret"));
+    }
+}

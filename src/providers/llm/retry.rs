@@ -1,0 +1,124 @@
+//! Whether and when a call of a model is repeated.
+//!
+//! It owns the headers by which vendors ask for patience and the pause before the single repetition. It reads no
+//! clock: a date is compared with the date that the same answer carries, which also makes a wrong clock harmless.
+
+use std::time::Duration;
+
+use jiff::fmt::rfc2822;
+
+use crate::providers::nonce::random_bytes;
+use crate::providers::{Failure, FailureKind};
+
+/// The pause when the vendor names none, before a part of it is taken off at random.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Further away than this a vendor's request for patience is taken for a mistake.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
+
+/// What an answer's headers say about repeating the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Advice {
+    /// How long to stay away.
+    pub(super) retry_after: Option<Duration>,
+    /// The vendor's own opinion whether a repetition makes sense.
+    pub(super) should_retry: Option<bool>,
+}
+
+impl Advice {
+    /// Reads the headers through `header`, which gives the value of a name.
+    pub(super) fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let in_millis = header("retry-after-ms").and_then(|text| duration(text, 1_000.0));
+        let in_seconds = || header("retry-after").and_then(|text| duration(text, 1.0));
+        let until_date = || until(header("retry-after")?, header("date")?);
+        Self {
+            retry_after: in_millis.or_else(in_seconds).or_else(until_date),
+            should_retry: match header("x-should-retry") {
+                Some("true") => Some(true),
+                Some("false") => Some(false),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether the call may be repeated after this failure, which came before the first byte of an answer.
+    pub(super) fn allows_retry(self, failure: &Failure) -> bool {
+        let by_kind =
+            matches!(failure.kind, FailureKind::Unreachable | FailureKind::Busy | FailureKind::OutcomeUnknown);
+        self.should_retry.unwrap_or(by_kind)
+    }
+}
+
+/// The pause before the repetition: what the vendor asked for, else half a second less up to a quarter of it, so
+/// that callers who failed together do not come back together.
+pub(super) fn pause(provider: &'static str, retry_after: Option<Duration>) -> Result<Duration, Failure> {
+    if let Some(retry_after) = retry_after {
+        return Ok(retry_after);
+    }
+    let [random] = random_bytes::<1>(provider)?;
+    Ok(PAUSE.saturating_sub(PAUSE * u32::from(random) / (4 * 255)))
+}
+
+/// A number of `units_per_second`, fractions allowed.
+fn duration(text: &str, units_per_second: f64) -> Option<Duration> {
+    let number: f64 = text.trim().parse().ok()?;
+    Duration::try_from_secs_f64(number / units_per_second).ok().filter(|wait| *wait <= LONGEST_RETRY_AFTER)
+}
+
+fn until(date: &str, now: &str) -> Option<Duration> {
+    let parser = rfc2822::DateTimeParser::new();
+    let (date, now) = (parser.parse_timestamp(date).ok()?, parser.parse_timestamp(now).ok()?);
+    let wait = u64::try_from(date.as_second() - now.as_second()).ok()?;
+    Some(Duration::from_secs(wait)).filter(|wait| *wait <= LONGEST_RETRY_AFTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(headers: &[(&str, &'static str)]) -> Advice {
+        Advice::read(|name| headers.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| *value))
+    }
+
+    fn retry_after(headers: &[(&str, &'static str)]) -> Option<Duration> {
+        advice(headers).retry_after
+    }
+
+    #[test]
+    fn milliseconds_go_before_seconds_before_dates() {
+        let millis = ("retry-after-ms", "1250.5");
+        assert_eq!(retry_after(&[millis, ("retry-after", "7")]), Some(Duration::from_micros(1_250_500)));
+        assert_eq!(retry_after(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after(&[("retry-after", "0.5")]), Some(Duration::from_millis(500)));
+        let date = ("retry-after", "Thu, 15 Jan 2026 08:30:42 GMT");
+        assert_eq!(retry_after(&[date, ("date", "Thu, 15 Jan 2026 08:30:00 GMT")]), Some(Duration::from_secs(42)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over() {
+        for text in ["-1", "NaN", "inf", "soon", "1e300", "999999999"] {
+            assert_eq!(retry_after(&[("retry-after", text), ("date", "today")]), None, "{text}");
+        }
+        let past = ("retry-after", "Thu, 15 Jan 2026 08:29:00 GMT");
+        assert_eq!(retry_after(&[past, ("date", "Thu, 15 Jan 2026 08:30:00 GMT")]), None);
+        assert_eq!(retry_after(&[past]), None);
+    }
+
+    #[test]
+    fn the_vendor_may_overrule_the_kind() {
+        let busy = Failure::new(FailureKind::Busy, "x", "x");
+        let refused = Failure::new(FailureKind::Refused, "x", "x");
+        assert!(advice(&[]).allows_retry(&busy));
+        assert!(!advice(&[("x-should-retry", "false")]).allows_retry(&busy));
+        assert!(!advice(&[]).allows_retry(&refused));
+        assert!(advice(&[("x-should-retry", "true")]).allows_retry(&refused));
+    }
+
+    #[test]
+    fn the_pause_is_spread_over_a_quarter() {
+        for _ in 0..50 {
+            let pause = pause("x", None).unwrap();
+            assert!((Duration::from_millis(375)..=PAUSE).contains(&pause), "{pause:?}");
+        }
+        assert_eq!(pause("x", Some(Duration::ZERO)), Ok(Duration::ZERO));
+    }
+}

@@ -1,0 +1,214 @@
+//! A streamed answer on its way: bytes in, pieces of text out, a completion or a failure at the end.
+//!
+//! It owns the order of things in a stream and knows no connection, so that recorded streams can be replayed in
+//! pieces of any size.
+
+use super::chat::Assembly;
+use super::event_stream::{Event, EventStream, TooLong};
+use super::openai::NAME;
+use super::{Completion, Flow};
+use crate::providers::{Failure, FailureKind};
+
+/// Takes the bytes of one answer.
+pub(super) struct StreamedAnswer {
+    events: EventStream,
+    assembly: Assembly,
+}
+
+impl StreamedAnswer {
+    /// Nothing yet; text and reasoning together, and each event, may have `largest_answer` bytes.
+    pub(super) fn new(largest_answer: usize) -> Self {
+        Self { events: EventStream::new(largest_answer), assembly: Assembly::new(largest_answer) }
+    }
+
+    /// Takes the next bytes and hands every piece of text to `sink`, an empty one for a sign of life without text.
+    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str) -> Flow) -> Result<(), Failure> {
+        let events = self.events.push(bytes).map_err(too_long)?;
+        self.take_events(events, sink)
+    }
+
+    /// Takes the end of the bytes.
+    pub(super) fn finish(
+        mut self,
+        model_asked_for: &str,
+        sink: &mut dyn FnMut(&str) -> Flow,
+    ) -> Result<Completion, Failure> {
+        let events = self.events.finish().map_err(too_long)?;
+        // The rest of a stream that was cut inside a line cannot be read, and what matters is that it was cut.
+        match self.take_events(events, sink) {
+            Err(failure) if failure.code != "not_json" => Err(failure),
+            _ => self.assembly.complete(model_asked_for),
+        }
+    }
+
+    /// Whether nothing more is to come.
+    pub(super) fn is_done(&self) -> bool {
+        self.assembly.is_done()
+    }
+
+    /// Whether the text is complete, so that a connection lost now loses nothing of it.
+    pub(super) fn has_whole_text(&self) -> bool {
+        self.assembly.has_whole_text()
+    }
+
+    fn take_events(&mut self, events: Vec<Event>, sink: &mut dyn FnMut(&str) -> Flow) -> Result<(), Failure> {
+        for event in events {
+            let piece = match event {
+                Event::Data(_) if self.assembly.is_done() => break,
+                Event::Data(data) => self.assembly.take_event(&data)?,
+                Event::Comment => String::new(),
+            };
+            if sink(&piece) == Flow::Stop {
+                return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_long(_: TooLong) -> Failure {
+    Failure::new(FailureKind::Nonsense, NAME, "answer_too_large")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::providers::llm::Usage;
+
+    const VECTORS: &str = include_str!("../../../tests/vectors/llm.json");
+    const LARGEST: usize = 1 << 20;
+
+    /// The text handed out, and what came of the answer.
+    fn replay<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, largest: usize) -> (String, Result<Completion, Failure>) {
+        let mut text = String::new();
+        let mut sink = |piece: &str| {
+            text.push_str(piece);
+            Flow::Continue
+        };
+        let mut answer = StreamedAnswer::new(largest);
+        let taken = pieces.into_iter().try_for_each(|piece| answer.take(piece, &mut sink));
+        let result = taken.and_then(|()| answer.finish("asked-for", &mut sink));
+        (text, result)
+    }
+
+    fn whole(text: &str) -> Result<Completion, Failure> {
+        replay([text.as_bytes()], LARGEST).1
+    }
+
+    fn usage(value: &Value) -> Option<Usage> {
+        let number = |name: &str| value[name].as_u64();
+        Some(Usage {
+            prompt_tokens: number("prompt_tokens")?,
+            completion_tokens: number("completion_tokens")?,
+            total_tokens: number("total_tokens")?,
+        })
+    }
+
+    fn check(name: &str, expected: &Value, text: &str, result: Result<Completion, Failure>) {
+        assert_eq!(text, expected["content"].as_str().unwrap(), "{name}");
+        let failure = |result: Result<Completion, Failure>| {
+            let failure = result.err().unwrap_or_else(|| panic!("{name} succeeded"));
+            (failure.kind, failure.code)
+        };
+        match (name, expected["finish_reason"].as_str()) {
+            ("error_inside_stream", _) => {
+                assert_eq!(failure(result), (FailureKind::Busy, "server_error".into()));
+            }
+            (_, None) => assert_eq!(failure(result), (FailureKind::Nonsense, "truncated".into()), "{name}"),
+            (_, Some("content_filter")) => {
+                assert_eq!(failure(result).0, FailureKind::ContentRefused, "{name}");
+            }
+            (_, Some("insufficient_system_resource")) => {
+                assert_eq!(failure(result).0, FailureKind::Busy, "{name}");
+            }
+            (_, Some(reason)) => {
+                let completion = result.unwrap_or_else(|failure| panic!("{name}: {failure}"));
+                assert_eq!(completion.text, text, "{name}");
+                assert_eq!(completion.finish_reason, reason, "{name}");
+                assert_eq!(completion.reasoning.unwrap_or_default(), expected["reasoning"].as_str().unwrap(), "{name}");
+                assert_eq!(completion.usage, usage(&expected["usage"]), "{name}");
+                assert_eq!(completion.model, "m", "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_recorded_stream_is_understood_however_it_arrives() {
+        let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+        let streams = vectors["streams"].as_object().unwrap();
+        assert_eq!(streams.len(), 9);
+        for (name, stream) in streams {
+            let bytes = stream["body"].as_str().unwrap().as_bytes();
+            for size in [bytes.len(), 1, 2, 3, 5, 7, 13, 64, 1000] {
+                let (text, result) = replay(bytes.chunks(size), LARGEST);
+                check(name, &stream["expect"], &text, result);
+            }
+        }
+    }
+
+    fn chunk(content: &str, finish_reason: &str) -> String {
+        let finish_reason = if finish_reason.is_empty() { "null".to_owned() } else { format!("\"{finish_reason}\"") };
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{content}\"}},\"finish_reason\":{finish_reason}}}]}}\n\n"
+        )
+    }
+
+    #[test]
+    fn done_is_not_needed_after_a_reason() {
+        let completion = whole(&chunk("吉", "stop")).unwrap();
+        assert_eq!((completion.text.as_str(), completion.model.as_str()), ("吉", "asked-for"));
+    }
+
+    #[test]
+    fn a_reason_is_not_needed_before_done() {
+        assert_eq!(whole(&format!("{}data: [DONE]\n\n", chunk("吉", ""))).unwrap().finish_reason, "stop");
+    }
+
+    #[test]
+    fn a_stream_cut_inside_a_line_is_truncated() {
+        let failure = whole(&format!("{}data: {{\"choi", chunk("吉", ""))).err().unwrap();
+        assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "truncated"));
+    }
+
+    #[test]
+    fn an_unknown_reason_is_a_failure_that_names_it() {
+        for reason in ["tool_calls", "function_call", "tea_break"] {
+            let failure = whole(&chunk("吉", reason)).err().unwrap();
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, reason));
+        }
+    }
+
+    #[test]
+    fn an_answer_without_text_is_a_failure() {
+        for content in ["", "  \\n "] {
+            let failure = whole(&chunk(content, "stop")).err().unwrap();
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "empty_answer"));
+        }
+        let refusal = "data: {\"choices\":[{\"delta\":{\"refusal\":\"no\"},\"finish_reason\":\"stop\"}]}\n\n";
+        assert_eq!(whole(refusal).err().unwrap().kind, FailureKind::ContentRefused);
+    }
+
+    #[test]
+    fn other_choices_and_unknown_members_are_passed_over() {
+        let stream = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"x\"}},{\"index\":0,\"delta\":{\"content\":\"吉\"},\"finish_reason\":\"stop\"}],\"obfuscation\":\"abc\"}\n\n";
+        assert_eq!(whole(stream).unwrap().text, "吉");
+    }
+
+    #[test]
+    fn too_much_text_ends_the_stream() {
+        let stream = chunk("0123456789", "").repeat(100);
+        let (text, result) = replay([stream.as_bytes()], 300);
+        assert_eq!(result.err().unwrap().code, "answer_too_large");
+        assert!(text.len() <= 300);
+    }
+
+    #[test]
+    fn a_listener_who_left_ends_it_at_the_next_sign_of_life() {
+        let mut answer = StreamedAnswer::new(LARGEST);
+        assert_eq!(answer.take(b": keep", &mut |_| Flow::Stop), Ok(()));
+        let failure = answer.take(b"-alive\n", &mut |_| Flow::Stop).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Cancelled);
+    }
+}

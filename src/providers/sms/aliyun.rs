@@ -1,0 +1,371 @@
+//! Aliyun short messages: the operation `SendSms` of Dysmsapi, version 2017-05-25.
+//!
+//! It owns the request, the one repetition that is safe, and the meaning of the business codes. It refuses to
+//! repeat anything whose outcome is in doubt: the service knows no idempotency key, and a user with two codes is
+//! worse off than one who asks again.
+//!
+//! The surprise: a refusal usually arrives with HTTP 200, and its `Code` is the only thing that says so.
+
+use std::time::{Duration, Instant};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::{CodeMessage, Receipt, SmsSender};
+use crate::providers::acs3::{self, Credentials, ErrorBody};
+use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use crate::providers::nonce::{random_bytes, random_hex};
+use crate::providers::{Failure, FailureKind, clean_code};
+
+/// The driver's name in the configuration.
+pub const NAME: &str = "aliyun";
+
+const ACTION: &str = "SendSms";
+const VERSION: &str = "2017-05-25";
+const CONNECT: Duration = Duration::from_secs(3);
+const TOTAL: Duration = Duration::from_secs(5);
+/// With less than this left a second attempt could only end in doubt; the vendor asks for at least a second.
+const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
+const LARGEST_ANSWER: usize = 64 * 1024;
+
+/// Milliseconds since 1970, read anew for every request: the vendor refuses a request dated 15 minutes off.
+pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
+
+/// What the vendor's console says about the account. `Debug` masks the secret.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `https://dysmsapi.aliyuncs.com`, or the address of another region.
+    pub endpoint: String,
+    /// The public half of the access key.
+    pub access_key_id: String,
+    /// The private half of the access key.
+    pub access_key_secret: SecretString,
+    /// The approved signature, without brackets.
+    pub sign_name: String,
+    /// The approved template, which has the one variable `code`.
+    pub template_code: String,
+}
+
+/// Sends codes through Aliyun.
+pub struct Aliyun {
+    settings: Settings,
+    credentials: Credentials,
+    client: Client,
+    clock: Clock,
+    total: Duration,
+}
+
+#[derive(Deserialize)]
+struct SendSmsAnswer {
+    #[serde(rename = "BizId")]
+    provider_id: Option<String>,
+}
+
+impl Aliyun {
+    /// A sender for one account. An endpoint that is no address fails every message as `Misconfigured`.
+    pub fn new(settings: Settings, clock: Clock) -> Self {
+        Self::with_total_timeout(settings, clock, TOTAL)
+    }
+
+    /// The same with another limit than five seconds for a message, its repetition included.
+    pub fn with_total_timeout(settings: Settings, clock: Clock, total: Duration) -> Self {
+        let limits = Limits {
+            connect: CONNECT.min(total),
+            first_byte: total,
+            idle: total,
+            total,
+            // A kept connection may turn out dead only after the message was written to it.
+            reuse_connections: false,
+        };
+        let credentials = Credentials {
+            access_key_id: settings.access_key_id.clone(),
+            access_key_secret: settings.access_key_secret.clone(),
+        };
+        Self { settings, credentials, client: Client::new(NAME, limits), clock, total }
+    }
+
+    fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<Receipt, Failure> {
+        let endpoint = Endpoint::parse(NAME, &self.settings.endpoint)?;
+        let nonce = random_hex::<16>(NAME)?;
+        let parameter = serde_json::json!({ "code": message.code.expose_secret() }).to_string();
+        let call = acs3::Call {
+            host: endpoint.host_header(),
+            action: ACTION,
+            version: VERSION,
+            now_millis: (self.clock)(),
+            nonce: &nonce,
+            query: &[
+                ("PhoneNumbers", &recipient(&message.phone_number)),
+                ("SignName", &self.settings.sign_name),
+                ("TemplateCode", &self.settings.template_code),
+                ("TemplateParam", &parameter),
+            ],
+            content_type: None,
+            body: b"",
+        };
+        let signed = acs3::sign(&call, &self.credentials);
+        let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let url = format!("{}/?{}", endpoint.base(), signed.query);
+        judge(self.client.post(&Post { url: &url, headers: &headers, body: b"", total: Some(total) })?)
+    }
+
+    /// How long to wait before the one repetition; `None` when there must not be one.
+    fn pause_before_repeating(failure: &Failure, left: Duration) -> Option<Duration> {
+        if !failure.is_certainly_not_accepted()
+            || !failure.is_retryable()
+            || failure.kind == FailureKind::RecipientLimited
+        {
+            return None;
+        }
+        let [random] = random_bytes::<1>(NAME).ok()?;
+        let jittered = Duration::from_millis(250 + u64::from(random));
+        let pause = failure.retry_after.unwrap_or(jittered);
+        (pause + SHORTEST_ATTEMPT <= left).then_some(pause)
+    }
+}
+
+impl SmsSender for Aliyun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure> {
+        let started = Instant::now();
+        let failure = match self.attempt(message, self.total) {
+            Err(failure) => failure,
+            accepted => return accepted,
+        };
+        let left = self.total.saturating_sub(started.elapsed());
+        let Some(pause) = Self::pause_before_repeating(&failure, left) else {
+            return Err(failure);
+        };
+        std::thread::sleep(pause);
+        self.attempt(message, self.total.saturating_sub(started.elapsed()))
+    }
+}
+
+/// The number as the vendor writes it: mainland numbers without a country code, all others without the plus sign.
+fn recipient(phone_number: &str) -> String {
+    let digits = phone_number.trim_start_matches('+');
+    match digits.strip_prefix("86") {
+        Some(national) if phone_number.starts_with('+') && national.len() == 11 => national.to_owned(),
+        _ => digits.to_owned(),
+    }
+}
+
+fn judge(answer: Answer) -> Result<Receipt, Failure> {
+    let status = answer.status;
+    let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
+    let request_id = answer.header("x-acs-request-id").map(str::to_owned);
+    if status != 200 {
+        let failure = judge_refused_request(status, &answer.read_error(), retry_after);
+        return Err(failure.or_request_id(request_id.as_deref()));
+    }
+    // The request arrived and something was answered: if that cannot be read, the message may be on its way.
+    let unreadable = || Failure::new(FailureKind::OutcomeUnknown, NAME, "answer_not_understood");
+    let body = answer.read_all(LARGEST_ANSWER).map_err(|failure| match failure.kind {
+        FailureKind::Nonsense => unreadable(),
+        _ => failure,
+    })?;
+    judge_answer(&body, retry_after)
+        .unwrap_or_else(|| Err(unreadable()))
+        .map_err(|failure| failure.or_request_id(request_id.as_deref()))
+}
+
+/// The verdict on an answer with HTTP 200; `None` when it has no code.
+fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<Receipt, Failure>> {
+    let outcome = ErrorBody::parse(body);
+    let code = outcome.code.as_deref()?;
+    if code == "OK" {
+        let provider_id = serde_json::from_slice::<SendSmsAnswer>(body).ok().and_then(|answer| answer.provider_id);
+        return Some(Ok(Receipt { provider_id: provider_id.as_deref().and_then(clean_code) }));
+    }
+    let kind = kind_of_business_code(code);
+    let retry_after = match kind {
+        FailureKind::RecipientLimited => retry_after.or_else(|| window_of_limit(body)),
+        _ => retry_after,
+    };
+    let failure = Failure::new(kind, NAME, outcome.clean_code().unwrap_or_default());
+    Some(Err(failure.with_request_id(outcome.request_id.as_deref()).with_retry_after(retry_after)))
+}
+
+/// The verdict on an answer with any other status.
+fn judge_refused_request(status: u16, body: &[u8], retry_after: Option<Duration>) -> Failure {
+    let outcome = ErrorBody::parse(body);
+    let kind = match (&outcome.code, status) {
+        // A 5xx without a code comes from something between us and the vendor, which may have passed the request on.
+        (None, 500..) => FailureKind::OutcomeUnknown,
+        (None, 429) => FailureKind::Busy,
+        (None, _) => FailureKind::Misconfigured,
+        (Some(code), _) => match kind_of_business_code(code) {
+            // Beside throttling, 503 alone says that nothing was done.
+            FailureKind::Busy if status >= 500 && status != 503 && !code.starts_with("Throttling") => {
+                FailureKind::OutcomeUnknown
+            }
+            FailureKind::Refused if status >= 500 => FailureKind::OutcomeUnknown,
+            kind => kind,
+        },
+    };
+    let code = outcome.clean_code().unwrap_or_else(|| format!("http_{status}"));
+    Failure::new(kind, NAME, code).with_request_id(outcome.request_id.as_deref()).with_retry_after(retry_after)
+}
+
+fn kind_of_business_code(code: &str) -> FailureKind {
+    if let Some(kind) = acs3::kind_of_gateway_code(code) {
+        return kind;
+    }
+    match code {
+        "isv.BUSINESS_LIMIT_CONTROL" => FailureKind::RecipientLimited,
+        // Quota, balance, account and rights.
+        "isv.DAY_LIMIT_CONTROL"
+        | "isv.MONTH_LIMIT_CONTROL"
+        | "isv.AMOUNT_NOT_ENOUGH"
+        | "isv.OUT_OF_SERVICE"
+        | "isv.ACCOUNT_NOT_EXISTS"
+        | "isv.ACCOUNT_ABNORMAL"
+        | "isv.PRODUCT_UN_SUBSCRIPT"
+        | "isv.PRODUCT_UNSUBSCRIBE"
+        | "isv.DENY_IP_RANGE"
+        | "isv.DOMESTIC_NUMBER_NOT_SUPPORTED"
+        | "isp.RAM_PERMISSION_DENY"
+        // Template and signature.
+        | "isv.TEMPLATE_MISSING_PARAMETERS"
+        | "isv.TEMPLATE_PARAMS_ILLEGAL"
+        | "isv.INVALID_JSON_PARAM"
+        | "isv.PARAM_LENGTH_LIMIT"
+        | "isv.PARAM_NOT_SUPPORT_URL"
+        | "isv.INVALID_PARAMETERS"
+        | "isv.SMS_TEMPLATE_ILLEGAL"
+        | "isv.SMS_SIGNATURE_ILLEGAL"
+        | "isv.SMS_SIGNATURE_SCENE_ILLEGAL"
+        | "isv.SIGN_STATE_ILLEGAL"
+        | "isv.SMS_SIGN_ILLEGAL"
+        | "isv.SMS_CONTENT_ILLEGAL"
+        | "isv.EXTEND_CODE_ERROR" => FailureKind::Misconfigured,
+        // Faults on the vendor's side are temporary, known or not.
+        _ if code.starts_with("isp.") => FailureKind::Busy,
+        _ => FailureKind::Refused,
+    }
+}
+
+/// The length of the window whose limit is used up. Only the message tells it, so it is a hint for `Retry-After`
+/// and decides nothing.
+fn window_of_limit(body: &[u8]) -> Option<Duration> {
+    #[derive(Deserialize)]
+    struct Message {
+        #[serde(rename = "Message")]
+        text: String,
+    }
+    let text = serde_json::from_slice::<Message>(body).ok()?.text.to_lowercase();
+    let names = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let seconds = match () {
+        () if names(&["分钟", "minute"]) => 60,
+        () if names(&["小时", "hour"]) => 3_600,
+        () if names(&["天", "日", "day"]) => 86_400,
+        () => return None,
+    };
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> Failure {
+        judge_answer(body.as_bytes(), None).unwrap().unwrap_err()
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_vendor_wants_them() {
+        assert_eq!(recipient("+8613900000000"), "13900000000");
+        assert_eq!(recipient("+85291234567"), "85291234567");
+        assert_eq!(recipient("+447700900123"), "447700900123");
+    }
+
+    #[test]
+    fn an_accepted_message_has_a_receipt() {
+        let body = r#"{"Code":"OK","Message":"OK","BizId":"9006197469364984^0","RequestId":"R-1"}"#;
+        let receipt = judge_answer(body.as_bytes(), None).unwrap().unwrap();
+        assert_eq!(receipt.provider_id.as_deref(), Some("9006197469364984^0"));
+    }
+
+    #[test]
+    fn business_codes_fall_into_kinds() {
+        let cases = [
+            ("isv.BUSINESS_LIMIT_CONTROL", FailureKind::RecipientLimited),
+            ("isv.DAY_LIMIT_CONTROL", FailureKind::Misconfigured),
+            ("isv.MOBILE_NUMBER_ILLEGAL", FailureKind::Refused),
+            ("isv.BLACK_KEY_CONTROL_LIMIT", FailureKind::Refused),
+            ("isv.SMS_TEMPLATE_ILLEGAL", FailureKind::Misconfigured),
+            ("isv.AMOUNT_NOT_ENOUGH", FailureKind::Misconfigured),
+            ("isp.RAM_PERMISSION_DENY", FailureKind::Misconfigured),
+            ("isp.SYSTEM_ERROR", FailureKind::Busy),
+            ("isp.NEVER_SEEN", FailureKind::Busy),
+            ("isv.NEVER_SEEN", FailureKind::Refused),
+            ("Throttling.Api", FailureKind::Busy),
+            ("SignatureDoesNotMatch", FailureKind::Misconfigured),
+        ];
+        for (code, kind) in cases {
+            let failure = refused(&format!(r#"{{"Code":"{code}","Message":"m","RequestId":"R-2"}}"#));
+            assert_eq!((failure.kind, failure.code.as_str()), (kind, code));
+            assert_eq!(failure.request_id.as_deref(), Some("R-2"));
+        }
+    }
+
+    #[test]
+    fn the_window_of_a_recipients_limit_is_a_hint() {
+        let cases = [
+            ("触发分钟级流控Permits:1", Some(60)),
+            ("触发小时级流控Permits:5", Some(3_600)),
+            ("触发天级流控Permits:10", Some(86_400)),
+            ("stay away", None),
+        ];
+        for (message, seconds) in cases {
+            let failure = refused(&format!(r#"{{"Code":"isv.BUSINESS_LIMIT_CONTROL","Message":"{message}"}}"#));
+            assert_eq!(failure.retry_after, seconds.map(Duration::from_secs), "{message}");
+        }
+    }
+
+    #[test]
+    fn statuses_decide_only_whether_anything_was_done() {
+        let cases: [(u16, &str, FailureKind, &str); 9] = [
+            (400, r#"{"Code":"Throttling.User"}"#, FailureKind::Busy, "Throttling.User"),
+            (500, r#"{"Code":"Throttling"}"#, FailureKind::Busy, "Throttling"),
+            (503, r#"{"Code":"ServiceUnavailable"}"#, FailureKind::Busy, "ServiceUnavailable"),
+            (500, r#"{"Code":"ServiceUnavailable"}"#, FailureKind::OutcomeUnknown, "ServiceUnavailable"),
+            (500, r#"{"Code":"InternalError"}"#, FailureKind::OutcomeUnknown, "InternalError"),
+            (400, r#"{"Code":"SignatureNonceUsed"}"#, FailureKind::OutcomeUnknown, "SignatureNonceUsed"),
+            (403, r#"{"Code":"Forbidden.RAM"}"#, FailureKind::Misconfigured, "Forbidden.RAM"),
+            (502, "<html>", FailureKind::OutcomeUnknown, "http_502"),
+            (302, "", FailureKind::Misconfigured, "http_302"),
+        ];
+        for (status, body, kind, code) in cases {
+            let failure = judge_refused_request(status, body.as_bytes(), None);
+            assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_certainly_not_accepted_is_repeated() {
+        let second = Duration::from_secs(1);
+        let pause = |kind, retry_after: Option<Duration>, left: Duration| {
+            let failure = Failure::new(kind, NAME, "x").with_retry_after(retry_after);
+            Aliyun::pause_before_repeating(&failure, left)
+        };
+        assert!(pause(FailureKind::Busy, None, 5 * second).is_some());
+        assert!(pause(FailureKind::Unreachable, None, 5 * second).is_some());
+        assert_eq!(pause(FailureKind::Busy, Some(second), 5 * second), Some(second));
+        assert_eq!(pause(FailureKind::Busy, Some(60 * second), 5 * second), None);
+        assert_eq!(pause(FailureKind::Busy, None, second), None);
+        for kind in [
+            FailureKind::TimedOut,
+            FailureKind::OutcomeUnknown,
+            FailureKind::Nonsense,
+            FailureKind::Refused,
+            FailureKind::RecipientLimited,
+            FailureKind::Misconfigured,
+        ] {
+            assert_eq!(pause(kind, None, 5 * second), None, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The driver for development: it shows the message to whoever runs the program and sends nothing.
+//!
+//! It prints nothing itself; where the line goes is decided by whoever opens the application.
+
+use secrecy::ExposeSecret;
+
+use super::{CodeMessage, Receipt, SmsSender};
+use crate::providers::Failure;
+
+/// Takes one line of text.
+pub type Write = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Shows codes instead of sending them.
+pub struct Console {
+    write: Write,
+}
+
+impl Console {
+    /// A sender that hands every message to `write`.
+    pub fn new(write: Write) -> Self {
+        Self { write }
+    }
+}
+
+impl SmsSender for Console {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
+    fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure> {
+        let line = format!(
+            "SMS to {}: the verification code is {}, valid for {} minutes.",
+            message.phone_number,
+            message.code.expose_secret(),
+            message.expires_in_minutes
+        );
+        (self.write)(&line);
+        Ok(Receipt { provider_id: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[test]
+    fn shows_the_message_where_it_was_told_to() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&lines);
+        let console = Console::new(Box::new(move |line| {
+            written.lock().unwrap().push(line.to_owned());
+        }));
+        let message =
+            CodeMessage { phone_number: "+8613900000000".into(), code: "123456".into(), expires_in_minutes: 5 };
+        assert_eq!(console.send_code(&message).unwrap().provider_id, None);
+        let expected = "SMS to +8613900000000: the verification code is 123456, valid for 5 minutes.";
+        assert_eq!(*lines.lock().unwrap(), [expected]);
+        assert!(!format!("{message:?}").contains("139"));
+    }
+}
