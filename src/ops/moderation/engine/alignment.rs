@@ -1,0 +1,104 @@
+//! Lays a listed word over the letters of a text that may spell it.
+//!
+//! Repeated letters are laid over one letter of the word, except that those at its edges end at the first gap.
+
+use super::{
+    folding::{LetterClass, class_of},
+    lookalikes::leet_class,
+    verifier::Candidate,
+};
+
+/// A group of equal letters of the word beside the text's run of them.
+#[derive(Clone, Copy)]
+pub(super) struct Group {
+    /// Index of the group's first letter in the word.
+    pub(super) start: usize,
+    pub(super) count: usize,
+    /// The letters of the text, those beyond the word's edges cut off.
+    pub(super) first: usize,
+    pub(super) last: usize,
+}
+
+/// Where the letters of the word lie in the text.
+pub(super) struct Alignment {
+    pub(super) groups: Vec<Group>,
+    /// With all repetitions of the first and last letters.
+    pub(super) first: usize,
+    pub(super) last: usize,
+    /// With as many as the word has.
+    pub(super) core_first: usize,
+    pub(super) core_last: usize,
+}
+
+impl Candidate<'_> {
+    pub(super) fn align(&self) -> Option<Alignment> {
+        let mut groups = self.word_groups();
+        let first_run = (self.last_run + 1).checked_sub(groups.len())?;
+        let runs = &self.page.runs[first_run..=self.last_run];
+        for (group, run) in groups.iter_mut().zip(runs) {
+            if run.last - run.first + 1 < group.count {
+                return None;
+            }
+            (group.first, group.last) = (run.first, run.last);
+        }
+        if let [only] = &mut groups[..] {
+            self.trim_single(only);
+        } else {
+            groups.first_mut().map(|group| self.trim_front(group))?;
+            groups.last_mut().map(|group| self.trim_back(group))?;
+        }
+        let (front, back) = (*groups.first()?, *groups.last()?);
+        let core_first = if groups.len() == 1 { front.first } else { front.last + 1 - front.count };
+        let core_last = back.first + back.count - 1;
+        Some(Alignment { first: front.first, last: back.last, core_first, core_last, groups })
+    }
+
+    /// Groups the letters of the word as the runs of the text are grouped.
+    fn word_groups(&self) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::with_capacity(self.pattern.letters.len());
+        let mut last = None;
+        for (start, &letter) in self.pattern.letters.iter().enumerate() {
+            let symbol = if self.page.leet { leet_class(letter) } else { Some(letter) };
+            match groups.last_mut() {
+                Some(group) if last == symbol && (self.page.leet || class_of(letter) != LetterClass::Digit) => {
+                    group.count += 1;
+                }
+                _ => groups.push(Group { start, count: 1, first: 0, last: 0 }),
+            }
+            last = symbol;
+        }
+        groups
+    }
+
+    /// Keeps the last piece without gaps, so that "best casino" does not reach back into a word before it.
+    fn trim_front(&self, group: &mut Group) {
+        let mut first = group.last;
+        while first > group.first && !self.letter(first).gap.is_open() {
+            first -= 1;
+        }
+        group.first = first.min(group.last + 1 - group.count);
+    }
+
+    fn trim_back(&self, group: &mut Group) {
+        let piece = self.piece_end(group.first, group.last);
+        group.last = piece.max(group.first + group.count - 1);
+    }
+
+    /// A word of one repeated letter takes the first piece without gaps that is long enough, or else everything.
+    fn trim_single(&self, group: &mut Group) {
+        let mut start = group.first;
+        while start <= group.last {
+            let end = self.piece_end(start, group.last);
+            if end + 1 - start >= group.count {
+                (group.first, group.last) = (start, end);
+                return;
+            }
+            start = end + 1;
+        }
+    }
+
+    pub(super) fn piece_end(&self, start: usize, limit: usize) -> usize {
+        let gap = (start + 1..=limit).find(|&index| self.letter(index).gap.is_open());
+        gap.map_or(limit, |index| index - 1)
+    }
+}

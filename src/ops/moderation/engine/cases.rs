@@ -1,0 +1,102 @@
+//! Runs the table of cases: texts that must be blocked or must pass, by trick.
+
+use std::fmt::Write;
+
+use super::{ContentType, Engine, Word};
+
+const TABLE: &str = include_str!("../../../../tests/moderation/cases.tsv");
+
+struct Case<'table> {
+    line: usize,
+    expects_block: bool,
+    content_type: ContentType,
+    trick: &'table str,
+    words: Vec<Word>,
+    text: String,
+    allowed: Vec<String>,
+}
+
+fn cases() -> Vec<Case<'static>> {
+    let lines = TABLE.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
+    lines.map(|(index, line)| parse(index + 1, line)).collect()
+}
+
+fn parse(line: usize, row: &str) -> Case<'_> {
+    let fields: Vec<&str> = row.split('\t').collect();
+    assert!(matches!(fields.len(), 5 | 6), "line {line} has {} columns", fields.len());
+    let list = |field: &str| -> Vec<String> { field.split(',').map(unescape).collect() };
+    Case {
+        line,
+        expects_block: match fields[0] {
+            "block" => true,
+            "pass" => false,
+            other => panic!("line {line} expects {other}"),
+        },
+        content_type: ContentType::parse(fields[1]).unwrap_or_else(|| panic!("line {line}: {}", fields[1])),
+        trick: fields[2],
+        words: list(fields[3]).into_iter().map(|text| Word { text, kind: "other".into() }).collect(),
+        text: unescape(fields[4]),
+        allowed: fields.get(5).map(|field| list(field)).unwrap_or_default(),
+    }
+}
+
+/// Replaces `\n`, `\t` and `\u{…}` by the characters they name.
+fn unescape(text: &str) -> String {
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        result.push_str(before);
+        let (character, length) = match after.chars().next() {
+            Some('n') => ('\n', 1),
+            Some('t') => ('\t', 1),
+            Some('u') => {
+                let end = after.find('}').expect("the escape is closed");
+                let code = u32::from_str_radix(&after[2..end], 16).expect("the escape is hexadecimal");
+                (char::from_u32(code).expect("the escape names a character"), end + 1)
+            }
+            _ => ('\\', 0),
+        };
+        result.push(character);
+        rest = &after[length..];
+    }
+    result + rest
+}
+
+#[test]
+fn every_case_is_judged_as_the_table_says() {
+    let mut failures = String::new();
+    let (mut blocks, mut passes) = (0, 0);
+    for case in cases() {
+        let matches = Engine::build(&case.words, &case.allowed).check(case.content_type, &case.text).matches;
+        *(if case.expects_block { &mut blocks } else { &mut passes }) += 1;
+        if case.expects_block == matches.is_empty() {
+            let expected = if case.expects_block { "block" } else { "pass" };
+            writeln!(failures, "line {}: {} ({}) {:?}: {matches:?}", case.line, expected, case.trick, case.text)
+                .expect("writing to a string succeeds");
+        }
+    }
+    assert!(blocks >= 150 && passes >= 150, "the table has {blocks} and {passes} cases");
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+fn rows(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#'))
+}
+
+#[test]
+fn the_default_list_is_short_and_sound() {
+    let words: Vec<Word> = rows(include_str!("../../../../assets/words.tsv"))
+        .map(|row| row.split_once('\t').expect("a row has a word and a type"))
+        .map(|(text, kind)| Word { text: text.into(), kind: kind.into() })
+        .collect();
+    let allowed: Vec<String> = rows(include_str!("../../../../assets/allowed-words.tsv")).map(str::to_owned).collect();
+    let (strict, lenient) = (Engine::build(&words, &[]), Engine::build(&words, &allowed));
+    assert!(words.len() <= 60 && strict.word_count() == words.len());
+    for word in &words {
+        assert!(!lenient.check(ContentType::Question, &word.text).allowed(), "{}", word.text);
+    }
+    for phrase in &allowed {
+        assert!(!strict.check(ContentType::Question, phrase).allowed(), "{phrase} needs no permission");
+        assert!(lenient.check(ContentType::Question, phrase).allowed(), "{phrase}");
+    }
+}

@@ -1,0 +1,243 @@
+//! Common Chinese words, to tell a listed word from two innocent ones that meet.
+//!
+//! Chinese has no spaces: 军刀 also stands in 海军刀枪. The likeliest way to cut the neighbourhood into words decides,
+//! and a cut through the listed word acquits. Knows words of one to four characters; it is not a segmenter for prose.
+
+use std::sync::LazyLock;
+
+use super::folding::{Fold, folding};
+
+const WORDS: &str = include_str!("../../../../assets/han-words.txt");
+
+/// Words that the list lacks: newer ones, and those of this app's subject. All get the same middling frequency.
+const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \
+    加微信 扫码 手机号 短信 截图 点赞 评论 私信 群主 群聊 好友 客服 快递 外卖 博客 博主 \
+    卦象 乾卦 坤卦 本卦 变卦 互卦 卦辞 爻辞 六爻 动爻 起卦 占卜 占卦 卜卦 问卦 解卦 算卦 周易 易经 吉凶 大吉 \
+    宝宝 天天 加油 性别 性格 法律 发现 现金流 出货 进货";
+
+/// The longest word kept.
+const LONGEST: usize = 4;
+/// How far around a listed word the text is cut into words.
+const REACH: usize = 8;
+/// Twice the binary logarithm of the number of words counted for the frequencies.
+const TOTAL: i32 = 52;
+/// Frequency class of the supplement.
+const MIDDLING: u8 = 16;
+const SLOTS: usize = 1 << 18;
+
+/// Words with their frequency classes: twice the binary logarithm of their count.
+pub(super) struct Dictionary {
+    /// Open addressing; 0 is an empty slot.
+    keys: Vec<u64>,
+    classes: Vec<u8>,
+}
+
+/// The one dictionary of the process.
+pub(super) fn dictionary() -> &'static Dictionary {
+    static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::read);
+    &DICTIONARY
+}
+
+impl Dictionary {
+    /// Whether these letters are a word.
+    pub(super) fn contains(&self, letters: &[char]) -> bool {
+        letters.len() > 1 && self.class(letters).is_some()
+    }
+
+    /// Whether the likeliest reading cuts through the letters `first..=last` of a text without gaps.
+    pub(super) fn cuts(&self, text: &[char], first: usize, last: usize) -> bool {
+        let window_start = first.saturating_sub(REACH);
+        let window_end = (last + 1 + REACH).min(text.len());
+        let window =
+            Window { letters: &text[window_start..window_end], first: first - window_start, last: last - window_start };
+        self.is_straddled(&window) && self.best_reading_cuts(&window)
+    }
+
+    fn is_straddled(&self, window: &Window<'_>) -> bool {
+        (0..window.letters.len()).any(|start| {
+            (2..=LONGEST).any(|length| {
+                window.is_cut_by(start, start + length)
+                    && window.letters.get(start..start + length).is_some_and(|letters| self.contains(letters))
+            })
+        })
+    }
+
+    /// Best sums of logarithms over all ways to cut the window, apart for readings that cut the listed word and those
+    /// that do not. A tie counts against the text.
+    fn best_reading_cuts(&self, window: &Window<'_>) -> bool {
+        let length = window.letters.len();
+        let mut whole = vec![i32::MIN / 2; length + 1];
+        let mut cut = whole.clone();
+        whole[0] = 0;
+        for start in 0..length {
+            for end in start + 1..=(start + LONGEST).min(length) {
+                let Some(weight) = self.weight(&window.letters[start..end]) else {
+                    continue;
+                };
+                if window.is_cut_by(start, end) {
+                    cut[end] = cut[end].max(whole[start].max(cut[start]) + weight);
+                } else {
+                    whole[end] = whole[end].max(whole[start] + weight);
+                    cut[end] = cut[end].max(cut[start] + weight);
+                }
+            }
+            if start == window.first {
+                let end = window.last + 1;
+                whole[end] = whole[end].max(whole[start] + self.listed_weight(&window.letters[start..end]));
+            }
+        }
+        cut[length] > whole[length]
+    }
+
+    /// A single letter is always a possible word.
+    fn weight(&self, letters: &[char]) -> Option<i32> {
+        let class = self.class(letters).or((letters.len() == 1).then_some(0))?;
+        Some(i32::from(class) - TOTAL)
+    }
+
+    /// A listed word is taken for at least as frequent as 300, 10 or 3 counts, by length: long ones seldom arise by
+    /// chance, but are rarer in any text.
+    fn listed_weight(&self, letters: &[char]) -> i32 {
+        let prior = match letters.len() {
+            0..=2 => 16,
+            3 => 7,
+            _ => 3,
+        };
+        prior.max(self.class(letters).map_or(0, i32::from)) - TOTAL
+    }
+
+    fn class(&self, letters: &[char]) -> Option<u8> {
+        let key = key_of(letters)?;
+        let mut slot = slot_of(key);
+        loop {
+            match self.keys[slot] {
+                0 => return None,
+                stored if stored == key => return Some(self.classes[slot]),
+                _ => slot = (slot + 1) % SLOTS,
+            }
+        }
+    }
+
+    fn read() -> Self {
+        let mut dictionary = Self { keys: vec![0; SLOTS], classes: vec![0; SLOTS] };
+        for line in WORDS.lines().filter(|line| !line.starts_with('#')) {
+            dictionary.read_line(line);
+        }
+        for word in SUPPLEMENT.split_whitespace() {
+            let folded: Vec<char> = word.chars().filter_map(folded_letter).collect();
+            dictionary.insert(&folded, MIDDLING);
+        }
+        dictionary
+    }
+
+    fn read_line(&mut self, line: &str) {
+        let mut characters = line.chars();
+        let Some(head) = characters.next().and_then(folded_letter) else {
+            return;
+        };
+        let mut word = vec![head];
+        for character in characters {
+            if let Some(class) = class_of_code(character) {
+                self.insert(&word, class);
+                word.truncate(1);
+            } else if let Some(letter) = folded_letter(character) {
+                word.push(letter);
+            }
+        }
+    }
+
+    /// Keeps the higher class of a word that comes twice.
+    fn insert(&mut self, letters: &[char], class: u8) {
+        let Some(key) = key_of(letters) else { return };
+        let mut slot = slot_of(key);
+        while self.keys[slot] != 0 && self.keys[slot] != key {
+            slot = (slot + 1) % SLOTS;
+        }
+        self.keys[slot] = key;
+        self.classes[slot] = self.classes[slot].max(class);
+    }
+}
+
+/// Letters around a listed word, which is `first..=last` of them.
+struct Window<'text> {
+    letters: &'text [char],
+    first: usize,
+    last: usize,
+}
+
+impl Window<'_> {
+    /// Whether a word over `start..end` takes a part of the listed word and something beside it.
+    fn is_cut_by(&self, start: usize, end: usize) -> bool {
+        let enters = start < self.first && self.first < end && end <= self.last;
+        let leaves = self.first < start && start <= self.last && self.last + 1 < end;
+        enters || leaves
+    }
+}
+
+fn folded_letter(character: char) -> Option<char> {
+    match folding().fold(character) {
+        Fold::Letter(letter) => Some(letter),
+        _ => None,
+    }
+}
+
+fn class_of_code(code: char) -> Option<u8> {
+    match code {
+        'A'..='Z' => Some(code as u8 - b'A'),
+        'a'..='z' => Some(code as u8 - b'a' + 26),
+        _ => None,
+    }
+}
+
+/// Sixteen bits a letter. Nothing for longer words and for letters beyond the basic plane, of which there are none.
+fn key_of(letters: &[char]) -> Option<u64> {
+    if letters.is_empty() || letters.len() > LONGEST {
+        return None;
+    }
+    letters.iter().try_fold(0, |key, &letter| Some(key << 16 | u64::from(u16::try_from(letter as u32).ok()?)))
+}
+
+fn slot_of(key: u64) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 46) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuts(text: &str, word: &str) -> bool {
+        let letters: Vec<char> = text.chars().collect();
+        let word: Vec<char> = word.chars().collect();
+        let first = letters.windows(word.len()).position(|window| window == word).expect("the text contains the word");
+        dictionary().cuts(&letters, first, first + word.len() - 1)
+    }
+
+    #[test]
+    fn knows_common_words_and_leaves_room() {
+        let used = dictionary().keys.iter().filter(|&&key| key != 0).count();
+        assert!(used > 140_000 && used < SLOTS * 2 / 3, "{used}");
+        assert!(dictionary().contains(&['妈', '妈']));
+        assert!(!dictionary().contains(&['妈', '的']));
+    }
+
+    #[test]
+    fn a_word_that_is_meant_is_not_cut() {
+        for (text, word) in
+            [("他天天在网上赌博害人", "赌博"), ("你他妈的滚", "妈的"), ("赌博机", "赌博"), ("王八蛋", "王八蛋")]
+        {
+            assert!(!cuts(text, word), "{word} in {text}");
+        }
+    }
+
+    #[test]
+    fn two_words_that_meet_are_told_apart() {
+        for (text, word) in [
+            ("妈妈的生日", "妈的"),
+            ("南京市长江大桥", "市长"),
+            ("发展中国家庭教育", "国家"),
+            ("我在北京大学生活", "大学生"),
+        ] {
+            assert!(cuts(text, word), "{word} in {text}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What each character is compared as: width, case, script and style are taken away, one character at a time.
+//!
+//! The table is computed from Unicode's data and two committed lists when it is first needed (some milliseconds) and
+//! never changes. Folding looks at no neighbour, so offsets into the original text are never in doubt; the price is
+//! that conjoining Korean letters stay apart. Folding what was folded changes nothing.
+
+use std::sync::LazyLock;
+
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+use super::{lookalikes, pages::PageTable};
+
+const SIMPLIFIED: &str = include_str!("../../../../assets/traditional-simplified.tsv");
+
+/// How many mappings may follow one another, which bounds the work should two lists ever contradict each other.
+const LONGEST_CHAIN: usize = 6;
+
+/// What a character is to the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fold<'table> {
+    /// A letter or digit, compared as this one.
+    Letter(char),
+    /// One character that is read as several.
+    Letters(&'table [char]),
+    /// A space, symbol, bracket or emoji: it may stand inside a word that wants to hide.
+    Separator,
+    /// A mark that ends a clause, or a line break: it seldom stands inside a hidden word.
+    Stop,
+    /// Drawn on the character before it.
+    Mark,
+    /// Not drawn at all.
+    Invisible,
+}
+
+/// How a letter behaves beside its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LetterClass {
+    Digit,
+    /// Of a script that puts spaces between words.
+    Alphabetic,
+    /// Of a script that does not.
+    Ideographic,
+    /// A sign that stands for a letter, as in `p@ss`.
+    Sign,
+}
+
+/// The table of all characters.
+pub(super) struct Folding {
+    table: PageTable,
+    expansions: Vec<Vec<char>>,
+    /// Folded letter and a character that folds to it, sorted, without letters that fold to themselves.
+    sources: Vec<(char, char)>,
+}
+
+const TAG_SHIFT: u32 = 24;
+const PAYLOAD: u32 = (1 << TAG_SHIFT) - 1;
+const SAME: u32 = 0;
+const OTHER: u32 = 1 << TAG_SHIFT;
+const SEVERAL: u32 = 2 << TAG_SHIFT;
+const SEPARATOR: u32 = 3 << TAG_SHIFT;
+const STOP: u32 = 4 << TAG_SHIFT;
+const MARK: u32 = 5 << TAG_SHIFT;
+const INVISIBLE: u32 = 6 << TAG_SHIFT;
+
+/// The one table of the process.
+pub(super) fn folding() -> &'static Folding {
+    static FOLDING: LazyLock<Folding> = LazyLock::new(Folding::computed);
+    &FOLDING
+}
+
+impl Folding {
+    pub(super) fn fold(&self, character: char) -> Fold<'_> {
+        self.decode(self.table.get(character), character)
+    }
+
+    fn decode(&self, entry: u32, character: char) -> Fold<'_> {
+        match entry & !PAYLOAD {
+            SAME => Fold::Letter(character),
+            OTHER => Fold::Letter(char::from_u32(entry & PAYLOAD).unwrap_or(character)),
+            SEVERAL => Fold::Letters(&self.expansions[(entry & PAYLOAD) as usize]),
+            SEPARATOR => Fold::Separator,
+            STOP => Fold::Stop,
+            MARK => Fold::Mark,
+            _ => Fold::Invisible,
+        }
+    }
+
+    /// A table of the same characters that holds what the function makes of their folds. A letter that folds to
+    /// itself appears as `None`, since thousands of such letters share one entry.
+    pub(super) fn mapped(&self, entry_of: impl Fn(Option<Fold<'_>>) -> u32) -> PageTable {
+        self.table.mapped(|entry| entry_of((entry != SAME).then(|| self.decode(entry, '\0'))))
+    }
+
+    /// The characters that fold to this letter, itself left out.
+    pub(super) fn sources_of(&self, letter: char) -> impl Iterator<Item = char> {
+        let first = self.sources.partition_point(|&(folded, _)| folded < letter);
+        self.sources[first..].iter().take_while(move |&&(folded, _)| folded == letter).map(|&(_, source)| source)
+    }
+
+    fn computed() -> Self {
+        let rules = Rules::collected();
+        let mut expansions = Vec::new();
+        let mut sources = Vec::new();
+        let mut entries = Vec::new();
+        for code in 0..0x11_0000 {
+            let entry = char::from_u32(code).map_or(SEPARATOR, |character| {
+                let entry = rules.entry(character, &mut expansions);
+                if let Some(folded) = char::from_u32(entry & PAYLOAD)
+                    && entry & !PAYLOAD == OTHER
+                {
+                    sources.push((folded, character));
+                }
+                entry
+            });
+            entries.push(entry);
+        }
+        sources.sort_unstable();
+        let table = PageTable::filled(|code| entries[code as usize]);
+        Self { table, expansions, sources }
+    }
+}
+
+/// The class of a folded letter.
+pub(super) fn class_of(letter: char) -> LetterClass {
+    match letter {
+        '0'..='9' => LetterClass::Digit,
+        '\u{10A0}'..='\u{10FF}' | '\u{1E00}'..='\u{1FFF}' => LetterClass::Alphabetic,
+        _ if letter < '\u{0E00}' => LetterClass::Alphabetic,
+        _ => LetterClass::Ideographic,
+    }
+}
+
+/// A mark that is part of a word's meaning (`100%`, `c++`), in its plain form.
+pub(super) fn meaningful_symbol(character: char) -> Option<char> {
+    let plain = std::iter::once(character).nfkc().next().unwrap_or(character);
+    "%+#@$&*=/\\^~<>|".contains(plain).then_some(plain)
+}
+
+/// A full stop in any script, as its plain form.
+pub(super) fn full_stop(character: char) -> Option<char> {
+    matches!(character, '.' | '。' | '．' | '｡' | '․').then_some('.')
+}
+
+/// Single mappings, gathered before the table is computed.
+struct Rules {
+    single: PageTable,
+    /// Sorted by their source.
+    spelled: Vec<(char, String)>,
+}
+
+impl Rules {
+    fn collected() -> Self {
+        let mut single = PageTable::filled(|_| 0);
+        let simplified = SIMPLIFIED.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+            let (traditional, simplified) = line.split_once('\t')?;
+            Some((traditional.chars().next()?, simplified.chars().next()?))
+        });
+        for (source, target) in simplified.chain(lookalikes::pairs()) {
+            single.set(source, target as u32);
+        }
+        let mut spelled: Vec<_> = lookalikes::spellings().collect();
+        spelled.sort_unstable();
+        Self { single, spelled }
+    }
+
+    fn entry(&self, character: char, expansions: &mut Vec<Vec<char>>) -> u32 {
+        if let Some(entry) = special_entry(character) {
+            return entry;
+        }
+        let mut letters = Vec::new();
+        self.expand(character, LONGEST_CHAIN, &mut letters);
+        match letters[..] {
+            [] => SEPARATOR,
+            [letter] if letter == character => SAME,
+            [letter] => OTHER | letter as u32,
+            _ => {
+                expansions.push(letters);
+                SEVERAL | (expansions.len() - 1) as u32
+            }
+        }
+    }
+
+    fn expand(&self, character: char, chain: usize, letters: &mut Vec<char>) {
+        if let Some(text) = self.mapped(character).filter(|_| chain > 0) {
+            for next in text.chars() {
+                self.expand(next, chain - 1, letters);
+            }
+        } else if character.is_alphanumeric() && special_entry(character).is_none_or(|entry| entry == SAME) {
+            letters.push(character);
+        }
+    }
+
+    /// The next form of a character, or nothing if it has its last one.
+    fn mapped(&self, character: char) -> Option<String> {
+        if let Some(target) = char::from_u32(self.single.get(character)).filter(|&target| target != '\0') {
+            return Some(target.to_string());
+        }
+        if let Ok(index) = self.spelled.binary_search_by_key(&character, |(source, _)| *source) {
+            return Some(self.spelled[index].1.clone());
+        }
+        if is_plain(character) {
+            return None;
+        }
+        let lower: String = std::iter::once(character).nfkd().flat_map(char::to_lowercase).collect();
+        (lower.chars().ne(std::iter::once(character))).then_some(lower)
+    }
+}
+
+/// Characters whose nature is known without a mapping.
+fn special_entry(character: char) -> Option<u32> {
+    if is_invisible(character) {
+        return Some(INVISIBLE);
+    }
+    if is_combining_mark(character) {
+        return Some(MARK);
+    }
+    if is_stop(character) {
+        return Some(STOP);
+    }
+    match character {
+        // Trade marks would glue two letters to the word before them, and the Japanese long vowel serves as a dash.
+        // A modifier apostrophe counts as a letter in Unicode.
+        '™' | '℠' | 'ー' | 'ｰ' | 'ʼ' | '\t' | '\u{32400}'.. => Some(SEPARATOR),
+        'a'..='z' | '0'..='9' => Some(SAME),
+        _ => None,
+    }
+}
+
+/// Letters that only the lists of single mappings may change: Korean syllables are not taken apart, and Han
+/// characters need not be asked for a decomposition.
+fn is_plain(character: char) -> bool {
+    matches!(
+        character,
+        'a'..='z' | '0'..='9' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}'
+            | '\u{20000}'..='\u{2F7FF}' | '\u{30000}'..='\u{323FF}'
+    )
+}
+
+fn is_stop(character: char) -> bool {
+    matches!(
+        character,
+        '，' | '。'
+            | '！'
+            | '？'
+            | '；'
+            | '：'
+            | '、'
+            | ','
+            | '!'
+            | '?'
+            | ';'
+            | ':'
+            | '…'
+            | '｡'
+            | '､'
+            | '\n'
+            | '\r'
+            | '\u{B}'
+            | '\u{C}'
+            | '\u{85}'
+            | '\u{2028}'
+            | '\u{2029}'
+    )
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\0'..='\u{8}' | '\u{E}'..='\u{1F}' | '\u{7F}'..='\u{84}' | '\u{86}'..='\u{9F}'
+            | '\u{AD}' | '\u{600}'..='\u{605}' | '\u{61C}' | '\u{6DD}' | '\u{70F}' | '\u{890}'..='\u{891}' | '\u{8E2}'
+            | '\u{115F}'..='\u{1160}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF0}'..='\u{FFFB}' | '\u{110BD}' | '\u{110CD}' | '\u{13430}'..='\u{1343F}'
+            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(text: &str) -> String {
+        let mut result = String::new();
+        for character in text.chars() {
+            match folding().fold(character) {
+                Fold::Letter(letter) => result.push(letter),
+                Fold::Letters(letters) => result.extend(letters),
+                Fold::Separator => result.push(' '),
+                Fold::Stop => result.push('|'),
+                Fold::Mark | Fold::Invisible => {}
+            }
+        }
+        result
+    }
+
+    #[test]
+    fn width_case_and_style_are_taken_away() {
+        for styled in ["ＣＡＳＩＮＯ", "ⓒⓐⓢⓘⓝⓞ", "🅒🅐🅢🅘🅝🅞", "🄲🄰🅂🄸🄽🄾", "⒞⒜⒮⒤⒩⒪", "𝕔𝕒𝕤𝕚𝕟𝕠", "ᴄᴀꜱɪɴᴏ", "сáѕìnο", "🇨🇦🇸🇮🇳🇴"]
+        {
+            assert_eq!(folded(styled), "casino", "{styled}");
+        }
+        assert_eq!(folded("①②③❹➎⑥７⒏𝟗٠"), "1234567890");
+        assert_eq!(folded("⑩⓫㏂™"), "1011am ");
+    }
+
+    #[test]
+    fn scripts_and_marks_are_taken_away() {
+        assert_eq!(folded("賭博⼤麻ﾄ"), "赌博大麻卜");
+        assert_eq!(folded("赌\u{200b}博\u{336}\u{fe0f}1\u{fe0f}\u{20e3}"), "赌博1");
+        assert_eq!(folded("三、四 五"), "三|四 五");
+    }
+
+    #[test]
+    fn folding_is_final() {
+        for character in (0..0x11_0000).filter_map(char::from_u32) {
+            let once = match folding().fold(character) {
+                Fold::Letter(letter) => vec![letter],
+                Fold::Letters(letters) => letters.to_vec(),
+                _ => continue,
+            };
+            for letter in once {
+                assert_eq!(folding().fold(letter), Fold::Letter(letter), "{character:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sources_lead_back_to_their_letter() {
+        assert!(folding().sources_of('赌').any(|source| source == '賭'));
+        assert!(folding().sources_of('a').all(|source| folding().fold(source) == Fold::Letter('a')));
+    }
+}

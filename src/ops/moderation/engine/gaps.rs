@@ -1,0 +1,177 @@
+//! Which gaps inside a listed word are taken for a disguise, and which for the space between two words.
+
+use super::{
+    ContentType,
+    alignment::Alignment,
+    dictionary::dictionary,
+    folding::{LetterClass, class_of},
+    verifier::{Candidate, DOUBLING_LENGTH, is_spaced},
+};
+
+/// Visible separators that a word may have in one gap outside nicknames.
+const WIDEST_GAP: u8 = 6;
+
+impl Candidate<'_> {
+    pub(super) fn has_allowed_spaced_gaps(&self, alignment: &Alignment) -> bool {
+        let open: Vec<usize> = (alignment.first + 1..=alignment.last)
+            .filter(|&index| self.is_spaced_junction(index) && self.is_open(alignment, index))
+            .collect();
+        if open.is_empty() {
+            return true;
+        }
+        let is_letter_spaced = self.are_groups_apart(alignment, |index| self.is_spaced_junction(index));
+        if self.pattern.letters.iter().all(|&letter| class_of(letter) == LetterClass::Digit) {
+            return self.has_allowed_digit_gaps(&open, is_letter_spaced);
+        }
+        if is_letter_spaced && self.is_inside_letter_spacing(alignment) {
+            return false;
+        }
+        if is_letter_spaced && self.is_lone_pair(alignment) && !self.letter(alignment.last).gap.has_stop() {
+            return true;
+        }
+        // One gap only is "a ss", which English has; two are none of its habits.
+        let gaps = (alignment.first + 1..=alignment.last).filter(|&index| self.letter(index).gap.is_open());
+        (is_letter_spaced && gaps.count() > 1) || self.has_only_symbol_gaps(&open)
+    }
+
+    /// Whether the two letters of a short name (v x, Q Q) stand among Chinese and not in a row of Latin words.
+    fn is_lone_pair(&self, alignment: &Alignment) -> bool {
+        let before = alignment.first.checked_sub(1).map(|index| self.letter(index));
+        let after = self.page.letters.get(alignment.last + 1);
+        self.pattern.letters.len() == 2
+            && before.is_none_or(|letter| letter.class != LetterClass::Alphabetic)
+            && after.is_none_or(|letter| {
+                let follows = letter.class == LetterClass::Digit && !letter.gap.is_open();
+                letter.class != LetterClass::Alphabetic && !follows
+            })
+    }
+
+    fn is_spaced_junction(&self, index: usize) -> bool {
+        is_spaced(self.letter(index - 1)) && is_spaced(self.letter(index))
+    }
+
+    /// Short numbers with a point or a dash in them are other numbers.
+    fn has_allowed_digit_gaps(&self, open: &[usize], is_letter_spaced: bool) -> bool {
+        match self.pattern.letters.len() {
+            0..=3 => false,
+            4..=6 => is_letter_spaced,
+            _ => open.iter().all(|&index| self.letter(index).gap.size <= 2 && !self.letter(index).gap.has_stop()),
+        }
+    }
+
+    /// Symbols inside a word hide it; spaces separate words. A nickname is too short for prose.
+    fn has_only_symbol_gaps(&self, open: &[usize]) -> bool {
+        let gaps = || open.iter().map(|&index| (index, self.letter(index).gap));
+        if self.page.content_type == ContentType::Nickname {
+            return self.pattern.letters.len() >= DOUBLING_LENGTH || gaps().all(|(_, gap)| !gap.has_space);
+        }
+        gaps().all(|(index, gap)| {
+            let separates = gap.has_space || gap.has_stop() || gap.size > WIDEST_GAP;
+            let contracts = gap.has_apostrophe && self.is_contraction(index);
+            !separates && !contracts
+        })
+    }
+
+    /// Whether the letters from here to the next gap are the second half of she'll, they've, it's.
+    fn is_contraction(&self, index: usize) -> bool {
+        let end = self.piece_end(index, (index + 3).min(self.page.letters.len() - 1));
+        let tail: String = self.page.letters[index..=end].iter().map(|letter| letter.value).collect();
+        matches!(tail.as_str(), "s" | "t" | "d" | "m" | "ll" | "re" | "ve")
+    }
+
+    /// Whether the word is a part of a longer row of single letters, as "a s s" is in "c l a s s y".
+    fn is_inside_letter_spacing(&self, alignment: &Alignment) -> bool {
+        let before = alignment.first.checked_sub(1).filter(|&index| self.is_lone_letter(index));
+        let after = Some(alignment.last + 1).filter(|&index| self.is_lone_letter(index));
+        let is_word = |index: usize| matches!(self.letter(index).value, 'a' | 'i');
+        before
+            .is_some_and(|index| !is_word(index) || index.checked_sub(1).is_some_and(|next| self.is_lone_letter(next)))
+            || after.is_some_and(|index| !is_word(index) || self.is_lone_letter(index + 1))
+    }
+
+    fn is_lone_letter(&self, index: usize) -> bool {
+        let Some(letter) = self.page.letters.get(index) else {
+            return false;
+        };
+        let next_is_apart = self.page.letters.get(index + 1).is_none_or(|next| next.gap.is_open() || !is_spaced(next));
+        let is_apart = index == 0 || letter.gap.is_open() || !is_spaced(self.letter(index - 1));
+        letter.class == LetterClass::Alphabetic && is_apart && next_is_apart
+    }
+
+    pub(super) fn has_allowed_ideographic_gaps(&self, alignment: &Alignment) -> bool {
+        let open: Vec<usize> = (alignment.first + 1..=alignment.last)
+            .filter(|&index| !self.is_spaced_junction(index) && self.is_open(alignment, index))
+            .collect();
+        if open.is_empty() {
+            return true;
+        }
+        let is_nickname = self.page.content_type == ContentType::Nickname;
+        let is_wide = open.iter().any(|&index| self.letter(index).gap.size > WIDEST_GAP);
+        let has_stop = open.iter().any(|&index| self.letter(index).gap.has_stop());
+        (is_nickname || !is_wide)
+            && (!has_stop || self.may_cross_stops(alignment))
+            && !self.is_joined_outside(alignment, &open)
+    }
+
+    /// Whether the marks between clauses may be taken for a disguise.
+    fn may_cross_stops(&self, alignment: &Alignment) -> bool {
+        let is_whole_text = alignment.first == 0 && alignment.last + 1 == self.page.letters.len();
+        let is_scattered = self.are_groups_apart(alignment, |_| true) && self.pattern.letters.len() > 2;
+        let stands_apart = || {
+            (alignment.first == 0 || self.letter(alignment.first).gap.is_open())
+                && self.page.letters.get(alignment.last + 1).is_none_or(|letter| letter.gap.is_open())
+        };
+        match self.page.content_type {
+            ContentType::Nickname => true,
+            ContentType::Signature => is_whole_text || is_scattered || stands_apart(),
+            ContentType::Question | ContentType::Answer => is_whole_text || is_scattered,
+        }
+    }
+
+    /// Whether a part of the word beside a gap belongs to a common word that begins or ends outside: 赌 博物馆.
+    fn is_joined_outside(&self, alignment: &Alignment, open: &[usize]) -> bool {
+        open.iter().any(|&gap| {
+            let ends_outside = (gap..gap + 4).any(|end| end > alignment.last && self.is_common_word(gap, end));
+            let begins_outside = (gap.saturating_sub(4)..gap)
+                .any(|start| start < alignment.first && self.is_common_word(start, gap - 1));
+            ends_outside || begins_outside
+        })
+    }
+
+    fn is_common_word(&self, start: usize, end: usize) -> bool {
+        let Some(letters) = self.page.letters.get(start..=end) else {
+            return false;
+        };
+        let is_whole = letters.iter().skip(1).all(|letter| !letter.gap.is_open());
+        is_whole && dictionary().contains(&letters.iter().map(|letter| letter.value).collect::<Vec<_>>())
+    }
+
+    /// Whether a word without gaps only arises where two other words meet.
+    pub(super) fn is_innocent_in_context(&self, alignment: &Alignment) -> bool {
+        let (first, last) = (alignment.core_first, alignment.core_last);
+        let is_ideographic = |index: usize| self.letter(index).class == LetterClass::Ideographic;
+        if first == last || !(is_ideographic(first) || is_ideographic(last)) {
+            return false;
+        }
+        if (first + 1..=last).any(|index| self.letter(index).gap.is_open()) {
+            return false;
+        }
+        let reach = 8;
+        let start = (first.saturating_sub(reach)..first).rev().find(|&index| self.letter(index + 1).gap.is_open());
+        let start = start.map_or(first.saturating_sub(reach), |index| index + 1);
+        let end = self.piece_end(last, (last + reach).min(self.page.letters.len() - 1));
+        let text: Vec<char> = self.page.letters[start..=end].iter().map(|letter| letter.value).collect();
+        dictionary().cuts(&text, first - start, last - start)
+    }
+
+    /// Whether there is a gap before this letter that the word does not have itself.
+    fn is_open(&self, alignment: &Alignment, index: usize) -> bool {
+        self.letter(index).gap.is_open() && !self.is_own_gap(alignment, index)
+    }
+
+    /// Whether each letter of the word, with its repetitions, stands alone, as far as the junctions concern us.
+    fn are_groups_apart(&self, alignment: &Alignment, concerns: impl Fn(usize) -> bool) -> bool {
+        let mut junctions = alignment.groups.iter().skip(1).map(|group| group.first).filter(|&index| concerns(index));
+        junctions.all(|index| self.letter(index).gap.is_open())
+    }
+}

@@ -1,0 +1,205 @@
+//! A text as a row of folded letters, each with its place in the original and what stood before it.
+//!
+//! Built only for texts in which the automaton found something: most texts never come here.
+
+use super::{
+    folding::{Fold, LetterClass, class_of, folding},
+    lookalikes::leet_class,
+};
+
+/// A letter of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Letter {
+    pub(super) value: char,
+    pub(super) class: LetterClass,
+    pub(super) gap: Gap,
+    /// Offsets of the original character, in characters.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The same in bytes.
+    pub(super) start_byte: u32,
+    pub(super) end_byte: u32,
+}
+
+/// What stands between a letter and the one before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gap {
+    /// Visible separators, a run of equal ones counted once.
+    pub(super) size: u8,
+    pub(super) stop: Stop,
+    pub(super) has_space: bool,
+    pub(super) has_apostrophe: bool,
+}
+
+/// The strongest break in a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stop {
+    #[default]
+    None,
+    LineBreak,
+    ClauseMark,
+}
+
+impl Gap {
+    pub(super) fn has_stop(self) -> bool {
+        self.stop != Stop::None
+    }
+
+    pub(super) fn is_open(self) -> bool {
+        self.size > 0
+    }
+}
+
+/// Neighbouring letters that compare equal, whatever stands between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) first: usize,
+    pub(super) last: usize,
+    pub(super) symbol: u32,
+}
+
+/// Reads a text. With `signs`, signs that may stand for letters are letters too.
+pub(super) fn read(text: &str, signs: bool) -> Vec<Letter> {
+    let mut reader = Reader {
+        letters: Vec::with_capacity(text.len() / 2),
+        gap: Gap::default(),
+        last: None,
+        place: Place::default(),
+    };
+    for (start, (start_byte, character)) in text.char_indices().enumerate() {
+        reader.place = Place {
+            start: start as u32,
+            start_byte: start_byte as u32,
+            end_byte: (start_byte + character.len_utf8()) as u32,
+        };
+        reader.read(character, signs);
+    }
+    reader.letters
+}
+
+/// Groups letters by the symbols under which the automaton knows them. Symbols for which `repeats` is false, and
+/// unknown ones, stay alone.
+pub(super) fn runs(letters: &[Letter], symbol_of: impl Fn(&Letter) -> (u32, bool)) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::with_capacity(letters.len());
+    for (index, letter) in letters.iter().enumerate() {
+        let (symbol, repeats) = symbol_of(letter);
+        match runs.last_mut() {
+            Some(run) if repeats && run.symbol == symbol => run.last = index,
+            _ => runs.push(Run { first: index, last: index, symbol }),
+        }
+    }
+    runs
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    start: u32,
+    start_byte: u32,
+    end_byte: u32,
+}
+
+struct Reader {
+    letters: Vec<Letter>,
+    gap: Gap,
+    /// The last separator of the gap.
+    last: Option<char>,
+    place: Place,
+}
+
+impl Reader {
+    fn read(&mut self, character: char, signs: bool) {
+        match folding().fold(character) {
+            Fold::Letter(letter) => self.push(letter, class_of(letter)),
+            Fold::Letters(letters) => letters.iter().for_each(|&letter| self.push(letter, class_of(letter))),
+            Fold::Separator | Fold::Stop if signs && leet_sign(character).is_some() => {
+                self.push(leet_sign(character).unwrap_or(character), LetterClass::Sign);
+            }
+            Fold::Separator => self.separate(character, false),
+            Fold::Stop => self.separate(character, true),
+            Fold::Mark => self.extend_last_letter(),
+            Fold::Invisible => {}
+        }
+    }
+
+    fn push(&mut self, value: char, class: LetterClass) {
+        let Place { start, start_byte, end_byte } = self.place;
+        let gap = std::mem::take(&mut self.gap);
+        self.last = None;
+        self.letters.push(Letter { value, class, gap, start, end: start + 1, start_byte, end_byte });
+    }
+
+    fn separate(&mut self, character: char, is_stop: bool) {
+        let is_space = character.is_whitespace();
+        // A full stop joins letters (`t.me`) unless a space follows it.
+        let ends_sentence = is_space && self.last == Some('.');
+        let stop = match (is_stop, is_space) {
+            _ if ends_sentence => Stop::ClauseMark,
+            (true, false) => Stop::ClauseMark,
+            (true, true) => Stop::LineBreak,
+            (false, _) => Stop::None,
+        };
+        self.gap.stop = self.gap.stop.max(stop);
+        self.gap.has_space |= is_space;
+        self.gap.has_apostrophe |= matches!(character, '\'' | '’' | 'ʼ' | '＇' | '‘' | '`');
+        if self.last != Some(character) {
+            self.gap.size = self.gap.size.saturating_add(1);
+            self.last = Some(character);
+        }
+    }
+
+    /// Marks are drawn on their letter, so masking the letter has to mask them.
+    fn extend_last_letter(&mut self) {
+        if !self.gap.is_open()
+            && let Some(letter) = self.letters.last_mut()
+            && letter.end_byte == self.place.start_byte
+        {
+            letter.end = self.place.start + 1;
+            letter.end_byte = self.place.end_byte;
+        }
+    }
+}
+
+/// The plain form of a sign that may stand for a letter.
+pub(super) fn leet_sign(character: char) -> Option<char> {
+    let plain = match character {
+        '！' => '!',
+        '＠' => '@',
+        '＄' | '﹩' => '$',
+        '｜' => '|',
+        '＋' => '+',
+        other => other,
+    };
+    (matches!(plain, '!' | '@' | '$' | '|' | '+' | '€') && leet_class(plain).is_some()).then_some(plain)
+}
+
+/// All signs that [`leet_sign`] knows, with their plain forms.
+pub(super) fn leet_signs() -> impl Iterator<Item = (char, char)> {
+    "!@$|+€！＠＄﹩｜＋".chars().filter_map(|sign| Some((sign, leet_sign(sign)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_know_their_place_and_their_gap() {
+        let letters = read("赌\u{336} ~~博。ok", false);
+        let places: Vec<_> =
+            letters.iter().map(|letter| (letter.value, letter.start, letter.end, letter.gap.size)).collect();
+        assert_eq!(places, [('赌', 0, 2, 0), ('博', 5, 6, 2), ('o', 7, 8, 1), ('k', 8, 9, 0)]);
+        assert!(letters[1].gap.has_space && !letters[1].gap.has_stop() && letters[2].gap.has_stop());
+    }
+
+    #[test]
+    fn letters_of_one_character_share_its_place() {
+        let letters = read("㎏", false);
+        assert_eq!((letters.len(), letters[1].start, letters[1].end_byte), (2, 0, 3));
+    }
+
+    #[test]
+    fn runs_reach_across_gaps() {
+        let letters = read("赌 赌博", false);
+        let runs = runs(&letters, |letter| (letter.value as u32, true));
+        assert_eq!((runs.len(), runs[0].last), (2, 1));
+    }
+}

@@ -1,0 +1,254 @@
+//! The words of a list in the form in which they are compared.
+//!
+//! A word goes through the same folding as a text. Its spaces and joiners are remembered as places where a text may
+//! have a gap; signs that carry meaning (`100%`, `c++`, `a*b`) are demanded of the text, so a wildcard is a plain
+//! character here.
+
+use std::{cmp::Ordering, collections::HashMap};
+
+use super::{
+    Word,
+    folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
+};
+
+/// Where a word has gaps of its own, and which signs it demands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spacing {
+    /// Indices of the letters before which the word has a gap.
+    pub(super) gaps: Vec<u32>,
+    /// Signs that the text must show, each with the index of the letter that follows it.
+    pub(super) required: Vec<(u32, char)>,
+}
+
+/// One word as compared.
+#[derive(Clone, Copy)]
+pub(super) struct Pattern<'lexicon> {
+    pub(super) letters: &'lexicon [char],
+    pub(super) spacing: Option<&'lexicon Spacing>,
+}
+
+/// All words, in few allocations: a list may have a hundred thousand.
+#[derive(Default)]
+pub(super) struct Lexicon {
+    letters: Vec<char>,
+    texts: String,
+    kinds: Vec<String>,
+    spacings: Vec<Spacing>,
+    records: Vec<Record>,
+}
+
+struct Record {
+    first_letter: u32,
+    letter_count: u32,
+    text_start: u32,
+    text_end: u32,
+    kind: u32,
+    /// Index into the spacings, or beyond them for a plain word.
+    spacing: u32,
+}
+
+const PLAIN: u32 = u32::MAX;
+
+/// What a word is compared as. Empty for a text without any letter or digit. Words with equal results are equal.
+pub fn normalise(text: &str) -> String {
+    let mut form = Form::default();
+    form.read(text);
+    form.written()
+}
+
+impl Lexicon {
+    /// Takes up the words that have letters.
+    pub(super) fn read(words: &[Word]) -> Self {
+        let mut lexicon = Self::default();
+        let mut kinds: HashMap<&str, u32> = HashMap::new();
+        let mut form = Form::default();
+        for word in words {
+            form.read(&word.text);
+            if form.letters.is_empty() {
+                continue;
+            }
+            let kind = *kinds.entry(&word.kind).or_insert_with(|| {
+                lexicon.kinds.push(word.kind.clone());
+                (lexicon.kinds.len() - 1) as u32
+            });
+            lexicon.push(&word.text, kind, &form);
+        }
+        lexicon
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(super) fn pattern(&self, id: usize) -> Pattern<'_> {
+        let record = &self.records[id];
+        let first = record.first_letter as usize;
+        Pattern {
+            letters: &self.letters[first..first + record.letter_count as usize],
+            spacing: self.spacings.get(record.spacing as usize),
+        }
+    }
+
+    /// The word as it was listed.
+    pub(super) fn text(&self, id: usize) -> &str {
+        let record = &self.records[id];
+        &self.texts[record.text_start as usize..record.text_end as usize]
+    }
+
+    pub(super) fn kind(&self, id: usize) -> &str {
+        &self.kinds[self.records[id].kind as usize]
+    }
+
+    /// Whether two entries are the same word, however they were written.
+    pub(super) fn is_same_word(&self, left: usize, right: usize) -> bool {
+        let (left, right) = (self.pattern(left), self.pattern(right));
+        left.letters == right.letters && left.spacing == right.spacing
+    }
+
+    /// A total order that does not depend on the order of the list.
+    pub(super) fn compare(&self, left: usize, right: usize) -> Ordering {
+        let (first, second) = (self.pattern(left), self.pattern(right));
+        let forms = first.letters.cmp(second.letters).then_with(|| first.spacing.cmp(&second.spacing));
+        forms.then_with(|| self.text(left).cmp(self.text(right))).then_with(|| self.kind(left).cmp(self.kind(right)))
+    }
+
+    /// Bytes on the heap, about.
+    pub(super) fn size(&self) -> usize {
+        self.letters.len() * 4 + self.texts.len() + self.records.len() * size_of::<Record>() + self.spacings.len() * 64
+    }
+
+    fn push(&mut self, text: &str, kind: u32, form: &Form) {
+        let spacing = if form.spacing == Spacing::default() {
+            PLAIN
+        } else {
+            self.spacings.push(form.spacing.clone());
+            (self.spacings.len() - 1) as u32
+        };
+        let (first_letter, text_start) = (self.letters.len() as u32, self.texts.len() as u32);
+        self.letters.extend_from_slice(&form.letters);
+        self.texts.push_str(text);
+        self.records.push(Record {
+            first_letter,
+            letter_count: form.letters.len() as u32,
+            text_start,
+            text_end: self.texts.len() as u32,
+            kind,
+            spacing,
+        });
+    }
+}
+
+/// A word while it is read.
+#[derive(Default)]
+struct Form {
+    letters: Vec<char>,
+    spacing: Spacing,
+    /// What was seen since the last letter.
+    between: Vec<char>,
+}
+
+impl Form {
+    fn read(&mut self, text: &str) {
+        self.letters.clear();
+        self.spacing.gaps.clear();
+        self.spacing.required.clear();
+        self.between.clear();
+        for character in text.chars() {
+            match folding().fold(character) {
+                Fold::Letter(letter) => self.take(letter),
+                Fold::Letters(letters) => letters.iter().for_each(|&letter| self.take(letter)),
+                Fold::Separator | Fold::Stop => self.between.push(character),
+                Fold::Mark | Fold::Invisible => {}
+            }
+        }
+        self.require_symbols();
+    }
+
+    fn take(&mut self, letter: char) {
+        if !self.between.is_empty() {
+            self.close_gap(letter);
+        }
+        self.letters.push(letter);
+    }
+
+    fn close_gap(&mut self, next: char) {
+        let position = self.letters.len() as u32;
+        let joins_words = self.letters.last().is_some_and(|&last| is_spaced(last) && is_spaced(next));
+        if let [only] = self.between[..]
+            && joins_words
+            && let Some(stop) = full_stop(only)
+        {
+            self.spacing.required.push((position, stop));
+        }
+        let has_symbols = self.require_symbols() || self.spacing.required.last().is_some_and(|last| last.0 == position);
+        if position > 0 && (has_symbols || joins_words) {
+            self.spacing.gaps.push(position);
+        }
+    }
+
+    /// Moves the meaningful signs of the gap into the demands; true if there were any.
+    fn require_symbols(&mut self) -> bool {
+        let position = self.letters.len() as u32;
+        let before = self.spacing.required.len();
+        let symbols = self.between.drain(..).filter_map(meaningful_symbol);
+        self.spacing.required.extend(symbols.map(|symbol| (position, symbol)));
+        self.spacing.required.len() > before
+    }
+
+    fn written(&self) -> String {
+        let mut text = String::new();
+        if self.letters.is_empty() {
+            return text;
+        }
+        for position in 0..=self.letters.len() {
+            let symbols = self.spacing.required.iter().filter(|required| required.0 as usize == position);
+            let length = text.len();
+            text.extend(symbols.map(|required| required.1));
+            if text.len() == length && self.spacing.gaps.contains(&(position as u32)) {
+                text.push(' ');
+            }
+            text.extend(self.letters.get(position));
+        }
+        text
+    }
+}
+
+/// Whether a letter belongs to a script with spaces between words, or is a digit.
+fn is_spaced(letter: char) -> bool {
+    matches!(class_of(letter), LetterClass::Alphabetic | LetterClass::Digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_compared_folded() {
+        for (word, expected) in [
+            ("ＣａＳｉＮＯ", "casino"),
+            ("賭 博", "赌博"),
+            ("赌·博\u{200b}", "赌博"),
+            ("嘻嘻哈哈", "嘻嘻哈哈"),
+            ("Free  MONEY!", "free money"),
+            ("free-money", "free money"),
+            ("100 ％", "100%"),
+            ("c++", "c++"),
+            ("赌*博", "赌*博"),
+            ("T.me", "t.me"),
+            ("②③", "23"),
+            ("*** ", ""),
+            ("", ""),
+        ] {
+            assert_eq!(normalise(word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_word_are_the_same_word() {
+        let words =
+            ["賭博", "赌 博", "free money", "freemoney"].map(|text| Word { text: text.into(), kind: "ads".into() });
+        let lexicon = Lexicon::read(&words);
+        assert!(lexicon.is_same_word(0, 1));
+        assert!(!lexicon.is_same_word(2, 3));
+    }
+}

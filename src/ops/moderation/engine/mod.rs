@@ -1,0 +1,237 @@
+//! Finds the words of a list in texts whose writers hide them.
+//!
+//! Owns the comparison: what counts as the same character, which gaps and repetitions are seen through, and when a
+//! look-alike is innocent. It knows no database, and never learns that a list changed: a new list is a new [`Engine`].
+//! An automaton proposes cheaply and blindly, a verifier judges; a text in which nothing is proposed costs no
+//! allocation. Readings by sound (pinyin) and by parts of characters are not attempted; each would be one more view.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "texts and lists stay far below four gigabytes, and offsets of four bytes halve the memory of a large list"
+)]
+
+mod alignment;
+mod automaton;
+mod dictionary;
+mod folding;
+mod gaps;
+mod letters;
+mod lexicon;
+mod lookalikes;
+mod pages;
+mod signs;
+mod verifier;
+mod view;
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod properties;
+
+use std::cmp::{Ordering, Reverse};
+
+use lexicon::Lexicon;
+pub use lexicon::normalise;
+use verifier::{Candidate, Page, Span};
+use view::{Likeness, View};
+
+/// What a text is for, which decides how much disguise is presumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ContentType {
+    /// A few characters; punctuation in it is presumed to hide something.
+    Nickname,
+    /// A line; punctuation hides a word only if the word stands apart.
+    Signature,
+    /// Prose of a user.
+    Question,
+    /// Prose of a model.
+    Answer,
+}
+
+/// An entry of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub text: String,
+    /// The subject, such as `gambling` or `ads`; handed back with each match.
+    pub kind: String,
+}
+
+/// A list of words, ready for use. Immutable and shareable.
+pub struct Engine {
+    words: Lexicon,
+    allowed: Lexicon,
+    plain: View,
+    leet: View,
+    allowed_view: View,
+}
+
+/// What was found in a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// All words found, by place, longer ones first where several begin; they may overlap.
+    pub matches: Vec<Match>,
+}
+
+/// A word found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The word as it is listed.
+    pub word: String,
+    pub kind: String,
+    /// Offsets into the original text, in characters (Unicode scalar values); the end is exclusive.
+    pub start: usize,
+    pub end: usize,
+    /// The original text between the offsets.
+    pub text: String,
+}
+
+impl ContentType {
+    pub const ALL: [Self; 4] = [Self::Nickname, Self::Signature, Self::Question, Self::Answer];
+
+    /// The content type of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|content_type| content_type.as_str() == name)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nickname => "nickname",
+            Self::Signature => "signature",
+            Self::Question => "question",
+            Self::Answer => "answer",
+        }
+    }
+}
+
+impl Verdict {
+    pub fn allowed(&self) -> bool {
+        self.matches.is_empty()
+    }
+}
+
+impl Engine {
+    /// Prepares a list. A word found inside an allowed phrase is no match. Entries without any letter or digit, and
+    /// those that are compared as an earlier one, count for nothing; the order of the list does not matter.
+    pub fn build(words: &[Word], allowed: &[String]) -> Self {
+        let phrases: Vec<Word> = allowed.iter().map(|text| Word { text: text.clone(), kind: String::new() }).collect();
+        let (words, allowed) = (Lexicon::read(words), Lexicon::read(&phrases));
+        Self {
+            plain: View::build(Likeness::Plain, &words),
+            leet: View::build(Likeness::Leet, &words),
+            allowed_view: View::build(Likeness::Plain, &allowed),
+            words,
+            allowed,
+        }
+    }
+
+    /// How many different words the list has.
+    pub fn word_count(&self) -> usize {
+        self.plain.word_count()
+    }
+
+    /// Memory that the list takes on the heap, in bytes, about.
+    pub fn memory_bytes(&self) -> usize {
+        let views = self.plain.size() + self.leet.size() + self.allowed_view.size();
+        views + self.words.size() + self.allowed.size()
+    }
+
+    /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
+    pub fn check(&self, content_type: ContentType, text: &str) -> Verdict {
+        let glance = self.plain.glance(text);
+        let mut found = Vec::new();
+        if glance.is_suspicious {
+            self.collect(&self.plain, content_type, text, &mut found);
+        }
+        if glance.may_be_leet && self.leet.word_count() > 0 && self.leet.glance(text).is_suspicious {
+            self.collect(&self.leet, content_type, text, &mut found);
+        }
+        if !found.is_empty() && self.allowed.len() > 0 {
+            self.drop_allowed(content_type, text, &mut found);
+        }
+        found.sort_unstable_by(|left, right| self.order(left, right));
+        found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
+        Verdict { matches: found.iter().map(|found| self.describe(text, found)).collect() }
+    }
+
+    /// By place and then by text, since the numbers of the words depend on the order of the list.
+    fn order(&self, left: &Found, right: &Found) -> Ordering {
+        let place = |found: &Found| (found.span.start, Reverse(found.span.end));
+        place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word))
+    }
+
+    fn collect(&self, view: &View, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
+        let letters = letters::read(text, view.is_leet());
+        let runs = view.runs(&letters);
+        let page = Page { text, letters: &letters, runs: &runs, leet: view.is_leet(), content_type };
+        view.candidates(&runs, |last_run, word| {
+            let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
+            found.extend(candidate.confirmed().map(|span| Found { word, span }));
+        });
+    }
+
+    fn drop_allowed(&self, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
+        let letters = letters::read(text, false);
+        let runs = self.allowed_view.runs(&letters);
+        let page = Page { text, letters: &letters, runs: &runs, leet: false, content_type };
+        let mut spans = Vec::new();
+        self.allowed_view.candidates(&runs, |last_run, phrase| {
+            let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
+            spans.extend(candidate.confirmed_exactly().map(|span| (span.start, span.end)));
+        });
+        let cover = Cover::new(spans);
+        found.retain(|found| !cover.contains(&found.span));
+    }
+
+    fn describe(&self, text: &str, found: &Found) -> Match {
+        Match {
+            word: self.words.text(found.word).to_owned(),
+            kind: self.words.kind(found.word).to_owned(),
+            start: found.span.start,
+            end: found.span.end,
+            text: text[found.span.start_byte..found.span.end_byte].to_owned(),
+        }
+    }
+}
+
+/// The text with an asterisk for each character of a match.
+pub fn mask(text: &str, matches: &[Match]) -> String {
+    let cover = Cover::new(matches.iter().map(|found| (found.start, found.end)).collect());
+    let shown = |(index, character)| if cover.covers(index) { '*' } else { character };
+    text.chars().enumerate().map(shown).collect()
+}
+
+/// A word and where it was found.
+struct Found {
+    word: usize,
+    span: Span,
+}
+
+/// Spans by their starts, each with the farthest end that any of them up to it reaches.
+struct Cover(Vec<(usize, usize)>);
+
+impl Cover {
+    fn new(mut spans: Vec<(usize, usize)>) -> Self {
+        spans.sort_unstable();
+        let mut farthest = 0;
+        for span in &mut spans {
+            farthest = farthest.max(span.1);
+            span.1 = farthest;
+        }
+        Self(spans)
+    }
+
+    /// Whether one of the spans contains this one.
+    fn contains(&self, span: &Span) -> bool {
+        self.farthest_end(span.start) >= span.end
+    }
+
+    fn covers(&self, index: usize) -> bool {
+        self.farthest_end(index) > index
+    }
+
+    /// The farthest end of the spans that begin here or earlier.
+    fn farthest_end(&self, start: usize) -> usize {
+        let count = self.0.partition_point(|span| span.0 <= start);
+        count.checked_sub(1).map_or(0, |index| self.0[index].1)
+    }
+}

@@ -1,0 +1,228 @@
+//! What holds for every text and every list.
+
+use proptest::{prelude::*, sample::select};
+
+use super::{ContentType, Engine, Word, folding::folding, lookalikes::leet_class, mask, normalise, verifier::VISITS};
+
+const ALPHABET: &[char] = &[
+    '赌', '博', '客', '妈', '的', '賭', 'a', 'b', 'S', 's', '1', '4', '$', '@', ' ', ' ', '.', '，', '\'', '\u{200b}',
+    '\u{301}', 'ⓐ', '㎏', '*', '%', '\n', '🎰',
+];
+
+/// Words that contain no digits, which are never repeated or replaced.
+const PLANTED: &[&str] = &["赌博", "六合彩", "代开发票", "傻瓜", "casino", "scammer", "idiot", "加vx"];
+
+fn text(length: usize) -> impl Strategy<Value = String> {
+    proptest::collection::vec(select(ALPHABET), 0..length).prop_map(|characters| characters.into_iter().collect())
+}
+
+fn words() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec(text(5), 0..8)
+}
+
+fn content_type() -> impl Strategy<Value = ContentType> {
+    select(ContentType::ALL.to_vec())
+}
+
+fn engine(words: &[String]) -> Engine {
+    let words: Vec<Word> = words.iter().map(|text| Word { text: text.clone(), kind: "other".into() }).collect();
+    Engine::build(&words, &[])
+}
+
+/// Letters and digits without repetition.
+fn skeleton(text: &str) -> Vec<char> {
+    let mut letters: Vec<char> = normalise(text).chars().filter(|letter| letter.is_alphanumeric()).collect();
+    letters.dedup();
+    letters
+}
+
+/// The same with digits and signs taken as the letters they resemble.
+fn leet_skeleton(text: &str) -> Vec<char> {
+    let mut letters: Vec<char> = normalise(text).chars().filter_map(leet_class).collect();
+    letters.dedup();
+    letters
+}
+
+/// Ways to hide a word, each a choice of its own.
+#[derive(Clone, Debug)]
+struct Disguise {
+    repetition: usize,
+    look_alike: Option<usize>,
+    separator: &'static str,
+    invisible: &'static str,
+    mark: &'static str,
+}
+
+impl Disguise {
+    fn hide(&self, word: &str) -> String {
+        let letters: Vec<String> = word.chars().map(|letter| self.hide_letter(letter)).collect();
+        letters.join(&format!("{}{}", self.separator, self.invisible))
+    }
+
+    fn hide_letter(&self, letter: char) -> String {
+        let sources: Vec<char> = folding().sources_of(letter).collect();
+        let shown = match self.look_alike {
+            Some(choice) if !sources.is_empty() => sources[choice % sources.len()],
+            _ => letter,
+        };
+        format!("{shown}{}", self.mark).repeat(self.repetition)
+    }
+}
+
+fn disguise() -> impl Strategy<Value = Disguise> {
+    let separator = select(vec!["", " ", "*", "★", "·", "🎰", "】【", "　", "~~~~~~~~~~"]);
+    let invisible = select(vec!["", "\u{200b}", "\u{200d}\u{feff}", "\u{ad}"]);
+    let mark = select(vec!["", "\u{336}", "\u{fe0f}"]);
+    (select(vec![1_usize, 3, 5]), proptest::option::of(0..1000_usize), separator, invisible, mark).prop_map(
+        |(repetition, look_alike, separator, invisible, mark)| Disguise {
+            repetition,
+            look_alike,
+            separator,
+            invisible,
+            mark,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_match_shows_its_word(words in words(), text in text(30), content_type in content_type()) {
+        let characters: Vec<char> = text.chars().collect();
+        for found in engine(&words).check(content_type, &text).matches {
+            let slice: String = characters[found.start..found.end].iter().collect();
+            prop_assert_eq!(&slice, &found.text);
+            let is_shown = skeleton(&found.text) == skeleton(&found.word)
+                || leet_skeleton(&found.text) == leet_skeleton(&found.word)
+                // A match may share a character that is read as several letters.
+                || found.text.contains('㎏');
+            prop_assert!(is_shown, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn more_words_never_find_less(words in words(), more in words(), text in text(30), content_type in content_type()) {
+        let fewer = engine(&words).check(content_type, &text).matches;
+        let all = engine(&[words, more].concat()).check(content_type, &text).matches;
+        for found in fewer {
+            let is_kept = all.iter().any(|other| (other.start, other.end) == (found.start, found.end));
+            prop_assert!(is_kept, "{found:?} is lost in {all:?}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_list_does_not_matter(words in words(), text in text(30)) {
+        let reversed: Vec<String> = words.iter().rev().cloned().collect();
+        let found = engine(&words).check(ContentType::Nickname, &text);
+        prop_assert_eq!(found, engine(&reversed).check(ContentType::Nickname, &text));
+    }
+
+    #[test]
+    fn normalising_twice_is_once(text in any::<String>(), symbols in text(12)) {
+        for text in [text, symbols] {
+            prop_assert_eq!(normalise(&normalise(&text)), normalise(&text));
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_checked_and_masked(words in proptest::collection::vec(any::<String>(), 0..4), text in any::<String>()) {
+        let engine = engine(&words);
+        for content_type in ContentType::ALL {
+            let matches = engine.check(content_type, &text).matches;
+            prop_assert_eq!(mask(&text, &matches).chars().count(), text.chars().count());
+        }
+    }
+
+    #[test]
+    fn a_normalised_word_is_found_as_itself(word in text(6)) {
+        let folded = normalise(&word);
+        if !folded.is_empty() {
+            prop_assert!(!engine(std::slice::from_ref(&word)).check(ContentType::Question, &folded).allowed(), "{folded:?}");
+        }
+    }
+
+    #[test]
+    fn a_hidden_word_is_found(
+        word in select(PLANTED),
+        disguise in disguise(),
+        before in select(vec!["", "我说：", "hello, ", "【"]),
+        after in select(vec!["", "。好吧", ", ok", "】"]),
+        content_type in content_type(),
+    ) {
+        let words: Vec<String> = PLANTED.iter().map(|&word| word.to_owned()).collect();
+        let text = format!("{before}{}{after}", disguise.hide(word));
+        let verdict = engine(&words).check(content_type, &text);
+        prop_assert!(verdict.matches.iter().any(|found| found.word == word), "{text:?}: {verdict:?}");
+    }
+}
+
+/// Letters looked at by the verifier for one text.
+fn visits(engine: &Engine, text: &str) -> usize {
+    VISITS.set(0);
+    engine.check(ContentType::Nickname, text);
+    VISITS.get()
+}
+
+#[test]
+fn time_grows_with_the_length_of_the_text_only() {
+    let words = [
+        "哈",
+        "哈哈",
+        "哈哈哈哈",
+        "哈a",
+        "a哈a",
+        "aa",
+        "11",
+        "1111",
+        "a b a",
+        "ababababababababababab",
+        "100%",
+        "赌博",
+    ];
+    let engine = engine(&words.map(str::to_owned));
+    for unit in ["哈", "a", "1", "哈 ", "a哈", "ab", "赌博", "赌 博", "妈妈的", "100", "a@"] {
+        let short = visits(&engine, &unit.repeat(1000));
+        let long = visits(&engine, &unit.repeat(20_000));
+        assert!(long <= short * 21 + 1000, "{unit}: {short} then {long}");
+    }
+}
+
+#[test]
+fn a_megabyte_of_one_character_is_checked() {
+    let engine = engine(&["哈哈".to_owned(), "赌博".to_owned(), "11".to_owned()]);
+    for unit in ["哈", "a", "1", " ", "\u{200b}", "博"] {
+        let text = unit.repeat(1_000_000 / unit.len());
+        let length = text.chars().count();
+        assert!(visits(&engine, &text) < 20 * length, "{unit}");
+        assert_eq!(engine.check(ContentType::Question, &text).allowed(), unit != "哈");
+    }
+}
+
+#[test]
+fn matches_overlap_and_masks_do_not() {
+    let engine = engine(&["网络赌博平台".to_owned(), "赌博".to_owned()]);
+    let text = "去网络赌\u{200b}博平台";
+    let matches = engine.check(ContentType::Question, text).matches;
+    let places: Vec<_> = matches.iter().map(|found| (found.word.as_str(), found.start, found.end)).collect();
+    assert_eq!(places, [("网络赌博平台", 1, 8), ("赌博", 3, 6)]);
+    assert_eq!(mask(text, &matches), "去*******");
+}
+
+#[test]
+fn words_keep_their_kinds_and_duplicates_count_once() {
+    let words = [("賭博", "gambling"), ("赌 博", "gambling"), ("刷单", "fraud"), ("***", "other"), ("", "other")];
+    let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into() });
+    let engine = Engine::build(&words, &[]);
+    assert_eq!(engine.word_count(), 2);
+    let matches = engine.check(ContentType::Answer, "刷单").matches;
+    assert_eq!((matches[0].word.as_str(), matches[0].kind.as_str()), ("刷单", "fraud"));
+}
+
+#[test]
+fn content_types_are_named_as_in_requests() {
+    for content_type in ContentType::ALL {
+        assert_eq!(ContentType::parse(content_type.as_str()), Some(content_type));
+    }
+    assert_eq!(ContentType::parse("Nickname"), None);
+}

@@ -1,0 +1,133 @@
+//! Decides whether a place that the automaton proposes really shows a listed word.
+//!
+//! The automaton sees neither gaps nor how often a letter is repeated; everything that could accuse an innocent text
+//! is settled here, and only for the few places proposed.
+
+use super::{
+    ContentType,
+    alignment::{Alignment, Group},
+    dictionary::dictionary,
+    folding::LetterClass,
+    letters::{Letter, Run},
+    lexicon::Pattern,
+};
+
+/// A place in a text: offsets in characters and in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) start_byte: usize,
+    pub(super) end_byte: usize,
+}
+
+/// A text as the verifier needs it.
+pub(super) struct Page<'text> {
+    pub(super) text: &'text str,
+    pub(super) letters: &'text [Letter],
+    pub(super) runs: &'text [Run],
+    /// Whether digits and signs are compared as the letters they resemble.
+    pub(super) leet: bool,
+    pub(super) content_type: ContentType,
+}
+
+/// A word that may stand where the run `last_run` ends.
+pub(super) struct Candidate<'text> {
+    pub(super) page: &'text Page<'text>,
+    pub(super) pattern: Pattern<'text>,
+    pub(super) last_run: usize,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many letters were looked at, for the proof that time is linear.
+    pub(super) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Letters that English often doubles, so that one doubling may make another word (god, good).
+const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
+/// Shorter words are too easily another word with one letter doubled.
+pub(super) const DOUBLING_LENGTH: usize = 5;
+
+impl<'text> Candidate<'text> {
+    /// The place of the word, if it is there.
+    pub(super) fn confirmed(&self) -> Option<Span> {
+        let alignment = self.align()?;
+        let is_word = self.is_plausibly_stretched(&alignment)
+            && self.has_edges(alignment.first, alignment.last)
+            && self.has_allowed_spaced_gaps(&alignment)
+            && self.has_allowed_ideographic_gaps(&alignment)
+            && !self.is_innocent_in_context(&alignment)
+            && (!self.page.leet || self.is_leet(&alignment));
+        if is_word { self.span(alignment.first, alignment.last) } else { None }
+    }
+
+    /// The place of the word if it is written without any disguise but folding.
+    pub(super) fn confirmed_exactly(&self) -> Option<Span> {
+        let alignment = self.align()?;
+        let (first, last) = (alignment.core_first, alignment.core_last);
+        let is_exact = alignment
+            .groups
+            .iter()
+            .all(|group| group.first < first || group.last > last || group.count == group.last - group.first + 1)
+            && self.has_edges(first, last)
+            && (first + 1..=last).all(|index| !self.letter(index).gap.is_open() || self.is_own_gap(&alignment, index));
+        if is_exact { self.span(first, last) } else { None }
+    }
+
+    pub(super) fn letter(&self, index: usize) -> &'text Letter {
+        #[cfg(test)]
+        VISITS.set(VISITS.get() + 1);
+        &self.page.letters[index]
+    }
+
+    /// One doubled letter alone often makes another word: good is not god, and 你妈妈 is not 你妈.
+    fn is_plausibly_stretched(&self, alignment: &Alignment) -> bool {
+        let stretched = || alignment.groups.iter().filter(|group| group.last - group.first + 1 > group.count);
+        let is_doubled = |group: &Group| group.count == 1 && group.last == group.first + 1;
+        if stretched().any(|group| is_doubled(group) && self.is_doubled_word(alignment, group)) {
+            return false;
+        }
+        let mut stretched = stretched();
+        match (stretched.next(), stretched.next()) {
+            (Some(only), None) if is_doubled(only) => {
+                self.pattern.letters.len() >= DOUBLING_LENGTH
+                    || !OFTEN_DOUBLED.contains(self.pattern.letters[only.start])
+            }
+            _ => true,
+        }
+    }
+
+    /// Inside the listed word only: at its edges the words around it decide.
+    fn is_doubled_word(&self, alignment: &Alignment, group: &Group) -> bool {
+        let letter = self.letter(group.first).value;
+        group.first > alignment.first
+            && group.last < alignment.last
+            && !self.letter(group.last).gap.is_open()
+            && dictionary().contains(&[letter, letter])
+    }
+
+    /// A word that begins or ends with a Latin letter or a digit may not go on in kind.
+    fn has_edges(&self, first: usize, last: usize) -> bool {
+        let before = first.checked_sub(1).filter(|_| !self.letter(first).gap.is_open()).map(|index| self.letter(index));
+        let after = self.page.letters.get(last + 1).filter(|letter| !letter.gap.is_open());
+        let (front, back) = (self.letter(first), self.letter(last));
+        before.is_none_or(|neighbour| self.may_neighbour(front, neighbour))
+            && after.is_none_or(|neighbour| self.may_neighbour(back, neighbour))
+    }
+
+    fn may_neighbour(&self, edge: &Letter, neighbour: &Letter) -> bool {
+        match edge.class {
+            LetterClass::Ideographic => true,
+            LetterClass::Alphabetic | LetterClass::Sign => neighbour.class != LetterClass::Alphabetic,
+            LetterClass::Digit if self.page.leet => {
+                !matches!(neighbour.class, LetterClass::Alphabetic | LetterClass::Digit)
+            }
+            LetterClass::Digit => neighbour.class != LetterClass::Digit,
+        }
+    }
+}
+
+pub(super) fn is_spaced(letter: &Letter) -> bool {
+    letter.class != LetterClass::Ideographic
+}

@@ -1,0 +1,301 @@
+//! One way of looking at texts and words: an alphabet, an automaton over it, and which words end where.
+//!
+//! The plain view sees folded letters; the leet view sees classes of letters and the digits and signs that resemble
+//! them, and knows words of Latin letters only.
+
+use super::{
+    automaton::{Automaton, ROOT},
+    folding::{Fold, LetterClass, class_of, folding},
+    letters::{Letter, Run, leet_signs, runs},
+    lexicon::Lexicon,
+    lookalikes::leet_class,
+    pages::PageTable,
+};
+
+/// Which letters count as equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Likeness {
+    Plain,
+    Leet,
+}
+
+pub(super) struct View {
+    likeness: Likeness,
+    /// For each code point a symbol in the low bits, and what the character is in the high ones.
+    symbols: PageTable,
+    automaton: Automaton,
+    /// Words in the order of their symbols; those of one key stand together.
+    words: Vec<u32>,
+    /// Where the words of each key begin, and the end of the last.
+    keys: Vec<u32>,
+}
+
+/// What a quick look at a text shows.
+pub(super) struct Glance {
+    /// Some word may stand in the text. The look ends with the first.
+    pub(super) is_suspicious: bool,
+    /// The text has Latin letters, and digits or signs that resemble some.
+    pub(super) may_be_leet: bool,
+}
+
+const SYMBOL: u32 = (1 << 24) - 1;
+/// A letter that no word has.
+const UNKNOWN: u32 = 0;
+/// Not a letter.
+const SKIPPED: u32 = 1;
+/// Several letters in one.
+const SEVERAL: u32 = 2;
+const FIRST_SYMBOL: u32 = 3;
+/// A symbol of which a run counts for as many as it has.
+const UNREPEATED: u32 = 1 << 24;
+const LATIN: u32 = 1 << 25;
+const LEET: u32 = 1 << 26;
+
+impl Likeness {
+    /// The letter that stands for all that are equal to this one.
+    fn representative(self, letter: char) -> Option<char> {
+        match self {
+            Self::Plain => Some(letter),
+            Self::Leet => leet_class(letter),
+        }
+    }
+
+    /// Digits are never repeated for emphasis, but a sign that stands for a letter may be.
+    fn repeats(self, letter: char) -> bool {
+        self == Self::Leet || class_of(letter) != LetterClass::Digit
+    }
+
+    fn takes(self, letters: &[char]) -> bool {
+        self == Self::Plain || (letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase))
+    }
+}
+
+impl View {
+    pub(super) fn build(likeness: Likeness, lexicon: &Lexicon) -> Self {
+        let ids: Vec<u32> =
+            (0..lexicon.len()).filter(|&id| likeness.takes(lexicon.pattern(id).letters)).map(|id| id as u32).collect();
+        let alphabet = alphabet(likeness, lexicon, &ids);
+        let symbols = symbol_table(likeness, &alphabet);
+        let arena = KeyArena::collect(likeness, lexicon, ids, &symbols);
+        let (words, keys) = arena.grouped(lexicon);
+        let borrowed: Vec<&[u32]> =
+            keys.iter().take(keys.len() - 1).map(|&first| arena.key_of(words[first as usize])).collect();
+        Self {
+            likeness,
+            automaton: Automaton::build(&borrowed),
+            symbols,
+            words: words.iter().map(|word| word.id).collect(),
+            keys,
+        }
+    }
+
+    pub(super) fn word_count(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Looks whether any word may stand in the text, without allocating.
+    pub(super) fn glance(&self, text: &str) -> Glance {
+        let mut seen = 0;
+        let mut state = ROOT;
+        let mut last = UNKNOWN;
+        for character in text.chars() {
+            let entry = self.symbols.get(character);
+            seen |= entry;
+            let symbol = entry & SYMBOL;
+            if symbol < FIRST_SYMBOL {
+                if symbol == UNKNOWN {
+                    (state, last) = (ROOT, UNKNOWN);
+                } else if symbol == SEVERAL && self.expansion_matches(character, &mut state, &mut last) {
+                    return Glance { is_suspicious: true, may_be_leet: true };
+                }
+                continue;
+            }
+            if symbol == last && entry & UNREPEATED == 0 {
+                continue;
+            }
+            last = symbol;
+            state = self.automaton.step(state, symbol);
+            if self.automaton.is_match(state) {
+                return Glance { is_suspicious: true, may_be_leet: true };
+            }
+        }
+        Glance { is_suspicious: false, may_be_leet: seen & (LATIN | LEET) == LATIN | LEET }
+    }
+
+    /// Groups the letters of a text for [`View::candidates`].
+    pub(super) fn runs(&self, letters: &[Letter]) -> Vec<Run> {
+        runs(letters, |letter| {
+            let entry = self.symbols.get(letter.value);
+            let symbol = if entry & SYMBOL < FIRST_SYMBOL { UNKNOWN } else { entry & SYMBOL };
+            (symbol, symbol != UNKNOWN && entry & UNREPEATED == 0)
+        })
+    }
+
+    /// Calls back with each word that may end with each run: the index of the run, then the word's.
+    pub(super) fn candidates(&self, runs: &[Run], mut propose: impl FnMut(usize, usize)) {
+        let mut state = ROOT;
+        for (index, run) in runs.iter().enumerate() {
+            state = if run.symbol == UNKNOWN { ROOT } else { self.automaton.step(state, run.symbol) };
+            for key in self.automaton.matches(state) {
+                let words = &self.words[self.keys[key] as usize..self.keys[key + 1] as usize];
+                for &word in words {
+                    propose(index, word as usize);
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_leet(&self) -> bool {
+        self.likeness == Likeness::Leet
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn size(&self) -> usize {
+        self.symbols.size() + self.automaton.size() + (self.words.len() + self.keys.len()) * 4
+    }
+
+    fn expansion_matches(&self, character: char, state: &mut u32, last: &mut u32) -> bool {
+        let Fold::Letters(letters) = folding().fold(character) else {
+            return false;
+        };
+        for &letter in letters {
+            let entry = self.symbols.get(letter);
+            let symbol = entry & SYMBOL;
+            if symbol < FIRST_SYMBOL {
+                (*state, *last) = (ROOT, UNKNOWN);
+            } else if symbol != *last || entry & UNREPEATED != 0 {
+                *last = symbol;
+                *state = self.automaton.step(*state, symbol);
+                if self.automaton.is_match(*state) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The letters of the words, the most frequent first: frequent letters with small symbols make a dense automaton.
+fn alphabet(likeness: Likeness, lexicon: &Lexicon, ids: &[u32]) -> Vec<char> {
+    let mut counts = vec![0_u32; 0x11_0000];
+    let mut letters = Vec::new();
+    for &id in ids {
+        for &letter in lexicon.pattern(id as usize).letters {
+            let Some(representative) = likeness.representative(letter) else {
+                continue;
+            };
+            let count = &mut counts[representative as usize];
+            if *count == 0 {
+                letters.push(representative);
+            }
+            *count += 1;
+        }
+    }
+    // Equally frequent letters are sorted as well, so that the order of the list shows nowhere.
+    letters.sort_unstable_by_key(|&letter| (std::cmp::Reverse(counts[letter as usize]), letter));
+    letters
+}
+
+fn symbol_table(likeness: Likeness, alphabet: &[char]) -> PageTable {
+    let mut table = folding().mapped(|fold| match fold {
+        None => UNKNOWN,
+        Some(Fold::Letter(letter)) => UNKNOWN | nature(letter),
+        Some(Fold::Letters(letters)) => letters.iter().fold(SEVERAL, |entry, &letter| entry | nature(letter)),
+        Some(_) => SKIPPED,
+    });
+    for letter in ('a'..='z').chain('0'..='9') {
+        table.set(letter, UNKNOWN | nature(letter));
+    }
+    for (sign, _) in leet_signs() {
+        table.set(sign, LEET | if likeness == Likeness::Leet { UNKNOWN } else { SKIPPED });
+    }
+    for (symbol, &representative) in (FIRST_SYMBOL..).zip(alphabet) {
+        for letter in equals(likeness, representative) {
+            let repeats = if likeness.repeats(letter) { 0 } else { UNREPEATED };
+            let entry = symbol | repeats | nature(letter);
+            table.set(letter, entry);
+            folding().sources_of(letter).for_each(|source| table.set(source, entry));
+        }
+    }
+    table
+}
+
+/// The letters that a representative stands for, and the signs if they are letters in this view.
+fn equals(likeness: Likeness, representative: char) -> impl Iterator<Item = char> {
+    let signs = (likeness == Likeness::Leet).then(|| leet_signs().map(|(sign, plain)| (sign, leet_class(plain))));
+    let others = ('a'..='z').chain('0'..='9').map(|letter| (letter, leet_class(letter)));
+    let others = (likeness == Likeness::Leet).then_some(others);
+    let alike = others.into_iter().flatten().chain(signs.into_iter().flatten());
+    std::iter::once(representative).chain(
+        alike
+            .filter(move |&(letter, class)| letter != representative && class == Some(representative))
+            .map(|(letter, _)| letter),
+    )
+}
+
+fn nature(letter: char) -> u32 {
+    match letter {
+        'a'..='z' => LATIN,
+        '0'..='9' | '!' | '@' | '$' | '|' | '+' | '€' | '！' | '＠' | '＄' | '﹩' | '｜' | '＋' => LEET,
+        _ => 0,
+    }
+}
+
+/// A word with what it is sorted by.
+#[derive(Clone, Copy)]
+struct Keyed {
+    id: u32,
+    first: u32,
+    end: u32,
+    /// The first four symbols, so that most comparisons touch nothing else.
+    prefix: u64,
+}
+
+/// The symbols of all words.
+struct KeyArena {
+    symbols: Vec<u32>,
+    words: Vec<Keyed>,
+}
+
+impl KeyArena {
+    fn collect(likeness: Likeness, lexicon: &Lexicon, ids: Vec<u32>, table: &PageTable) -> Self {
+        let mut arena = Self { symbols: Vec::new(), words: Vec::with_capacity(ids.len()) };
+        for id in ids {
+            let first = arena.symbols.len();
+            for &letter in lexicon.pattern(id as usize).letters {
+                let entry = table.get(likeness.representative(letter).unwrap_or(letter));
+                let is_repetition = arena.symbols[first..].last() == Some(&(entry & SYMBOL));
+                if !is_repetition || entry & UNREPEATED != 0 {
+                    arena.symbols.push(entry & SYMBOL);
+                }
+            }
+            let prefix = (0..4).fold(0, |prefix, index| {
+                prefix << 16 | u64::from(arena.symbols.get(first + index).copied().unwrap_or(0).min(0xFFFF))
+            });
+            arena.words.push(Keyed { id, first: first as u32, end: arena.symbols.len() as u32, prefix });
+        }
+        arena
+    }
+
+    fn key_of(&self, word: Keyed) -> &[u32] {
+        &self.symbols[word.first as usize..word.end as usize]
+    }
+
+    /// The words sorted by key and without duplicates, and where each key's words begin.
+    fn grouped(&self, lexicon: &Lexicon) -> (Vec<Keyed>, Vec<u32>) {
+        let mut words = self.words.clone();
+        words.sort_unstable_by(|left, right| {
+            let keys = left.prefix.cmp(&right.prefix).then_with(|| self.key_of(*left).cmp(self.key_of(*right)));
+            keys.then_with(|| lexicon.compare(left.id as usize, right.id as usize))
+        });
+        words.dedup_by(|later, kept| lexicon.is_same_word(later.id as usize, kept.id as usize));
+        let mut keys: Vec<u32> = Vec::with_capacity(words.len() + 1);
+        for index in 0..words.len() {
+            if index == 0 || self.key_of(words[index]) != self.key_of(words[index - 1]) {
+                keys.push(index as u32);
+            }
+        }
+        keys.push(words.len() as u32);
+        (words, keys)
+    }
+}
