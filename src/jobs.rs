@@ -1,0 +1,65 @@
+//! The clock as a door: work that is done without anybody asking, by the same functions as everything else.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+    ops::{access_log, cleanup},
+};
+
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
+const SWEEP_EVERY: Duration = Duration::from_hours(1);
+
+/// The running jobs. Dropping it ends them after a last flush.
+pub struct Jobs {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts the jobs of a server.
+///
+/// # Errors
+/// `internal` when the system has no thread to spare.
+pub fn start(app: Arc<App>) -> Result<Jobs> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        // The first sweep waits a little, so that a start is not slowed by it.
+        let mut next_sweep = Instant::now() + Duration::from_secs(30);
+        while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
+            run("writing the network log", || access_log::flush(&app));
+            if Instant::now() >= next_sweep {
+                run("deleting what is past its retention", || cleanup::sweep(&app).map(drop));
+                next_sweep = Instant::now() + SWEEP_EVERY;
+            }
+        }
+        run("writing the network log", || access_log::flush(&app));
+    };
+    let thread = std::thread::Builder::new().name("jobs".into()).spawn(work).map_err(Error::internal)?;
+    Ok(Jobs { stop: Some(stop), thread: Some(thread) })
+}
+
+/// A job that fails is tried again at its next time; it must not end the others.
+fn run(job: &str, work: impl FnOnce() -> Result<()>) {
+    if let Err(error) = work() {
+        tracing::error!(%error, job, "a job failed");
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the jobs thread had panicked");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The network log: one row a request, written in batches behind the requests.
+//!
+//! A request only puts its entry into memory. If entries come faster than the disk takes them, the oldest waiting
+//! ones are kept, further ones are counted and dropped, and the log says so: no request ever waits for its own entry.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    app::App,
+    error::Result,
+    store::Write,
+    types::{Timestamp, UserId},
+};
+
+/// Entries that wait at most: some seconds of the busiest traffic.
+const WAITING: usize = 200_000;
+/// Entries written by one operation, so that other operations come in between.
+const BATCH: usize = 256;
+
+/// One answered request. The route is the template, because paths and queries carry phone numbers.
+#[derive(Debug)]
+pub struct Entry {
+    pub at: Timestamp,
+    pub user: Option<UserId>,
+    pub client: IpAddr,
+    pub method: &'static str,
+    pub route: Option<&'static str>,
+    pub status: u16,
+    pub duration: Duration,
+    pub request_id: String,
+}
+
+/// Entries on their way to the store.
+#[derive(Default)]
+pub struct Recorder {
+    waiting: Mutex<Vec<Entry>>,
+    dropped: AtomicU64,
+}
+
+impl Recorder {
+    pub fn record(&self, entry: Entry) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < WAITING {
+            waiting.push(entry);
+        } else {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn take(&self) -> Vec<Entry> {
+        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Writes what waits, and waits for the disk.
+///
+/// # Errors
+/// Storage errors; the batch concerned is lost.
+pub fn flush(app: &App) -> Result<()> {
+    let dropped = app.access_log.dropped.swap(0, Ordering::Relaxed);
+    if dropped > 0 {
+        tracing::warn!(dropped, "network log entries came faster than the disk took them");
+    }
+    let mut entries = app.access_log.take().into_iter().peekable();
+    while entries.peek().is_some() {
+        let batch: Vec<_> = entries.by_ref().take(BATCH).collect();
+        app.store.write(move |tx| batch.iter().try_for_each(|entry| insert_in(tx, entry))).wait()?;
+    }
+    Ok(())
+}
+
+/// Deletes up to `limit` entries older than `age`. Ids grow with time, so the oldest stand first.
+pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from access_log where id in (select id from access_log order by id limit ?2) and at <= ?1",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+fn insert_in(tx: &Write<'_>, entry: &Entry) -> Result<()> {
+    tx.execute(
+        "insert into access_log (at, user_id, client_ip, method, route, status, duration_us, request_id) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (
+            entry.at.0,
+            entry.user.map(|user| user.0),
+            entry.client.to_string(),
+            entry.method,
+            entry.route,
+            entry.status,
+            i64::try_from(entry.duration.as_micros()).unwrap_or(i64::MAX),
+            &entry.request_id,
+        ),
+    )
+    .map(drop)
+}

@@ -1,0 +1,35 @@
+//! Deleting what has been kept long enough, in slices small enough that nobody waits for them.
+
+use crate::{
+    app::App,
+    error::Result,
+    ops::{access_log, codes, history, tokens},
+    store::Write,
+};
+
+/// Rows deleted by one operation, so that the writer is never held for long.
+const SLICE: u32 = 200;
+
+/// Deletes everything that is past its retention and says how many rows that were.
+pub fn sweep(app: &App) -> Result<usize> {
+    let retention = app.config.retention.clone();
+    let deleted = in_slices(app, move |tx| codes::delete_expired_in(tx, retention.code_sends, SLICE))?
+        + in_slices(app, |tx| tokens::delete_expired_in(tx, SLICE))?
+        + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
+        + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, SLICE))?;
+    if deleted > 0 {
+        tracing::info!(deleted, "deleted rows past their retention");
+    }
+    Ok(deleted)
+}
+
+fn in_slices(app: &App, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) -> Result<usize> {
+    let mut deleted = 0;
+    loop {
+        let delete = delete.clone();
+        match app.store.write(move |tx| delete(tx)).wait()? {
+            0 => return Ok(deleted),
+            some => deleted += some,
+        }
+    }
+}

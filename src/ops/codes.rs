@@ -1,0 +1,211 @@
+//! Verification codes and what sending them may cost.
+//!
+//! A code exists as an HMAC under the server key, at most one for an address and purpose, and allows a few tries. The
+//! budgets for sending are rolling windows over rows, so a restart, another process or another caller's address
+//! resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never sent a code
+//! answers like one that was.
+
+use std::{net::IpAddr, time::Duration};
+
+use subtle::ConstantTimeEq;
+
+use crate::{
+    app::ServerKey,
+    config::Auth,
+    error::{Code, Error, Result},
+    store::Write,
+    types::{Secret, Timestamp},
+};
+
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// What a code is for. A code for one purpose is no use for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    SignIn,
+}
+
+impl Purpose {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SignIn => "sign_in",
+        }
+    }
+}
+
+/// How a code is kept: its HMAC, bound to the address and the purpose.
+pub fn hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str) -> [u8; 32] {
+    key.authenticate(&["code", purpose.name(), address, code])
+}
+
+/// The network that a client's sending budget is counted for: the address itself, or the /64 of an IPv6 address,
+/// because one subscriber has a whole one.
+pub fn client_network(client: IpAddr) -> String {
+    match client.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
+/// A message that is about to be sent, with its place in the budgets taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Reservation(i64);
+
+/// Takes a place in every budget.
+///
+/// # Errors
+/// `too_many_requests`, with the time until the last of the exhausted windows opens again.
+pub fn reserve_in(tx: &Write<'_>, limits: &Auth, address: &str, client_network: &str) -> Result<Reservation> {
+    let now = tx.now;
+    let per_address = "select sent_at from code_sends where address = ?1 order by sent_at desc limit 1 offset ?2";
+    let per_client = "select sent_at from code_sends where client_network = ?1 order by sent_at desc limit 1 offset ?2";
+    let over_all = "select sent_at from code_sends where ?1 = '' order by sent_at desc limit 1 offset ?2";
+    let windows = [
+        (per_address, address, 1, limits.resend_after),
+        (per_address, address, limits.sends_per_address_hour, HOUR),
+        (per_address, address, limits.sends_per_address_day, DAY),
+        (per_client, client_network, limits.sends_per_client_hour, HOUR),
+        (per_client, client_network, limits.sends_per_client_day, DAY),
+        (over_all, "", limits.sends_per_day, DAY),
+    ];
+    let mut wait = Duration::ZERO;
+    for (sql, key, allowed, window) in windows {
+        wait = wait.max(time_until_open(tx, sql, key, allowed, window)?);
+    }
+    if wait > Duration::ZERO {
+        return Err(Error::new(Code::TooManyRequests).retry_after(wait));
+    }
+    let id = tx.one(
+        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
+        (address, client_network, now.0),
+        |row| row.get(0),
+    )?;
+    warn_of_spending(tx, limits.sends_per_day)?;
+    Ok(Reservation(id))
+}
+
+/// How long until a window that allows `allowed` messages takes one more: the oldest that still counts must leave.
+fn time_until_open(tx: &Write<'_>, sql: &str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
+    let Some(offset) = allowed.checked_sub(1) else { return Ok(window) };
+    let oldest: Option<i64> = tx.first(sql, (key, offset), |row| row.get(0))?;
+    Ok(oldest.map_or(Duration::ZERO, |sent_at| Timestamp(sent_at).plus(window).since(tx.now)))
+}
+
+/// Says so in the log when half of the day's budget, and when all of it, is spent.
+fn warn_of_spending(tx: &Write<'_>, budget: u32) -> Result<()> {
+    let spent: u32 = tx.one(
+        "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2)",
+        (tx.now.minus(DAY).0, budget),
+        |row| row.get(0),
+    )?;
+    if spent == budget / 2 || spent == budget {
+        tracing::warn!(spent, budget, "the day's budget for verification codes is being spent");
+    }
+    Ok(())
+}
+
+/// Gives the place in the budgets back, because nothing was sent.
+pub fn give_back_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
+    tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
+}
+
+/// Makes this the one live code of the address, with all its tries.
+pub fn make_live_in(tx: &Write<'_>, limits: &Auth, address: &str, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    tx.execute(
+        "insert into codes (address, purpose, code_hmac, tries_left, expires_at) values (?1, ?2, ?3, ?4, ?5) \
+         on conflict (address, purpose) do update set code_hmac = excluded.code_hmac, \
+         tries_left = excluded.tries_left, expires_at = excluded.expires_at",
+        (address, purpose.name(), hmac, limits.code_tries, tx.now.plus(limits.code_lifetime).0),
+    )
+    .map(drop)
+}
+
+/// Makes the fixed code of a review account live. Asking again does not give the tries back: asking costs nothing
+/// here, so that otherwise anybody could guess for ever.
+pub fn make_fixed_live_in(
+    tx: &Write<'_>,
+    limits: &Auth,
+    address: &str,
+    purpose: Purpose,
+    hmac: [u8; 32],
+) -> Result<()> {
+    let is_live: Option<bool> = tx.first(
+        "select true from codes where address = ?1 and purpose = ?2 and expires_at > ?3",
+        (address, purpose.name(), tx.now.0),
+        |row| row.get(0),
+    )?;
+    if is_live.is_none() {
+        make_live_in(tx, limits, address, purpose, hmac)?;
+    }
+    Ok(())
+}
+
+/// Takes the live code away if it is still this one.
+pub fn withdraw_in(tx: &Write<'_>, address: &str, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    tx.execute(
+        "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3",
+        (address, purpose.name(), hmac),
+    )
+    .map(drop)
+}
+
+/// Takes one try and, if the code is right, consumes it.
+///
+/// # Errors
+/// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.
+pub fn consume_in(tx: &Write<'_>, address: &str, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    let kept: Option<[u8; 32]> = tx.first(
+        "update codes set tries_left = tries_left - 1 \
+         where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3 returning code_hmac",
+        (address, purpose.name(), tx.now.0),
+        |row| row.get(0),
+    )?;
+    // An address without a live code is compared as well, with a value that nothing equals.
+    let kept_or_none = kept.unwrap_or([0; 32]);
+    let is_right = bool::from(kept_or_none.ct_eq(&hmac)) && kept.is_some();
+    if !is_right {
+        return Err(Error::new(Code::InvalidCode).keeping_changes());
+    }
+    withdraw_in(tx, address, purpose, hmac)
+}
+
+/// Deletes up to `limit` codes that expired and records of messages that no window counts any more.
+pub fn delete_expired_in(tx: &Write<'_>, keep_sends_for: Duration, limit: u32) -> Result<usize> {
+    let codes = tx.execute(
+        "delete from codes where (address, purpose) in \
+         (select address, purpose from codes where expires_at <= ?1 order by expires_at limit ?2)",
+        (tx.now.minus(DAY).0, limit),
+    )?;
+    let sends = tx.execute(
+        "delete from code_sends where id in \
+         (select id from code_sends where sent_at <= ?1 order by sent_at limit ?2)",
+        (tx.now.minus(keep_sends_for).0, limit),
+    )?;
+    Ok(codes + sends)
+}
+
+/// A code of `digits` random digits.
+///
+/// # Errors
+/// `internal` when the system has no random source.
+pub fn random(digits: usize) -> Result<Secret> {
+    crate::types::random_digits(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_its_ipv4_address_or_its_ipv6_network() {
+        let network = |text: &str| client_network(text.parse().unwrap());
+        assert_eq!(network("203.0.113.9"), "203.0.113.9");
+        assert_eq!(network("::ffff:203.0.113.9"), "203.0.113.9");
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), network("2001:db8:1:2:ffff::1"));
+        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+    }
+}

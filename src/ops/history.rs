@@ -1,0 +1,195 @@
+//! Castings that first-generation clients store here, each under the client's own record id.
+//!
+//! What the client sent as `jsonData` and `timestamp` is kept and given back to the byte, and means nothing to the
+//! service: order and limits follow the server's own sequence. Deactivating hides a user's records for some weeks
+//! before they are deleted; saving one of them again makes it a new record.
+
+use std::time::Duration;
+
+use rusqlite::Row;
+
+use crate::{
+    app::App,
+    error::{Code, Result},
+    store::{Pending, Read, Write},
+    types::{JsonText, Listing, Page, Timestamp, UserId},
+};
+
+/// Records that one unpaged list holds at most.
+const UNPAGED: u32 = 1000;
+
+/// A casting as the client saves it.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub local_record_id: String,
+    pub question_type: Option<String>,
+    pub question: Option<String>,
+    pub json_data: Option<JsonText>,
+    pub ai_result: Option<String>,
+    pub client_timestamp: Option<JsonText>,
+}
+
+/// A casting as it is kept.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub draft: Draft,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A record that was saved, and whether it is a new one.
+#[derive(Clone, Debug)]
+pub struct SavedRecord {
+    pub record: Record,
+    pub is_new: bool,
+}
+
+/// Saves a record, or replaces the one that has the same record id.
+///
+/// # Errors
+/// `history_full` when the user has as many records as are kept.
+pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
+    let limit = app.config.limits.history_records;
+    app.store.write(move |tx| {
+        if let Some(record) = replace_in(tx, user, &draft)? {
+            return Ok(SavedRecord { record, is_new: false });
+        }
+        let sequence = next_sequence_in(tx, user, limit)?;
+        insert_in(tx, user, sequence, &draft)?;
+        let record = Record { draft, created_at: tx.now, updated_at: tx.now };
+        Ok(SavedRecord { record, is_new: true })
+    })
+}
+
+/// The user's records, newest first: one page, or without one up to a thousand.
+pub fn list(app: &App, user: UserId, question_type: Option<&str>, page: Option<Page>) -> Result<Listing<Record>> {
+    let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
+    app.store.read(|tx| {
+        let items = tx.all(
+            "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
+             updated_at from history where user_id = ?1 and deactivated_at is null \
+             and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
+            (user.0, question_type, page.size, page.offset()),
+            record_of,
+        )?;
+        Ok(Listing { items, total: count_in(tx, user, question_type)? })
+    })
+}
+
+pub fn count(app: &App, user: UserId) -> Result<i64> {
+    app.store.read(|tx| count_in(tx, user, None))
+}
+
+/// Deletes the records with these ids and says how many there were.
+pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
+    app.store.write(move |tx| {
+        let mut deleted = 0;
+        for id in &local_record_ids {
+            deleted += tx.execute(
+                "delete from history where user_id = ?1 and local_record_id = ?2 and deactivated_at is null",
+                (user.0, id),
+            )?;
+        }
+        Ok(deleted)
+    })
+}
+
+/// Hides all of the user's records and says how many there were.
+pub fn deactivate_all(app: &App, user: UserId) -> Pending<usize> {
+    app.store.write(move |tx| {
+        tx.execute(
+            "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
+            (user.0, tx.now.0),
+        )
+    })
+}
+
+/// Deletes up to `limit` records that were deactivated longer ago than `age`.
+pub fn delete_deactivated_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from history where (user_id, sequence) in (select user_id, sequence from history \
+         where deactivated_at <= ?1 order by deactivated_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<i64> {
+    tx.one(
+        "select count(*) from history where user_id = ?1 and deactivated_at is null \
+         and (?2 is null or question_type = ?2)",
+        (user.0, question_type),
+        |row| row.get(0),
+    )
+}
+
+/// The user's next sequence number. As long as it is within the limit, so is the number of records, and nothing has
+/// to be counted.
+fn next_sequence_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<i64> {
+    let last: i64 =
+        tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))?;
+    if last >= i64::from(limit) && count_in(tx, user, None)? >= i64::from(limit) {
+        return Err(Code::HistoryFull.into());
+    }
+    Ok(last + 1)
+}
+
+/// Makes the record the user's newest. A deactivated one under the same record id gives way to it.
+fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Result<()> {
+    tx.execute(
+        "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
+         client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
+         on conflict (user_id, local_record_id) do update set sequence = excluded.sequence, \
+         question_type = excluded.question_type, question = excluded.question, json_data = excluded.json_data, \
+         ai_result = excluded.ai_result, client_timestamp = excluded.client_timestamp, \
+         created_at = excluded.created_at, updated_at = excluded.updated_at, deactivated_at = null",
+        (
+            user.0,
+            sequence,
+            &draft.local_record_id,
+            &draft.question_type,
+            &draft.question,
+            draft.json_data.as_ref().map(JsonText::as_str),
+            &draft.ai_result,
+            draft.client_timestamp.as_ref().map(JsonText::as_str),
+            tx.now.0,
+        ),
+    )
+    .map(drop)
+}
+
+fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Record>> {
+    tx.first(
+        "update history set question_type = ?3, question = ?4, json_data = ?5, ai_result = ?6, \
+         client_timestamp = ?7, updated_at = ?8 \
+         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
+         returning local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
+         updated_at",
+        (
+            user.0,
+            &draft.local_record_id,
+            &draft.question_type,
+            &draft.question,
+            draft.json_data.as_ref().map(JsonText::as_str),
+            &draft.ai_result,
+            draft.client_timestamp.as_ref().map(JsonText::as_str),
+            tx.now.0,
+        ),
+        record_of,
+    )
+}
+
+fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let json = |text: Option<String>| text.map(JsonText::from_stored);
+    Ok(Record {
+        draft: Draft {
+            local_record_id: row.get(0)?,
+            question_type: row.get(1)?,
+            question: row.get(2)?,
+            json_data: json(row.get(3)?),
+            ai_result: row.get(4)?,
+            client_timestamp: json(row.get(5)?),
+        },
+        created_at: Timestamp(row.get(6)?),
+        updated_at: Timestamp(row.get(7)?),
+    })
+}

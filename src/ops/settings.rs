@@ -1,0 +1,21 @@
+//! What is remembered about the installation itself while it runs, by name: switches and marks, not configuration.
+
+use crate::{
+    error::Result,
+    store::{Read, Write},
+};
+
+/// The value under this name, if one was ever put there.
+pub fn find_in(tx: &Read<'_>, name: &str) -> Result<Option<String>> {
+    tx.first("select value from settings where name = ?1", [name], |row| row.get(0))
+}
+
+/// Puts a value under this name in place of any that was there.
+pub fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
+    tx.execute(
+        "insert into settings (name, value, updated_at) values (?1, ?2, ?3) \
+         on conflict (name) do update set value = excluded.value, updated_at = excluded.updated_at",
+        (name, value, tx.now.0),
+    )
+    .map(drop)
+}

@@ -1,0 +1,176 @@
+//! Sign-in tokens: 256 random bits, kept as SHA-256, replaced now and then.
+//!
+//! A sign-in starts a *family*. Refreshing replaces the family's token by a successor; the old one works on for a
+//! short grace, because an answer may be lost, and then gives the same successor again. That is possible although
+//! only hashes are kept, because a successor is an HMAC of its predecessor under the server key. A replaced token
+//! that comes back after the grace was stolen from somewhere, and ends its whole family.
+
+use rusqlite::Row;
+
+use crate::{
+    app::{App, ServerKey},
+    config::Auth,
+    error::{Code, Error, Result},
+    store::{Pending, Read, Write},
+    types::{Secret, Timestamp, UserId, sha256},
+};
+
+/// A token that was just issued, for its owner.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    pub token: Secret,
+    pub user: UserId,
+    pub expires_at: Timestamp,
+}
+
+/// What a token turned out to be worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It speaks for this user. `renewable` says that replacing it would give it more time.
+    Valid {
+        user: UserId,
+        expires_at: Timestamp,
+        renewable: bool,
+    },
+    /// It was replaced a moment ago and still speaks for this user.
+    InGrace {
+        user: UserId,
+    },
+    /// It was replaced long ago: somebody uses an old copy.
+    Reused,
+    Unknown,
+}
+
+/// Says whom a token speaks for, in one point query.
+pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
+    let Some(row) = find_in(tx, &sha256(token))? else { return Ok(Standing::Unknown) };
+    Ok(row.standing(tx.now, limits))
+}
+
+/// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
+pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
+    let (hash, limits) = (sha256(token), app.config.auth.clone());
+    app.store.write(move |tx| match find_in(tx, &hash)? {
+        Some(row) if row.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
+        _ => Ok(()),
+    })
+}
+
+/// Starts a family for the user, and ends the oldest beyond the number of devices allowed.
+pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId) -> Result<Issued> {
+    let token = Secret::random()?;
+    let hash = sha256(token.reveal());
+    let family_expires_at = tx.now.plus(limits.sign_in_lifetime);
+    let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
+    insert_in(tx, &TokenRow { hash, user, expires_at, replaced_at: None, family: hash, family_expires_at })?;
+    tx.execute(
+        "delete from tokens where family in (select family from tokens \
+         where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
+        (user.0, limits.tokens_per_user),
+    )?;
+    Ok(Issued { token, user, expires_at })
+}
+
+/// Replaces a token by its successor; within the grace, gives the same successor again.
+///
+/// # Errors
+/// `unauthenticated`; if the token was used after its grace, its family has then ended.
+pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -> Result<Issued> {
+    let row = find_in(tx, &sha256(token))?.ok_or(Code::Unauthenticated)?;
+    let successor = Secret::from_bytes(&key.authenticate(&["successor", token]));
+    match row.standing(tx.now, limits) {
+        Standing::Valid { .. } => succeed_in(tx, limits, &row, successor),
+        Standing::InGrace { user } => {
+            let kept = find_in(tx, &sha256(successor.reveal()))?.ok_or(Code::Unauthenticated)?;
+            Ok(Issued { token: successor, user, expires_at: kept.expires_at })
+        }
+        Standing::Reused => {
+            end_family_in(tx, &row)?;
+            Err(Error::new(Code::Unauthenticated).keeping_changes())
+        }
+        Standing::Unknown => Err(Code::Unauthenticated.into()),
+    }
+}
+
+/// Ends the family of this token. An unknown token has none, which is no error.
+pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
+    match find_in(tx, &sha256(token))? {
+        Some(row) => end_family_in(tx, &row),
+        None => Ok(()),
+    }
+}
+
+/// Deletes up to `limit` tokens whose family has expired or that expired themselves.
+pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from tokens where token_sha256 in \
+         (select token_sha256 from tokens where expires_at <= ?1 order by expires_at limit ?2)",
+        (tx.now.0, limit),
+    )
+}
+
+struct TokenRow {
+    hash: [u8; 32],
+    user: UserId,
+    expires_at: Timestamp,
+    replaced_at: Option<Timestamp>,
+    family: [u8; 32],
+    family_expires_at: Timestamp,
+}
+
+impl TokenRow {
+    fn standing(&self, now: Timestamp, limits: &Auth) -> Standing {
+        let user = self.user;
+        match self.replaced_at {
+            Some(replaced_at) if now < replaced_at.plus(limits.token_grace) => Standing::InGrace { user },
+            Some(_) => Standing::Reused,
+            None if now >= self.expires_at => Standing::Unknown,
+            None => {
+                let is_near_expiry = now.plus(limits.token_renewal) > self.expires_at;
+                let renewable = is_near_expiry && self.expires_at < self.family_expires_at;
+                Standing::Valid { user, expires_at: self.expires_at, renewable }
+            }
+        }
+    }
+}
+
+fn succeed_in(tx: &Write<'_>, limits: &Auth, row: &TokenRow, successor: Secret) -> Result<Issued> {
+    let expires_at = tx.now.plus(limits.token_lifetime).min(row.family_expires_at);
+    tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
+    let hash = sha256(successor.reveal());
+    insert_in(tx, &TokenRow { hash, expires_at, replaced_at: None, ..*row })?;
+    Ok(Issued { token: successor, user: row.user, expires_at })
+}
+
+fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
+    tx.execute(
+        "insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at) \
+         values (?1, ?2, ?3, null, ?4, ?5, ?6)",
+        (row.hash, row.user.0, row.expires_at.0, row.family, row.family_expires_at.0, tx.now.0),
+    )
+    .map(drop)
+}
+
+fn end_family_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
+    tx.execute("delete from tokens where family = ?1", [row.family]).map(drop)
+}
+
+fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
+    tx.first(
+        "select token_sha256, user_id, expires_at, replaced_at, family, family_expires_at \
+         from tokens where token_sha256 = ?1",
+        [hash],
+        token_of,
+    )
+}
+
+fn token_of(row: &Row<'_>) -> rusqlite::Result<TokenRow> {
+    Ok(TokenRow {
+        hash: row.get(0)?,
+        user: UserId(row.get(1)?),
+        expires_at: Timestamp(row.get(2)?),
+        replaced_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+        family: row.get(4)?,
+        family_expires_at: Timestamp(row.get(5)?),
+    })
+}
