@@ -1,0 +1,191 @@
+//! Reading a request's parameters, wherever the client put them: query string, form, or JSON body.
+
+use std::borrow::Cow;
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, header},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::percent_decode_str;
+use serde::{
+    Deserialize,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::error::{Code, Error, Result};
+
+/// Nesting that no request needs, and that a parser walking the value again should not meet.
+const DEEPEST: usize = 64;
+
+/// A value as it came, before anybody knows what it should be.
+#[derive(Clone, Debug)]
+pub enum Given<'request> {
+    Text(Cow<'request, str>),
+    Json(&'request RawValue),
+}
+
+/// One name and its value.
+pub type Pair<'request> = (Cow<'request, str>, Given<'request>);
+
+/// Reads the whole body.
+///
+/// # Errors
+/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off.
+pub async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
+    let too_large = || Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."));
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) => Err(Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error)),
+    }
+}
+
+/// The parameters in a body, by its content type.
+///
+/// # Errors
+/// `unsupported_media_type`, `invalid_json` or `invalid_request`.
+pub fn pairs<'request>(body: &'request [u8], headers: &HeaderMap) -> Result<Vec<Pair<'request>>> {
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match media_type.as_str() {
+        "application/json" => json_pairs(body),
+        "application/x-www-form-urlencoded" => encoded_pairs(utf8(body, Code::InvalidRequest)?),
+        _ => Err(Code::UnsupportedMediaType.into()),
+    }
+}
+
+/// The parameters of a query string or a form.
+///
+/// # Errors
+/// `invalid_request` for what is not UTF-8 once decoded.
+pub fn encoded_pairs(text: &str) -> Result<Vec<Pair<'_>>> {
+    let pair = |pair| {
+        let (name, value) = str::split_once(pair, '=').unwrap_or((pair, ""));
+        Ok((decoded(name)?, Given::Text(decoded(value)?)))
+    };
+    text.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
+}
+
+fn decoded(text: &str) -> Result<Cow<'_, str>> {
+    let not_utf8 = |_| Error::new(Code::InvalidRequest).detail("A parameter is not UTF-8.");
+    if text.contains('+') {
+        let text = text.replace('+', " ");
+        return percent_decode_str(&text).decode_utf8().map(|text| Cow::Owned(text.into_owned())).map_err(not_utf8);
+    }
+    percent_decode_str(text).decode_utf8().map_err(not_utf8)
+}
+
+fn json_pairs(body: &[u8]) -> Result<Vec<Pair<'_>>> {
+    let text = utf8(body, Code::InvalidJson)?;
+    if is_too_deep(text) {
+        return Err(Error::new(Code::InvalidJson).detail(format!("The body is nested deeper than {DEEPEST} levels.")));
+    }
+    let Members(pairs) = serde_json::from_str(text)
+        .map_err(|error| Error::new(Code::InvalidJson).detail(format!("The body is not a JSON object: {error}.")))?;
+    Ok(pairs)
+}
+
+fn utf8(bytes: &[u8], code: Code) -> Result<&str> {
+    str::from_utf8(bytes).map_err(|_| Error::new(code).detail("The body is not UTF-8."))
+}
+
+/// Counts brackets outside of strings, because the parser below skips over nested values without counting.
+fn is_too_deep(text: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return true;
+        }
+    }
+    false
+}
+
+/// The members of a JSON object in order, with names that come twice kept twice.
+struct Members<'request>(Vec<Pair<'request>>);
+
+impl<'request> Deserialize<'request> for Members<'request> {
+    fn deserialize<D: serde::Deserializer<'request>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+
+        impl<'request> Visitor<'request> for MembersVisitor {
+            type Value = Members<'request>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'request>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                while let Some((name, value)) = map.next_entry::<Cow<'request, str>, &'request RawValue>()? {
+                    members.push((name, Given::Json(value)));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(body: &str) -> Result<Vec<(String, String)>> {
+        let shown = |(name, given): Pair<'_>| match given {
+            Given::Json(raw) => (name.into_owned(), raw.get().to_owned()),
+            Given::Text(text) => (name.into_owned(), text.into_owned()),
+        };
+        json_pairs(body.as_bytes()).map(|pairs| pairs.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn members_are_kept_as_they_came() {
+        let pairs = json(r#"{"a": {"b" : [1, 2]}, "c\u0064": "x", "a": 1}"#).unwrap();
+        assert_eq!(pairs[0], ("a".into(), r#"{"b" : [1, 2]}"#.into()));
+        assert_eq!(pairs[1].0, "cd");
+        assert_eq!(pairs.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for body in ["[]", "1", "{", "{\"a\":}", "\u{feff}{}", "{} {}", "null"] {
+            assert_eq!(json(body).unwrap_err().code, Code::InvalidJson, "{body}");
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+        assert_eq!(json(&deep).unwrap_err().code, Code::InvalidJson);
+        let brackets_in_text = format!("{{\"a\":\"{}\"}}", "[".repeat(10_000));
+        assert!(json(&brackets_in_text).is_ok());
+    }
+
+    #[test]
+    fn forms_are_decoded_once() {
+        let pairs = encoded_pairs("a=1+2&b=%2B%E4%B9%BE&c&=d").unwrap();
+        let texts: Vec<_> = pairs
+            .iter()
+            .map(|(name, given)| match given {
+                Given::Text(text) => format!("{name}:{text}"),
+                Given::Json(_) => unreachable!(),
+            })
+            .collect();
+        assert_eq!(texts, ["a:1 2", "b:+乾", "c:", ":d"]);
+        assert_eq!(encoded_pairs("a=%ff").unwrap_err().code, Code::InvalidRequest);
+    }
+}

@@ -1,0 +1,56 @@
+//! Which address a request comes from, when proxies stand between.
+
+use std::net::IpAddr;
+
+use axum::http::HeaderMap;
+use ipnet::IpNet;
+
+/// The client's address: the peer, or, if the peer is a trusted proxy, the last hop in `X-Forwarded-For` that none
+/// of the trusted proxies is. What a client wrote into the header itself stands before that and is never reached.
+pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
+    let mut client = peer.to_canonical();
+    if !is_trusted(&client) {
+        return client;
+    }
+    let lines: Vec<_> = headers.get_all("x-forwarded-for").iter().collect();
+    let hops = lines.iter().rev().filter_map(|line| line.to_str().ok()).flat_map(|line| line.rsplit(','));
+    for hop in hops {
+        // A hop that is no address was not written by a proxy of ours: what stands before it is worth nothing.
+        let Ok(address) = hop.trim().parse::<IpAddr>() else { return client };
+        client = address.to_canonical();
+        if !is_trusted(&client) {
+            return client;
+        }
+    }
+    client
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(peer: &str, forwarded: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for line in forwarded {
+            headers.append("x-forwarded-for", line.parse().unwrap());
+        }
+        let trusted = ["127.0.0.0/8".parse().unwrap(), "10.0.0.0/8".parse().unwrap()];
+        client_ip(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn only_a_trusted_peer_is_believed() {
+        assert_eq!(seen("203.0.113.1", &["198.51.100.7"]), "203.0.113.1");
+        assert_eq!(seen("127.0.0.1", &["198.51.100.7"]), "198.51.100.7");
+        assert_eq!(seen("::ffff:127.0.0.1", &["198.51.100.7"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn what_the_client_claims_stands_before_what_the_proxy_saw() {
+        assert_eq!(seen("127.0.0.1", &["1.1.1.1, 198.51.100.7"]), "198.51.100.7");
+        assert_eq!(seen("127.0.0.1", &["1.1.1.1", "198.51.100.7, 10.0.0.2"]), "198.51.100.7");
+        assert_eq!(seen("127.0.0.1", &["1.1.1.1, nonsense, 10.0.0.2"]), "10.0.0.2");
+        assert_eq!(seen("127.0.0.1", &[]), "127.0.0.1");
+    }
+}

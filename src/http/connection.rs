@@ -1,0 +1,178 @@
+//! One TCP connection: how long it may be idle, how long a request's head may take, how long it may refuse to read.
+//!
+//! The limits sit in the stream itself and not in hyper's header timeout, because that one runs while a connection is
+//! idle too and cannot tell a quiet client from a slow one. The timer is armed once and set back only when it fires,
+//! so that a busy connection pays nothing for it.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep, sleep_until},
+};
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const ANSWERING: u8 = 2;
+
+/// What a connection is doing, shared between its stream and the service that answers on it.
+#[derive(Clone, Default)]
+pub struct Phase(Arc<AtomicU8>);
+
+impl Phase {
+    /// The head of a request is complete; how long the rest takes is bounded elsewhere.
+    pub fn answering(&self) {
+        self.0.store(ANSWERING, Ordering::Relaxed);
+    }
+
+    /// The answer is on its way; the next bytes are another request.
+    pub fn idle(&self) {
+        self.0.store(IDLE, Ordering::Relaxed);
+    }
+
+    fn is(&self, phase: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == phase
+    }
+}
+
+/// A TCP stream that ends itself when its peer takes too long.
+pub struct TimedStream {
+    stream: TcpStream,
+    phase: Phase,
+    limits: StreamLimits,
+    /// When the last byte was read.
+    last_read: Instant,
+    /// When the head that is arriving began.
+    head_began: Instant,
+    reading: Pin<Box<Sleep>>,
+    /// Armed while the peer does not take what is written.
+    writing: Option<Pin<Box<Sleep>>>,
+}
+
+#[derive(Clone, Copy)]
+pub struct StreamLimits {
+    pub head: Duration,
+    pub idle: Duration,
+}
+
+impl TimedStream {
+    pub fn new(stream: TcpStream, phase: Phase, limits: StreamLimits) -> Self {
+        let now = Instant::now();
+        // A connection is made to send a request: its first one is awaited like a head that has begun.
+        phase.0.store(HEAD, Ordering::Relaxed);
+        let reading = Box::pin(sleep_until(now + limits.head));
+        Self { stream, phase, limits, last_read: now, head_began: now, reading, writing: None }
+    }
+
+    /// When the peer must have sent something, as things stand. Nothing while it is waiting for us.
+    fn deadline(&self) -> Option<Instant> {
+        if self.phase.is(HEAD) {
+            Some(self.head_began + self.limits.head)
+        } else if self.phase.is(IDLE) {
+            Some(self.last_read + self.limits.idle)
+        } else {
+            None
+        }
+    }
+
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(deadline) = self.deadline()
+            && deadline < self.reading.deadline()
+        {
+            self.reading.as_mut().reset(deadline);
+        }
+        while self.reading.as_mut().poll(context).is_ready() {
+            let now = Instant::now();
+            match self.deadline() {
+                Some(deadline) if deadline <= now => return Poll::Ready(()),
+                Some(deadline) => self.reading.as_mut().reset(deadline),
+                None => self.reading.as_mut().reset(now + self.limits.idle),
+            }
+        }
+        Poll::Pending
+    }
+
+    fn note_read(&mut self) {
+        self.last_read = Instant::now();
+        if self.phase.is(IDLE) {
+            self.phase.0.store(HEAD, Ordering::Relaxed);
+            self.head_began = self.last_read;
+        }
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::ErrorKind::TimedOut.into()
+}
+
+impl AsyncRead for TimedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            Poll::Ready(outcome) => {
+                if buffer.filled().len() > before {
+                    self.note_read();
+                }
+                Poll::Ready(outcome)
+            }
+            Poll::Pending => self.poll_deadline(context).map(|()| Err(timed_out())),
+        }
+    }
+}
+
+impl TimedStream {
+    /// Bounds how long the peer may leave what we write unread.
+    fn bound_write<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.writing = None;
+            return outcome;
+        }
+        let stall = self.limits.idle;
+        let timer = self.writing.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + stall)));
+        timer.as_mut().poll(context).map(|()| Err(timed_out()))
+    }
+}
+
+impl AsyncWrite for TimedStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.bound_write(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.bound_write(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.bound_write(context, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,242 @@
+//! One endpoint: where it is, who may call it, what it takes and answers, and how a request goes through it.
+
+use std::{
+    any::Any, convert::Infallible, future::Future, marker::PhantomData, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
+};
+
+use axum::{
+    body::Body,
+    extract::{FromRequestParts, RawPathParams},
+    handler::Handler,
+    http::{HeaderMap, Method, Request, Response, header, request::Parts},
+    routing::{MethodFilter, MethodRouter, on},
+};
+use futures_util::FutureExt;
+
+use crate::{
+    app::App,
+    config::{Bytes, Limits},
+    error::{Code, Error, Result},
+    http::{
+        body,
+        call::{Call, Context},
+        guard::{self, Access},
+        params::{Described, Fields, Parameters, Rules},
+        reply::{Answer, AnswerDocument, problem},
+    },
+    types::Locale,
+};
+
+/// An endpoint as it stands on the routes page.
+pub struct Endpoint {
+    pub method: Method,
+    pub path: &'static str,
+    pub access: Access,
+    pub summary: &'static str,
+    pub parameters: Vec<Described>,
+    pub answer: AnswerDocument,
+    /// Codes of its own, beside those that follow from access and parameters.
+    pub codes: &'static [Code],
+    pub body_limit: BodyLimit,
+    router: fn(&Endpoint, Arc<dyn Any + Send + Sync>) -> MethodRouter<Arc<App>>,
+    handler: Arc<dyn Any + Send + Sync>,
+}
+
+/// Which setting bounds the body.
+pub type BodyLimit = fn(&Limits) -> Bytes;
+
+/// An async function from a call and its parameters to an answer.
+pub trait Operation<P, A>: Clone + Send + Sync + 'static {
+    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send;
+}
+
+impl<F, Fut, P, A> Operation<P, A> for F
+where
+    F: Fn(Call, P) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<A>> + Send,
+{
+    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send {
+        self(call, parameters)
+    }
+}
+
+impl Endpoint {
+    pub fn new<O, P, A>(method: Method, path: &'static str, access: Access, operation: O, summary: &'static str) -> Self
+    where
+        O: Operation<P, A>,
+        P: Parameters,
+        A: Answer + Send + 'static,
+    {
+        Self {
+            method,
+            path,
+            access,
+            summary,
+            parameters: P::describe(),
+            answer: A::describe(),
+            codes: &[],
+            body_limit: |limits| limits.body,
+            router: method_router::<O, P, A>,
+            handler: Arc::new(operation),
+        }
+    }
+
+    pub fn fails(mut self, codes: &'static [Code]) -> Self {
+        self.codes = codes;
+        self
+    }
+
+    pub fn body(mut self, limit: BodyLimit) -> Self {
+        self.body_limit = limit;
+        self
+    }
+
+    /// The endpoint's part of the router.
+    pub fn method_router(&self) -> MethodRouter<Arc<App>> {
+        (self.router)(self, Arc::clone(&self.handler))
+    }
+
+    pub fn takes_body(&self) -> bool {
+        takes_body(&self.method)
+    }
+}
+
+fn takes_body(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD)
+}
+
+fn method_router<O, P, A>(endpoint: &Endpoint, handler: Arc<dyn Any + Send + Sync>) -> MethodRouter<Arc<App>>
+where
+    O: Operation<P, A>,
+    P: Parameters,
+    A: Answer + Send + 'static,
+{
+    let Ok(operation) = handler.downcast::<O>() else { return MethodRouter::new() };
+    let Ok(filter) = MethodFilter::try_from(endpoint.method.clone()) else { return MethodRouter::new() };
+    let door = Door {
+        operation,
+        path: endpoint.path,
+        access: endpoint.access,
+        body_limit: endpoint.body_limit,
+        types: PhantomData::<fn(P) -> A>,
+    };
+    on(filter, door)
+}
+
+/// What the router calls for one endpoint.
+struct Door<O, P, A> {
+    operation: Arc<O>,
+    path: &'static str,
+    access: Access,
+    body_limit: BodyLimit,
+    types: PhantomData<fn(P) -> A>,
+}
+
+impl<O, P, A> Clone for Door<O, P, A> {
+    fn clone(&self) -> Self {
+        Self { operation: Arc::clone(&self.operation), types: PhantomData, ..*self }
+    }
+}
+
+impl<O, P, A> Handler<(), Arc<App>> for Door<O, P, A>
+where
+    O: Operation<P, A>,
+    P: Parameters,
+    A: Answer + Send + 'static,
+{
+    type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+    fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
+        Box::pin(async move {
+            let Some(context) = request.extensions().get::<Arc<Context>>().cloned() else {
+                return problem(&Error::internal("a request came without its context"), "");
+            };
+            context.route.get_or_init(|| self.path);
+            let run = AssertUnwindSafe(self.run(request, app, &context)).catch_unwind();
+            let outcome = match run.await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(Error::internal("a handler panicked")),
+            };
+            outcome.unwrap_or_else(|error| {
+                report(&error, &context);
+                problem(&error, &context.request_id)
+            })
+        })
+    }
+}
+
+impl<O, P, A> Door<O, P, A>
+where
+    O: Operation<P, A>,
+    P: Parameters,
+    A: Answer,
+{
+    async fn run(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
+        let (mut parts, body) = request.into_parts();
+        let caller = guard::admit(&app, self.access, &parts.headers, context).await?;
+        let bytes = if takes_body(&parts.method) {
+            self.read_body(body, &parts.headers, &app).await?
+        } else {
+            axum::body::Bytes::new()
+        };
+        let path = path_parameters(&mut parts, self.path).await?;
+        let query = body::encoded_pairs(parts.uri.query().unwrap_or_default())?;
+        let pairs = body::pairs(&bytes, &parts.headers)?;
+        let rules =
+            Rules { config: &app.config, phone: &app.phone_rules, headers: &parts.headers, now: app.clock.now() };
+        let parameters = Fields::new(path, query, pairs, rules).parse::<P>()?;
+        let call = Call {
+            context: Arc::clone(context),
+            caller,
+            locale: locale(&parts.headers),
+            wants_stream: wants_stream(&parts.headers),
+            app,
+        };
+        self.operation.call(call, parameters).await?.into_response()
+    }
+
+    async fn read_body(&self, body: Body, headers: &HeaderMap, app: &App) -> Result<axum::body::Bytes> {
+        let limit = (self.body_limit)(&app.config.limits).as_usize();
+        let read = body::read(body, headers, limit);
+        match tokio::time::timeout(app.config.limits.body_timeout, read).await {
+            Ok(bytes) => bytes,
+            Err(_) => Err(Code::RequestTimeout.into()),
+        }
+    }
+}
+
+async fn path_parameters(parts: &mut Parts, template: &str) -> Result<Vec<(String, String)>> {
+    if !template.contains('{') {
+        return Ok(Vec::new());
+    }
+    let not_utf8 = |_| Error::new(Code::NotFound);
+    let found = RawPathParams::from_request_parts(parts, &()).await.map_err(not_utf8)?;
+    Ok(found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+/// Logs a failure once, here at the boundary: faults of the service as errors, refused requests not at all.
+fn report(error: &Error, context: &Context) {
+    let status = super::reply::status(error.code).as_u16();
+    let route = context.route.get().copied().unwrap_or_default();
+    if status == 500 {
+        tracing::error!(request_id = context.request_id, route, %error, "a request failed");
+    } else if status > 500 {
+        tracing::warn!(request_id = context.request_id, route, %error, "a request could not be served");
+    }
+}
+
+fn locale(headers: &HeaderMap) -> Locale {
+    let language = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if language.trim_start().to_ascii_lowercase().starts_with("en") { Locale::English } else { Locale::Chinese }
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.contains("text/event-stream")
+}
+
+/// The answer for a path or method that no endpoint has.
+pub async fn refuse(code: Code, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let context = request.extensions().get::<Arc<Context>>();
+    Ok(problem(&code.into(), context.map(|context| context.request_id.as_str()).unwrap_or_default()))
+}

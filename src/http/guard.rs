@@ -1,0 +1,85 @@
+//! Who may call what: the row that every endpoint has, and the check that it stands for.
+//!
+//! The guard runs before the body is read. A bad token is refused even where no token would have done, because a
+//! client that shows one believes to be signed in.
+
+use axum::http::{HeaderMap, header};
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    http::call::{Caller, Context},
+    ops::tokens::{self, Standing},
+};
+
+/// Who may call an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody.
+    Anyone,
+    /// Whoever has the token that the request is about: it comes as a parameter or as the Bearer token, and what a
+    /// bad one means is for the operation to say.
+    TokenHolder,
+    /// Signed-in users, on what is their own.
+    OwnUser,
+}
+
+impl Access {
+    /// The rule in words, for the documentation.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Anyone => "No token needed.",
+            Self::TokenHolder => "The token is the credential; it may come as a parameter or as the Bearer token.",
+            Self::OwnUser => "Needs the token of the user it is about.",
+        }
+    }
+
+    pub const fn needs_token(self) -> bool {
+        matches!(self, Self::OwnUser)
+    }
+}
+
+/// The token of the `Authorization` header.
+///
+/// # Errors
+/// `unauthenticated` for a header that is not `Bearer <token>`.
+pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let token = value.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    match token {
+        Some(token) if !token.is_empty() => Ok(Some(token)),
+        _ => Err(unauthenticated()),
+    }
+}
+
+/// Lets the call in and says who it is, or refuses it.
+///
+/// # Errors
+/// `unauthenticated`, the same for every reason.
+pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
+    if access == Access::TokenHolder {
+        return Ok(Caller::Anonymous);
+    }
+    let Some(token) = bearer_token(headers)? else {
+        return if access.needs_token() { Err(unauthenticated()) } else { Ok(Caller::Anonymous) };
+    };
+    match app.store.read(|tx| tokens::standing_in(tx, &app.config.auth, token))? {
+        Standing::Valid { user, .. } | Standing::InGrace { user } => {
+            context.user.get_or_init(|| user);
+            Ok(Caller::User(user))
+        }
+        Standing::Unknown => Err(unauthenticated()),
+        Standing::Reused => {
+            tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
+            tokens::end_reused_family(app, token).await?;
+            Err(unauthenticated())
+        }
+    }
+}
+
+fn unauthenticated() -> Error {
+    Code::Unauthenticated.into()
+}

@@ -1,0 +1,24 @@
+//! The HTTP door: it parses, proves who is calling, and replies. The only room with axum, tokio and `async`.
+//!
+//! A request passes `serve` (connections) → `trace` (request id, limits, log) → axum's router → `endpoint` (access,
+//! body, time limit) → a handler in `v0/`, named like the operation it calls. `routes` is the one page where every
+//! endpoint stands with its access and its documentation; router, API document and tests follow from it.
+
+mod body;
+mod call;
+mod client_ip;
+mod connection;
+mod endpoint;
+mod guard;
+mod openapi;
+mod params;
+mod reply;
+mod routes;
+pub mod serve;
+mod stream;
+mod system;
+mod trace;
+mod v0;
+
+pub use openapi::document;
+pub use routes::endpoints;

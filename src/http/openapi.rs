@@ -1,0 +1,228 @@
+//! The OpenAPI 3.1 document, made from the routes page, so that it cannot say anything else than what is served.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::{
+    endpoint::Endpoint,
+    guard::Access,
+    params::{Described, Place},
+    reply::{Problem, reference, schemas, status},
+};
+use crate::{
+    config::{Config, Limits},
+    error::{Code, FieldCode},
+};
+
+/// The document as JSON text.
+pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
+    let components = components(endpoints);
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for endpoint in endpoints {
+        let operation = operation(endpoint, &config.limits, &components);
+        paths.entry(endpoint.path).or_default().insert(endpoint.method.as_str().to_lowercase(), operation);
+    }
+    let server = config.server.public_url.as_deref().unwrap_or("/");
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Yarrow",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": description(),
+            "license": { "name": "MIT", "identifier": "MIT" },
+        },
+        "servers": [{ "url": server }],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+        },
+    });
+    serde_json::to_string_pretty(&document).unwrap_or_default()
+}
+
+fn description() -> String {
+    let codes = Code::ALL.iter().filter(|code| !matches!(code, Code::Configuration | Code::DataDirectoryUnusable));
+    let rows = codes.map(|code| format!("| `{}` | {} | {} |\n", code.name(), status(*code).as_u16(), code.meaning()));
+    let fields: Vec<_> = FieldCode::ALL.iter().map(|code| format!("`{}`", code.name())).collect();
+    format!(
+        "The backend of an I Ching app.\n\n\
+         Parameters that are not in the path may come in the query string, in a form or in a JSON body. Numbers may \
+         come as strings and ids as numbers. Every answer carries `X-Request-Id`. Times are RFC 3339, UTC, with \
+         milliseconds.\n\n\
+         Errors are `application/problem+json` (RFC 9457); branch on `code`:\n\n\
+         | code | status | meaning |\n|---|---|---|\n{}\n\
+         Codes of single fields: {}.",
+        rows.collect::<String>(),
+        fields.join(", "),
+    )
+}
+
+fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
+    let own = endpoints.iter().flat_map(|endpoint| endpoint.answer.schemas.clone());
+    own.chain(schemas::<Problem<'static>>()).collect()
+}
+
+fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Value>) -> Value {
+    let mut operation = json!({
+        "operationId": operation_id(endpoint),
+        "tags": [tag(endpoint.path)],
+        "summary": endpoint.summary,
+        "description": endpoint.access.meaning(),
+        "security": if endpoint.access.needs_token() { json!([{ "bearer": [] }]) } else { json!([{}, { "bearer": [] }]) },
+        "responses": responses(endpoint, components),
+    });
+    let (in_body, elsewhere): (Vec<_>, Vec<_>) =
+        endpoint.parameters.iter().partition(|parameter| parameter.place == Place::Anywhere && endpoint.takes_body());
+    if !elsewhere.is_empty() {
+        operation["parameters"] = elsewhere.into_iter().map(|parameter| parameter_of(parameter, limits)).collect();
+    }
+    if !in_body.is_empty() {
+        operation["requestBody"] = request_body(&in_body, limits);
+    }
+    operation
+}
+
+/// A name for the operation in generated clients, from its method and path.
+fn operation_id(endpoint: &Endpoint) -> String {
+    let words = endpoint.path.split(['/', '-', '.']).map(|word| word.trim_matches(['{', '}']));
+    let mut id = endpoint.method.as_str().to_lowercase();
+    for word in words.filter(|word| !word.is_empty()) {
+        let (first, rest) = word.split_at(1);
+        id.push_str(&first.to_uppercase());
+        id.push_str(rest);
+    }
+    id
+}
+
+fn tag(path: &str) -> &str {
+    path.split('/').nth(1).unwrap_or_default()
+}
+
+fn parameter_of(parameter: &Described, limits: &Limits) -> Value {
+    json!({
+        "name": parameter.name,
+        "in": if parameter.place == Place::Path { "path" } else { "query" },
+        "required": parameter.is_required,
+        "description": parameter.meaning,
+        "schema": (parameter.schema)(limits),
+    })
+}
+
+fn request_body(parameters: &[&Described], limits: &Limits) -> Value {
+    let properties: Map<String, Value> = parameters
+        .iter()
+        .map(|parameter| {
+            let mut schema = (parameter.schema)(limits);
+            schema["description"] = parameter.meaning.into();
+            (parameter.name.to_owned(), schema)
+        })
+        .collect();
+    let required: Vec<_> =
+        parameters.iter().filter(|parameter| parameter.is_required).map(|parameter| parameter.name).collect();
+    let example: Map<String, Value> = properties
+        .iter()
+        .filter(|(name, _)| required.is_empty() || required.contains(&name.as_str()))
+        .filter_map(|(name, schema)| Some((name.clone(), schema.get("example")?.clone())))
+        .collect();
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    let content = json!({ "schema": schema, "example": example });
+    json!({
+        "required": !required.is_empty(),
+        "content": { "application/json": content, "application/x-www-form-urlencoded": content },
+    })
+}
+
+fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
+    let mut responses = Map::new();
+    for (status, meaning) in &endpoint.answer.statuses {
+        let contents = endpoint.answer.contents.iter().map(|(content_type, schema)| {
+            let mut content = json!({ "schema": schema });
+            if *content_type == "application/json" {
+                content["example"] = example_of(schema, components);
+            }
+            ((*content_type).to_owned(), content)
+        });
+        let response = json!({ "description": meaning, "content": contents.collect::<Map<_, _>>() });
+        responses.insert(status.as_str().to_owned(), response);
+    }
+    let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
+    for code in codes(endpoint) {
+        by_status.entry(status(code)).or_default().push(code);
+    }
+    for (status, codes) in by_status {
+        responses.insert(status.as_str().to_owned(), problem_of(status, &codes));
+    }
+    Value::Object(responses)
+}
+
+/// The codes that an endpoint can answer with: its own, and those that follow from access, method and parameters.
+fn codes(endpoint: &Endpoint) -> Vec<Code> {
+    let mut codes = vec![Code::InvalidRequest, Code::Overloaded, Code::StorageFailed, Code::Internal];
+    if endpoint.access != Access::TokenHolder {
+        codes.push(Code::Unauthenticated);
+    }
+    if !endpoint.parameters.is_empty() {
+        codes.extend([Code::ConflictingParameter, Code::InvalidParameters]);
+    }
+    if endpoint.takes_body() {
+        codes.extend([
+            Code::InvalidJson,
+            Code::RequestTimeout,
+            Code::BodyTooLarge,
+            Code::UnsupportedMediaType,
+            Code::StorageFull,
+        ]);
+    }
+    for code in endpoint.codes {
+        if !codes.contains(code) {
+            codes.push(*code);
+        }
+    }
+    codes
+}
+
+fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
+    let names: Vec<_> = codes.iter().map(|code| format!("`{}`", code.name())).collect();
+    let example = |code: &Code| {
+        let value = json!({
+            "type": "about:blank",
+            "title": status.canonical_reason(),
+            "status": status.as_u16(),
+            "detail": code.meaning(),
+            "code": code.name(),
+            "requestId": "9f2c1b7d0000000000000001",
+        });
+        (code.name().to_owned(), json!({ "summary": code.meaning(), "value": value }))
+    };
+    json!({
+        "description": names.join(", "),
+        "content": { "application/problem+json": {
+            "schema": reference::<Problem<'static>>(),
+            "examples": codes.iter().map(example).collect::<Map<_, _>>(),
+        } },
+    })
+}
+
+/// An example made of the examples of a schema's parts.
+fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
+    if let Some(example) = schema.get("example") {
+        return example.clone();
+    }
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
+        return components.get(name).map_or(Value::Null, |schema| example_of(schema, components));
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        return properties.iter().map(|(name, schema)| (name.clone(), example_of(schema, components))).collect();
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => json!([schema.get("items").map_or(Value::Null, |items| example_of(items, components))]),
+        Some("boolean") => json!(true),
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,212 @@
+//! How answers and errors become responses: the one place where error codes become statuses.
+
+use std::borrow::Cow;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::error::{Code, Error};
+
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// The status of each error code.
+pub const fn status(code: Code) -> StatusCode {
+    match code {
+        Code::InvalidRequest | Code::InvalidJson | Code::ConflictingParameter => StatusCode::BAD_REQUEST,
+        Code::Unauthenticated | Code::InvalidCode => StatusCode::UNAUTHORIZED,
+        Code::NotYours | Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        Code::HistoryFull => StatusCode::CONFLICT,
+        Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Code::InvalidParameters | Code::ContentRejected => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::TooManyRequests | Code::TooManyCalls => StatusCode::TOO_MANY_REQUESTS,
+        Code::ProviderFailed => StatusCode::BAD_GATEWAY,
+        Code::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Code::Overloaded | Code::StorageFull | Code::StorageFailed | Code::ProviderUnavailable => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        Code::Internal | Code::Configuration | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Something a handler may answer with, and how the API document describes it.
+pub trait Answer: Sized {
+    fn into_response(self) -> Result<Response<Body>, Error>;
+
+    fn describe() -> AnswerDocument;
+}
+
+/// An answer as the API document describes it.
+pub struct AnswerDocument {
+    /// Status and what it means.
+    pub statuses: Vec<(StatusCode, &'static str)>,
+    /// Content type, schema and, for JSON, an example built from the schema.
+    pub contents: Vec<(&'static str, Value)>,
+    /// Schemas that the answer's refers to, by name.
+    pub schemas: Vec<(String, Value)>,
+}
+
+/// A resource, 200.
+pub struct Json<T>(pub T);
+
+/// A resource that was made (201) or was there before (200).
+pub struct Saved<T> {
+    pub resource: T,
+    pub is_new: bool,
+}
+
+impl<T: Serialize + ToSchema> Answer for Json<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        json_response(StatusCode::OK, JSON, &self.0)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument {
+            statuses: vec![(StatusCode::OK, "Done.")],
+            contents: vec![("application/json", reference::<T>())],
+            schemas: schemas::<T>(),
+        }
+    }
+}
+
+impl<T: Serialize + ToSchema> Answer for Saved<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        let status = if self.is_new { StatusCode::CREATED } else { StatusCode::OK };
+        json_response(status, JSON, &self.resource)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument {
+            statuses: vec![(StatusCode::CREATED, "Made."), (StatusCode::OK, "It was there before and was replaced.")],
+            ..Json::<T>::describe()
+        }
+    }
+}
+
+/// A reference to the schema of `T` among the document's components.
+pub fn reference<T: ToSchema>() -> Value {
+    json!({ "$ref": format!("#/components/schemas/{}", T::name()) })
+}
+
+/// The schema of `T` and those it refers to, by name.
+pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
+    let mut found = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
+    T::schemas(&mut found);
+    found.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default())).collect()
+}
+
+fn json_response<T: Serialize>(
+    status: StatusCode,
+    content_type: HeaderValue,
+    value: &T,
+) -> Result<Response<Body>, Error> {
+    let mut text = Vec::with_capacity(256);
+    serde_json::to_writer(&mut text, value).map_err(Error::internal)?;
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    Ok(response)
+}
+
+/// The body of every error, RFC 9457.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem<'error> {
+    /// Always `about:blank`: `code` says what happened.
+    #[schema(example = "about:blank")]
+    pub r#type: &'static str,
+    /// The status in words.
+    #[schema(example = "Unprocessable Entity")]
+    pub title: &'static str,
+    #[schema(example = 422)]
+    pub status: u16,
+    /// A sentence for people. It may change; branch on `code`.
+    #[schema(example = "One or more parameters are wrong; `errors` lists all of them.")]
+    pub detail: Cow<'error, str>,
+    /// The stable code.
+    #[schema(example = "invalid_parameters")]
+    pub code: &'static str,
+    /// The request's id, as in `X-Request-Id` and in the log.
+    #[schema(example = "9f2c1b7d0000000000000001")]
+    pub request_id: Cow<'error, str>,
+    /// Trace id of the interpretation that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
+    pub trace_id: Option<Cow<'error, str>>,
+    /// All bad fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ProblemField<'error>>,
+}
+
+/// One bad field of a request.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemField<'error> {
+    #[schema(example = "phoneNumber")]
+    pub field: Cow<'error, str>,
+    #[schema(example = "required")]
+    pub code: &'static str,
+    #[schema(example = "is required")]
+    pub message: Cow<'error, str>,
+}
+
+impl<'error> Problem<'error> {
+    /// What the client may know of the error: nothing of the causes of a fault in the service.
+    pub fn of(error: &'error Error, request_id: &'error str) -> Self {
+        let status = status(error.code);
+        let field = |field: &'error crate::error::FieldError| ProblemField {
+            field: field.field.as_str().into(),
+            code: field.code.name(),
+            message: field.message.as_str().into(),
+        };
+        Self {
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: if status == StatusCode::INTERNAL_SERVER_ERROR {
+                Code::Internal.meaning().into()
+            } else {
+                error.detail.as_ref().into()
+            },
+            code: if status == StatusCode::INTERNAL_SERVER_ERROR { Code::Internal } else { error.code }.name(),
+            request_id: request_id.into(),
+            trace_id: error.trace_id.as_deref().map(Into::into),
+            errors: error.fields.iter().map(field).collect(),
+        }
+    }
+}
+
+/// An error as the client gets it.
+pub fn problem(error: &Error, request_id: &str) -> Response<Body> {
+    let status = status(error.code);
+    let body = serde_json::to_vec(&Problem::of(error, request_id)).unwrap_or_default();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, PROBLEM);
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    add_retry_after(headers, error);
+    response
+}
+
+fn add_retry_after(headers: &mut HeaderMap, error: &Error) {
+    // A second more than needed, rather than a client that comes back too early.
+    let seconds = error.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
+    let seconds = match (seconds, status(error.code)) {
+        (Some(seconds), _) => seconds.max(1),
+        (None, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => 1,
+        (None, _) => return,
+    };
+    headers.insert(header::RETRY_AFTER, seconds.into());
+}

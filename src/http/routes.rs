@@ -1,0 +1,110 @@
+//! Every endpoint there is, one after the other: where, who may, what it does, what can go wrong beside the usual.
+//!
+//! An endpoint cannot be added without saying who may call it. The router, the API document, the docs page and the
+//! tests of access all follow from this page.
+
+use std::sync::Arc;
+
+use axum::{Router, http::Method};
+
+use super::{
+    endpoint::{BodyLimit, Endpoint, refuse},
+    guard::Access::{Anyone, OwnUser, TokenHolder},
+    system,
+    v0::{auth, divination, divination_history, user},
+};
+use crate::{
+    app::App,
+    error::{
+        Code::{
+            ContentRejected, HistoryFull, InvalidCode, MethodNotAllowed, NotFound, NotYours, ProviderFailed,
+            ProviderTimeout, ProviderUnavailable, TooManyCalls, TooManyRequests, Unauthenticated,
+        },
+        Error, Result,
+    },
+};
+
+const SMALL: BodyLimit = |limits| limits.auth_body;
+const CASTING: BodyLimit = |limits| limits.history_body;
+const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
+
+/// The endpoints, in the order of the documentation.
+#[rustfmt::skip]
+pub fn endpoints() -> Vec<Endpoint> {
+    let get = Method::GET;
+    let post = Method::POST;
+    let put = Method::PUT;
+    vec![
+        Endpoint::new(post.clone(), "/auth/send-code", Anyone, auth::send_code,
+            "Sends a sign-in code by SMS.").body(SMALL).fails(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(post.clone(), "/auth/login", Anyone, auth::login,
+            "Exchanges a phone number and its code for a token.").body(SMALL).fails(&[InvalidCode]),
+        Endpoint::new(post.clone(), "/auth/validate-token", TokenHolder, auth::validate_token,
+            "Says what a token is worth, and replaces one that is close to its end.").body(SMALL),
+        Endpoint::new(post.clone(), "/auth/refresh-token", TokenHolder, auth::refresh_token,
+            "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
+        Endpoint::new(post.clone(), "/auth/logout", TokenHolder, auth::logout,
+            "Ends the sign-in that a token belongs to.").body(SMALL),
+
+        Endpoint::new(get.clone(), "/user/profile", OwnUser, user::find_profile,
+            "The caller's profile.").fails(&[NotYours]),
+        Endpoint::new(put.clone(), "/user/profile", OwnUser, user::change_profile,
+            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected]),
+        Endpoint::new(put.clone(), "/user/nickname", OwnUser, user::change_nickname,
+            "Changes the nickname.").fails(&[NotYours, ContentRejected]),
+        Endpoint::new(put, "/user/signature", OwnUser, user::change_signature,
+            "Changes the signature.").fails(&[NotYours, ContentRejected]),
+
+        Endpoint::new(post.clone(), "/divination-history/save", OwnUser, divination_history::save,
+            "Saves a casting, or replaces the one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
+        Endpoint::new(post.clone(), "/divination-history/get", OwnUser, divination_history::list,
+            "The caller's castings, newest first.").fails(&[NotYours]),
+        Endpoint::new(post.clone(), "/divination-history/delete", OwnUser, divination_history::delete,
+            "Deletes castings by their record ids.").fails(&[NotYours]),
+        Endpoint::new(get.clone(), "/divination-history/count/{phoneNumber}", OwnUser, divination_history::count,
+            "How many castings the caller has.").fails(&[NotYours]),
+        Endpoint::new(post.clone(), "/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all,
+            "Hides all of the caller's castings; they are deleted some weeks later.").fails(&[NotYours]),
+
+        Endpoint::new(post, "/divination/enhanced", OwnUser, divination::interpret,
+            "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
+            .fails(&[NotYours, ContentRejected, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(get.clone(), "/divination/records/user/{userId}", OwnUser, divination::list_of_user,
+            "The caller's interpretations, newest first.").fails(&[NotYours]),
+        Endpoint::new(get.clone(), "/divination/records/trace/{traceId}", OwnUser, divination::find_by_trace,
+            "One of the caller's interpretations.").fails(&[NotFound]),
+
+        Endpoint::new(get.clone(), "/healthz", Anyone, system::health,
+            "The process is alive."),
+        Endpoint::new(get.clone(), "/readyz", Anyone, system::readiness,
+            "The service can serve: the database answers."),
+        Endpoint::new(get.clone(), "/openapi.json", Anyone, system::api_document,
+            "This document."),
+        Endpoint::new(get.clone(), "/docs", Anyone, system::docs_entry,
+            "Leads to the documentation."),
+        Endpoint::new(get.clone(), "/docs/", Anyone, system::docs_page,
+            "The documentation, to read in a browser."),
+        Endpoint::new(get, "/docs/{file}", Anyone, system::docs_file,
+            "A file of the documentation.").fails(&[NotFound]),
+    ]
+}
+
+/// The router over all endpoints.
+///
+/// # Errors
+/// `internal` if two endpoints are in the same place.
+pub fn router(app: &Arc<App>) -> Result<Router> {
+    let endpoints = endpoints();
+    for (index, endpoint) in endpoints.iter().enumerate() {
+        let is_same = |other: &Endpoint| other.path == endpoint.path && other.method == endpoint.method;
+        if endpoints[..index].iter().any(is_same) {
+            return Err(Error::internal(format!("{} {} is declared twice", endpoint.method, endpoint.path)));
+        }
+    }
+    let router =
+        endpoints.iter().fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router()));
+    Ok(router
+        .fallback(|request| refuse(NotFound, request))
+        .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request))
+        .with_state(Arc::clone(app)))
+}

@@ -1,0 +1,139 @@
+//! What the service says of itself: whether it lives, whether it can serve, how it is to be called.
+
+use std::{borrow::Cow, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+use utoipa_swagger_ui::{Config, SwaggerFile};
+
+use super::{
+    call::Call,
+    openapi,
+    params::{FileName, Nothing, parameters},
+    reply::{Answer, AnswerDocument, Json},
+    routes,
+};
+use crate::error::{Code, Error, Result};
+
+/// Loads nothing from elsewhere. The documentation's own program sets styles in elements.
+const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+);
+
+parameters! {
+    DocsFile {
+        file: path FileName = "file", "Name of a file of the documentation.";
+    }
+}
+
+/// The process is alive.
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    #[schema(example = "ok")]
+    status: &'static str,
+}
+
+pub async fn health(_: Call, _: Nothing) -> Result<Json<Health>> {
+    Ok(Json(Health { status: "ok" }))
+}
+
+/// The service can serve.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Readiness {
+    #[schema(example = "ready")]
+    status: &'static str,
+    /// Changes that wait for the disk, and how many may.
+    #[schema(example = 0)]
+    writes_waiting: u64,
+    #[schema(example = 4096)]
+    writes_waiting_at_most: usize,
+}
+
+pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
+    call.app.store.read(|tx| tx.one("select 1", [], |row| row.get::<_, i64>(0)))?;
+    // An empty change goes the whole way to the disk and back.
+    call.committed(call.app.store.write(|_| Ok(()))).await?;
+    let pressure = call.app.store.pressure();
+    Ok(Json(Readiness { status: "ready", writes_waiting: pressure.queued, writes_waiting_at_most: pressure.capacity }))
+}
+
+/// A file as it is.
+pub struct FileAnswer {
+    bytes: Cow<'static, [u8]>,
+    content_type: String,
+    is_gzipped: bool,
+}
+
+impl Answer for FileAnswer {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        let mut response = Response::new(Body::from(self.bytes.into_owned()));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(&self.content_type).map_err(Error::internal)?);
+        headers.insert(header::CONTENT_SECURITY_POLICY, DOCS_POLICY);
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if self.is_gzipped {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument {
+            statuses: vec![(StatusCode::OK, "The file.")],
+            contents: vec![("*/*", json!({ "type": "string" }))],
+            schemas: Vec::new(),
+        }
+    }
+}
+
+/// Somewhere else.
+pub struct Redirect(&'static str);
+
+impl Answer for Redirect {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+        response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(self.0));
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument {
+            statuses: vec![(StatusCode::PERMANENT_REDIRECT, "See `Location`.")],
+            contents: Vec::new(),
+            schemas: Vec::new(),
+        }
+    }
+}
+
+pub async fn api_document(call: Call, _: Nothing) -> Result<FileAnswer> {
+    let text = openapi::document(&call.app.config, &routes::endpoints());
+    let content_type = "application/json".to_owned();
+    Ok(FileAnswer { bytes: text.into_bytes().into(), content_type, is_gzipped: false })
+}
+
+pub async fn docs_entry(_: Call, _: Nothing) -> Result<Redirect> {
+    Ok(Redirect("/docs/"))
+}
+
+pub async fn docs_page(_: Call, _: Nothing) -> Result<FileAnswer> {
+    docs("index.html")
+}
+
+pub async fn docs_file(_: Call, DocsFile { file }: DocsFile) -> Result<FileAnswer> {
+    docs(&file.0)
+}
+
+fn docs(file: &str) -> Result<FileAnswer> {
+    let config = Config::new(["/openapi.json"]).validator_url("none").display_request_duration(true);
+    let served =
+        utoipa_swagger_ui::serve(file, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
+    let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
+    Ok(FileAnswer { bytes: bytes.into_owned().into(), content_type, is_gzipped: gzpipped })
+}

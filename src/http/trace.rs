@@ -1,0 +1,185 @@
+//! What happens around every request: an id, a bound on how many run, a log line, a network log entry.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderName, HeaderValue, Method, Request, Response, header},
+};
+use tower::Service;
+use tower_http::{
+    CompressionLevel,
+    compression::{Compression, predicate::SizeAbove},
+};
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    http::{call::Context, client_ip::client_ip, reply::problem},
+    ops::access_log::Entry,
+    store,
+    types::fill_random,
+};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Smaller answers fit into one packet either way.
+const COMPRESSED_ABOVE: u64 = 1024;
+
+/// The router with everything that every request needs around it. Clones share it.
+#[derive(Clone)]
+pub struct Envelope {
+    shared: Arc<Shared>,
+    router: Router,
+    /// Beside the plain router, because looking whether to compress costs every request something, wanted or not.
+    compressing: Compression<Router, SizeAbove>,
+}
+
+struct Shared {
+    app: Arc<App>,
+    running: AtomicU32,
+    ids: RequestIds,
+}
+
+impl Envelope {
+    pub fn new(app: Arc<App>, router: Router) -> Result<Self> {
+        let compressing = Compression::new(router.clone())
+            .quality(CompressionLevel::Fastest)
+            .compress_when(SizeAbove::new(COMPRESSED_ABOVE));
+        let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()? };
+        Ok(Self { shared: Arc::new(shared), router, compressing })
+    }
+
+    /// Serves one request that came over a connection from `peer`.
+    pub async fn serve(mut self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
+        let app = &self.shared.app;
+        let context = Arc::new(Context {
+            request_id: self.shared.ids.of(&request),
+            client: client_ip(peer, request.headers(), &app.config.server.trusted_proxies),
+            started: Instant::now(),
+            route: OnceLock::new(),
+            user: OnceLock::new(),
+        });
+        let method = request.method().clone();
+        let compress = accepts_gzip(&request);
+        request.extensions_mut().insert(Arc::clone(&context));
+        let mut response = match Running::enter(&self.shared) {
+            Some(_running) if compress => call(&mut self.compressing, request).await.map(Body::new),
+            Some(_running) => call(&mut self.router, request).await,
+            None => problem(&too_many_requests(), &context.request_id),
+        };
+        if let Ok(id) = HeaderValue::from_str(&context.request_id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        self.shared.note(&context, &method, response.status().as_u16());
+        response
+    }
+}
+
+/// Routers are always ready and never fail: what goes wrong is a response.
+async fn call<S, B>(service: &mut S, request: Request<Body>) -> Response<B>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>,
+{
+    match service.call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+fn accepts_gzip(request: &Request<Body>) -> bool {
+    let accepted = request.headers().get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|encodings| encodings.contains("gzip"))
+}
+
+fn too_many_requests() -> Error {
+    Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
+}
+
+/// One of the requests that may run at once, for as long as it does.
+struct Running<'shared>(&'shared AtomicU32);
+
+impl<'shared> Running<'shared> {
+    fn enter(shared: &'shared Shared) -> Option<Self> {
+        let before = shared.running.fetch_add(1, Ordering::Relaxed);
+        let running = Self(&shared.running);
+        (before < shared.app.config.limits.requests).then_some(running)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// Writes down that the request was answered: in the network log, and in the log if it is worth a line.
+    fn note(&self, context: &Context, method: &Method, status: u16) {
+        let now = Instant::now();
+        // A worker that is never idle lets go of an old snapshot here.
+        store::end_stale_snapshot(now);
+        let duration = now.duration_since(context.started);
+        let route = context.route.get().copied();
+        self.app.access_log.record(Entry {
+            at: self.app.clock.now(),
+            user: context.user.get().copied(),
+            client: context.client,
+            method: method_name(method),
+            route,
+            status,
+            duration,
+            request_id: context.request_id.clone(),
+        });
+        let duration_ms = duration.as_millis();
+        if duration >= self.app.config.limits.slow_request {
+            tracing::warn!(request_id = context.request_id, %method, route, status, duration_ms, "slow request");
+        } else {
+            tracing::debug!(request_id = context.request_id, %method, route, status, duration_ms, "request");
+        }
+    }
+}
+
+/// The name of a method that the service knows. Others are the client's own words and not worth keeping.
+fn method_name(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
+}
+
+/// Gives every request an id: the caller's own if it is sane, else a new one.
+struct RequestIds {
+    /// Differs from process to process, so that ids do not repeat after a restart.
+    prefix: u64,
+    counter: AtomicU64,
+}
+
+impl RequestIds {
+    fn new() -> Result<Self> {
+        let mut bytes = [0; 8];
+        fill_random(&mut bytes)?;
+        Ok(Self { prefix: u64::from_ne_bytes(bytes), counter: AtomicU64::new(0) })
+    }
+
+    fn of(&self, request: &Request<Body>) -> String {
+        let sent = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+        match sent {
+            Some(id) if is_sane(id) => id.to_owned(),
+            _ => self.next(),
+        }
+    }
+
+    fn next(&self) -> String {
+        format!("{:016x}{:08x}", self.prefix, self.counter.fetch_add(1, Ordering::Relaxed) & 0xffff_ffff)
+    }
+}
+
+fn is_sane(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+}

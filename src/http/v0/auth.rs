@@ -1,0 +1,145 @@
+//! `/auth`: signing in by a code sent to a phone.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::{Call, shown_phone},
+        params::{VerificationCode, parameters},
+        reply::Json,
+    },
+    ops::{accounts, tokens},
+    types::{PhoneNumber, Secret, Timestamp, UserId},
+};
+
+parameters! {
+    SendCode {
+        phone_number: required PhoneNumber = "phoneNumber", "Mobile number to send the code to, in any spelling.";
+    }
+
+    Login {
+        phone_number: required PhoneNumber = "phoneNumber", "The number that the code was sent to.";
+        code: required VerificationCode = "code", "The code as it was received.";
+    }
+
+    Token {
+        token: token Secret = "token", "The token; it may come as the Bearer token instead.";
+    }
+}
+
+/// A code is on its way.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CodeSent {
+    /// The number in canonical form.
+    #[schema(value_type = String, example = "13800138000")]
+    phone_number: PhoneNumber,
+    /// Seconds for which the code is valid.
+    #[schema(example = 300)]
+    expires_in: u64,
+    /// Seconds after which another code may be asked for.
+    #[schema(example = 60)]
+    resend_after: u64,
+}
+
+pub async fn send_code(call: Call, SendCode { phone_number }: SendCode) -> Result<Json<CodeSent>> {
+    let client = call.context.client;
+    let address = phone_number.clone();
+    call.blocking(move |app| accounts::send_code(app, &address, client)).await?;
+    let limits = &call.app.config.auth;
+    let (expires_in, resend_after) = (limits.code_lifetime.as_secs(), limits.resend_after.as_secs());
+    Ok(Json(CodeSent { phone_number, expires_in, resend_after }))
+}
+
+/// A user who has just signed in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedIn {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(value_type = String, example = "13800138000")]
+    phone_number: Option<PhoneNumber>,
+    /// The token for the calls that follow, as `Authorization: Bearer <token>`.
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    token: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    expires_at: Timestamp,
+    /// The account was made by this sign-in.
+    is_new_user: bool,
+}
+
+pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
+    let signed_in = call.committed(accounts::sign_in(&call.app, phone_number, &code.0)).await?;
+    Ok(Json(SignedIn {
+        user_id: signed_in.user.id,
+        phone_number: signed_in.user.phone_number,
+        token: signed_in.issued.token.reveal().to_owned(),
+        expires_at: signed_in.issued.expires_at,
+        is_new_user: signed_in.is_new_user,
+    }))
+}
+
+/// What a token is worth. Of a bad one only `valid` and `refreshed` are told.
+#[derive(Serialize, ToSchema, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Validity {
+    #[schema(example = true)]
+    valid: bool,
+    /// The token was close to its end and was replaced: use `token` from now on.
+    #[schema(example = false)]
+    refreshed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    expires_at: Option<Timestamp>,
+}
+
+pub async fn validate_token(call: Call, Token { token }: Token) -> Result<Json<Validity>> {
+    let validated = call.committed(accounts::validate_token(&call.app, &token)).await?;
+    Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
+        valid: true,
+        refreshed: validated.refreshed,
+        token: Some(validated.token.reveal().to_owned()),
+        user_id: Some(validated.user.id),
+        phone_number: shown_phone(&validated.user).map(ToOwned::to_owned),
+        expires_at: Some(validated.expires_at),
+    })))
+}
+
+/// The token that takes the old one's place.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Renewed {
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    token: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    expires_at: Timestamp,
+}
+
+pub async fn refresh_token(call: Call, Token { token }: Token) -> Result<Json<Renewed>> {
+    let tokens::Issued { token, expires_at, .. } = call.committed(accounts::refresh_token(&call.app, &token)).await?;
+    Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
+}
+
+/// The token no longer works.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedOut {
+    #[schema(example = true)]
+    logged_out: bool,
+}
+
+pub async fn logout(call: Call, Token { token }: Token) -> Result<Json<LoggedOut>> {
+    call.committed(accounts::sign_out(&call.app, &token)).await?;
+    Ok(Json(LoggedOut { logged_out: true }))
+}

@@ -1,0 +1,229 @@
+//! `/divination`: interpretations and their records.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    error::Result,
+    http::{
+        call::{Call, Context},
+        params::{Claims, DivinationData, Label, PageNumber, PageSize, Question, TraceId, page, parameters},
+        reply::{Json, Problem},
+        stream::{Events, JsonOrStream},
+    },
+    ops::interpretation::{self, Permit, Prepared, Record},
+    providers::llm::Flow,
+    types::{JsonText, Timestamp, UserId},
+};
+
+parameters! {
+    Interpret {
+        user_id: optional UserId = "userId", "The caller's own id.";
+        question_type: optional Label = "questionType", "What the question is about.";
+        question: required Question = "question", "The question. Screened before a model sees it.";
+        divination_data: optional DivinationData = "divinationData", "The casting: lines, names or anything that says what was cast.";
+    }
+
+    OfUser {
+        user_id: path UserId = "userId", "The caller's own id.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Records on a page.";
+    }
+
+    OfTrace {
+        trace_id: path TraceId = "traceId", "The trace id that the interpretation answered with.";
+    }
+}
+
+/// Tokens as the provider counted them; null where it did not say.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    #[schema(example = 180)]
+    prompt_tokens: Option<i64>,
+    #[schema(example = 420)]
+    completion_tokens: Option<i64>,
+}
+
+/// An interpretation.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Interpretation {
+    #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
+    trace_id: String,
+    #[schema(example = "succeeded")]
+    status: &'static str,
+    #[schema(example = "水雷屯：万事起头难……")]
+    result: Option<String>,
+    /// Who interpreted; `builtin` is the offline interpreter.
+    #[schema(example = "builtin")]
+    provider: String,
+    #[schema(example = "builtin-1")]
+    model: String,
+    #[schema(example = 2)]
+    duration_ms: Option<i64>,
+    usage: Usage,
+}
+
+impl From<Record> for Interpretation {
+    fn from(record: Record) -> Self {
+        Self {
+            usage: usage(&record),
+            trace_id: record.trace_id,
+            status: record.status.name(),
+            result: record.result,
+            provider: record.provider,
+            model: record.model,
+            duration_ms: record.duration_ms,
+        }
+    }
+}
+
+fn usage(record: &Record) -> Usage {
+    let interpretation::Usage { prompt_tokens, completion_tokens } = record.usage;
+    Usage { prompt_tokens, completion_tokens }
+}
+
+pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
+    let user = call.acting_for(&Claims::of_user(ask.user_id))?;
+    let question = interpretation::Question {
+        question_type: ask.question_type.map(|Label(text)| text),
+        question: ask.question.0,
+        divination_data: ask.divination_data.map(|DivinationData(json)| json),
+        locale: call.locale,
+    };
+    if !call.wants_stream {
+        let record = call.blocking(move |app| {
+            let _permit = app.calls.enter(user)?;
+            let prepared = interpretation::prepare(app, user, question)?;
+            interpretation::run(app, &prepared, &mut |_| Flow::Continue)
+        });
+        return Ok(JsonOrStream::Json(record.await?.into()));
+    }
+    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
+    let permit = call.app.calls.enter(user)?;
+    let prepared = call.blocking(move |app| interpretation::prepare(app, user, question)).await?;
+    Ok(JsonOrStream::Stream(stream(&call, prepared, permit)))
+}
+
+fn stream(call: &Call, prepared: Prepared, permit: Permit) -> mpsc::Receiver<Bytes> {
+    let (events, receiver) = Events::channel();
+    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
+    tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        narrate(&app, &context, &prepared, &events);
+    });
+    receiver
+}
+
+/// Runs the interpretation and tells of it as it goes. A listener who has left cancels it.
+fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events) {
+    let meta = json!({ "traceId": prepared.trace_id, "provider": app.llm.name(), "model": app.llm.model() });
+    events.send("meta", &meta);
+    let outcome = interpretation::run(app, prepared, &mut |text| {
+        // An empty piece only asks whether anybody is still there.
+        let is_heard = if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
+        if is_heard { Flow::Continue } else { Flow::Stop }
+    });
+    match outcome {
+        Ok(record) => events.send("done", &Interpretation::from(record)),
+        Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
+    };
+}
+
+/// The record of an interpretation.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterpretationRecord {
+    #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
+    trace_id: String,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "career")]
+    question_type: Option<String>,
+    #[schema(example = "今年换工作合适吗？")]
+    question: String,
+    /// As it was sent.
+    #[schema(value_type = Option<Object>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
+    divination_data: Option<JsonText>,
+    /// `running`, `succeeded`, `failed`, `cancelled` (the client left) or `interrupted` (the service stopped).
+    #[schema(example = "succeeded")]
+    status: &'static str,
+    #[schema(example = "builtin")]
+    provider: String,
+    #[schema(example = "builtin-1")]
+    model: String,
+    /// Version of the instructions that the model was given.
+    #[schema(example = "1")]
+    prompt_version: String,
+    #[schema(example = "水雷屯：万事起头难……")]
+    result: Option<String>,
+    usage: Usage,
+    /// Milliseconds until the first piece of the answer.
+    #[schema(example = 1)]
+    first_token_ms: Option<i64>,
+    #[schema(example = 2)]
+    duration_ms: Option<i64>,
+    /// What kind of failure it was.
+    #[schema(example = "timed_out")]
+    error_class: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.680Z")]
+    finished_at: Option<Timestamp>,
+}
+
+impl From<Record> for InterpretationRecord {
+    fn from(record: Record) -> Self {
+        Self {
+            usage: usage(&record),
+            trace_id: record.trace_id,
+            user_id: record.user,
+            question_type: record.question_type,
+            question: record.question,
+            divination_data: record.divination_data,
+            status: record.status.name(),
+            provider: record.provider,
+            model: record.model,
+            prompt_version: record.prompt_version,
+            result: record.result,
+            first_token_ms: record.first_token_ms,
+            duration_ms: record.duration_ms,
+            error_class: record.error_class,
+            created_at: record.created_at,
+            finished_at: record.finished_at,
+        }
+    }
+}
+
+/// One page of records, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct RecordPage {
+    items: Vec<InterpretationRecord>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Records on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<RecordPage>> {
+    let user = call.acting_for(&Claims::of_user(Some(of.user_id)))?;
+    let page = page(&call, of.page, of.size);
+    let found = interpretation::list_of_user(&call.app, user, page)?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(RecordPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<InterpretationRecord>> {
+    let record = interpretation::find_by_trace(&call.app, call.user()?, &of.trace_id.0)?;
+    Ok(Json(record.into()))
+}

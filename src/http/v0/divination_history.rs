@@ -1,0 +1,181 @@
+//! `/divination-history`: castings that clients store here.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        call::{Call, shown_phone},
+        params::{
+            AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, page, parameters,
+        },
+        reply::{Json, Saved},
+    },
+    ops::{
+        history::{self, Draft},
+        users::User,
+    },
+    types::{JsonText, PhoneNumber, Timestamp, UserId},
+};
+
+parameters! {
+    Save {
+        user_id: optional UserId = "userId", "The caller's own id.";
+        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
+        local_record_id: required Label = "localRecordId", "The client's id of the record; saving it again replaces the record.";
+        json_data: optional JsonData = "jsonData", "The casting.";
+        ai_result: optional AiResult = "aiResult", "An interpretation that belongs to it.";
+        question_type: optional Label = "questionType", "What the question is about.";
+        question: optional Question = "question", "The question.";
+        timestamp: optional ClientTimestamp = "timestamp", "The client's own time; it comes back and means nothing here.";
+    }
+
+    List {
+        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
+        user_id: optional UserId = "userId", "The caller's own id.";
+        question_type: optional Label = "questionType", "Only records of this type.";
+        page: optional PageNumber = "page", "Number of the page. Without `page` and `size`, up to 1000 records.";
+        size: optional PageSize = "size", "Records on a page.";
+    }
+
+    Delete {
+        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
+        user_id: optional UserId = "userId", "The caller's own id.";
+        local_record_id: optional Label = "localRecordId", "One record.";
+        local_record_ids: list Label = "localRecordIds", "Several records.";
+    }
+
+    Count {
+        phone_number: path PhoneNumber = "phoneNumber", "The caller's own number.";
+    }
+
+    DeactivateAll {
+        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
+        user_id: optional UserId = "userId", "The caller's own id.";
+    }
+}
+
+/// A casting as it is kept.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryRecord {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    #[schema(example = "a1b2c3")]
+    local_record_id: String,
+    #[schema(example = "career")]
+    question_type: Option<String>,
+    #[schema(example = "今年换工作合适吗？")]
+    question: Option<String>,
+    /// As it was sent, to the byte.
+    #[schema(value_type = Option<Object>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
+    json_data: Option<JsonText>,
+    #[schema(example = "水雷屯：万事起头难……")]
+    ai_result: Option<String>,
+    /// As it was sent.
+    #[schema(value_type = Option<i64>, example = 1_767_225_600_000_i64)]
+    timestamp: Option<JsonText>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    updated_at: Timestamp,
+}
+
+impl HistoryRecord {
+    fn new(user: &User, history::Record { draft, created_at, updated_at }: history::Record) -> Self {
+        Self {
+            user_id: user.id,
+            phone_number: shown_phone(user).map(ToOwned::to_owned),
+            local_record_id: draft.local_record_id,
+            question_type: draft.question_type,
+            question: draft.question,
+            json_data: draft.json_data,
+            ai_result: draft.ai_result,
+            timestamp: draft.client_timestamp,
+            created_at,
+            updated_at,
+        }
+    }
+}
+
+pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord>> {
+    let user = call.acting_user(&claims(save.user_id, save.phone_number))?;
+    let draft = Draft {
+        local_record_id: save.local_record_id.0,
+        question_type: save.question_type.map(|Label(text)| text),
+        question: save.question.map(|Question(text)| text),
+        json_data: save.json_data.map(|JsonData(json)| json),
+        ai_result: save.ai_result.map(|AiResult(text)| text),
+        client_timestamp: save.timestamp.map(|ClientTimestamp(json)| json),
+    };
+    let history::SavedRecord { record, is_new } = call.committed(history::save(&call.app, user.id, draft)).await?;
+    Ok(Saved { resource: HistoryRecord::new(&user, record), is_new })
+}
+
+/// Records, newest first, and how many there are.
+#[derive(Serialize, ToSchema)]
+pub struct History {
+    items: Vec<HistoryRecord>,
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list(call: Call, list: List) -> Result<Json<History>> {
+    let user = call.acting_user(&claims(list.user_id, list.phone_number))?;
+    let is_paged = list.page.is_some() || list.size.is_some();
+    let page = is_paged.then(|| page(&call, list.page, list.size));
+    let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
+    let found = history::list(&call.app, user.id, question_type, page)?;
+    let items = found.items.into_iter().map(|record| HistoryRecord::new(&user, record)).collect();
+    Ok(Json(History { items, total: found.total }))
+}
+
+/// How many records were deleted.
+#[derive(Serialize, ToSchema)]
+pub struct Deleted {
+    #[schema(example = 1)]
+    deleted: usize,
+}
+
+pub async fn delete(call: Call, delete: Delete) -> Result<Json<Deleted>> {
+    let user = call.acting_for(&claims(delete.user_id, delete.phone_number))?;
+    let ids: Vec<_> = delete.local_record_id.into_iter().chain(delete.local_record_ids).map(|Label(id)| id).collect();
+    if ids.is_empty() {
+        let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");
+        return Err(Error::field("localRecordId", fault));
+    }
+    let deleted = call.committed(history::delete(&call.app, user, ids)).await?;
+    Ok(Json(Deleted { deleted }))
+}
+
+/// How many there are.
+#[derive(Serialize, ToSchema)]
+pub struct Counted {
+    #[schema(example = 12)]
+    count: i64,
+}
+
+pub async fn count(call: Call, Count { phone_number }: Count) -> Result<Json<Counted>> {
+    let user = call.acting_for(&Claims::of_phone(Some(phone_number)))?;
+    Ok(Json(Counted { count: history::count(&call.app, user)? }))
+}
+
+/// How many records were hidden.
+#[derive(Serialize, ToSchema)]
+pub struct Deactivated {
+    #[schema(example = 12)]
+    deactivated: usize,
+}
+
+pub async fn deactivate_all(call: Call, of: DeactivateAll) -> Result<Json<Deactivated>> {
+    let user = call.acting_for(&claims(of.user_id, of.phone_number))?;
+    let deactivated = call.committed(history::deactivate_all(&call.app, user)).await?;
+    Ok(Json(Deactivated { deactivated }))
+}
+
+fn claims(user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Claims {
+    Claims { user_id, phone_number, id: None }
+}

@@ -1,0 +1,8 @@
+//! The first generation: parameters anywhere, users known by id and phone number.
+//!
+//! One file for each first segment of the path.
+
+pub mod auth;
+pub mod divination;
+pub mod divination_history;
+pub mod user;
