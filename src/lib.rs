@@ -1,1 +1,31 @@
+//! Yarrow: the whole backend of an I Ching app in one binary over one SQLite file.
+//!
+//! The modules in reading order, each knowing only those above it:
+//!
+//! - [`error`] and [`types`]: what can go wrong, and values that are parsed once.
+//! - [`config`]: every setting, declared once.
+//! - [`store`]: the database file; reading in place, writing by one thread with one sync for many operations.
+//! - [`providers`]: the outside world.
+//! - [`ops`]: what the service can do, one subject a file.
+//! - [`app`]: all of this opened together.
+//! - [`jobs`], [`http`], [`cli`]: the doors. They parse, prove who is calling, and reply; none of them reaches SQL.
+//!
+//! What always holds:
+//!
+//! - A 2xx to a change leaves only after the change is synced to disk.
+//! - An operation is whole or absent, also when the process is killed inside it.
+//! - The acting user is the token's; ids and phone numbers in a request are only compared with it.
+//! - Every endpoint says who may call it; one that does not cannot be written.
+//! - Codes and tokens are kept as hashes, and no log line holds a phone number, a code, a token or a question.
+//! - No transaction is open while a vendor is asked.
 
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod error;
+pub mod http;
+pub mod jobs;
+pub mod ops;
+pub mod providers;
+pub mod store;
+pub mod types;

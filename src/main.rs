@@ -1,1 +1,36 @@
-fn main(){}
+//! Parses the command line, runs it, and turns what went wrong into an exit code.
+
+use std::process::ExitCode;
+
+use yarrow::{
+    cli,
+    error::{Code, Error},
+};
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            cli::complain(&sentence(&error));
+            ExitCode::from(exit_code(error.code))
+        }
+    }
+}
+
+/// 1 failed, 2 usage (by the parser), 3 configuration, 4 not found, 6 data directory locked or newer.
+const fn exit_code(code: Code) -> u8 {
+    match code {
+        Code::Configuration => 3,
+        Code::NotFound => 4,
+        Code::DataDirectoryUnusable => 6,
+        _ => 1,
+    }
+}
+
+fn sentence(error: &Error) -> String {
+    match (&error.source, error.code) {
+        (_, Code::Configuration) => format!("the configuration is wrong:\n{}", error.detail),
+        (Some(source), _) => format!("{} ({source})", error.detail),
+        (None, _) => error.detail.to_string(),
+    }
+}

@@ -1,0 +1,75 @@
+//! `yarrow config`: what is set, from where, and what could be.
+
+use std::fmt::Write;
+
+use clap::{Args, Subcommand};
+use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
+use serde_json::json;
+
+use super::{Common, print};
+use crate::{
+    config::{DECLARATIONS, Declaration, Shown},
+    error::Result,
+};
+
+/// Show the settings, or a sample file with all of them.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print every setting with its value and where that comes from. Secrets are masked.
+    Show,
+    /// Print a commented file with every setting and its default.
+    Sample,
+}
+
+pub fn run(common: &Common, args: &ConfigArgs) -> Result<()> {
+    match args.action {
+        Action::Show => show(common),
+        Action::Sample => print(sample().trim_end()),
+    }
+}
+
+fn show(common: &Common) -> Result<()> {
+    let shown = common.load()?.shown;
+    if common.json {
+        let row = |Shown { name, value, origin }: &Shown| json!({ "name": name, "value": value, "origin": origin });
+        return print(&json!(shown.iter().map(row).collect::<Vec<_>>()).to_string());
+    }
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["setting", "value", "from"]);
+    table.add_rows(shown.into_iter().map(|Shown { name, value, origin }| [name, value, origin]));
+    print(&table.to_string())
+}
+
+/// The sample file. Everything in it is commented out, so that it changes nothing until somebody means it.
+fn sample() -> String {
+    let mut sample = String::from(
+        "# Settings of Yarrow. Each can also be an environment variable, which wins over this file:\n\
+         # [llm] base_url is YARROW_LLM_BASE_URL, and YARROW_LLM_BASE_URL_FILE names a file that holds the value.\n",
+    );
+    let mut section = None;
+    for declaration in DECLARATIONS {
+        if section != Some(declaration.section) {
+            section = Some(declaration.section);
+            // Writing into a String cannot fail.
+            let _ = write!(sample, "\n#{}\n", declaration.section_help);
+            if !declaration.section.is_empty() {
+                let _ = writeln!(sample, "[{}]", declaration.section);
+            }
+        }
+        sample.push_str(&sample_of(declaration));
+    }
+    sample
+}
+
+fn sample_of(declaration: &Declaration) -> String {
+    let value = (declaration.sample)();
+    let value = if value.is_empty() { "\"\"".to_owned() } else { value };
+    format!("# {} ({})\n# {} = {value}\n", declaration.help, declaration.shape, declaration.key)
+}

@@ -1,0 +1,70 @@
+//! `yarrow demo`: the service on a temporary data directory with a past, and commands to try it with.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::{Common, announce, start_logging};
+use crate::{
+    app::{Announce, App, Role},
+    config::{Directory, Sources, load},
+    error::{Error, Result},
+    http::serve,
+    ops::demonstration::{self, Made, PHONE_NUMBER},
+};
+
+const CODE: &str = "246810";
+
+/// Serve a temporary, seeded data directory and print commands to try it with.
+#[derive(Debug, Args)]
+pub struct DemoArgs {}
+
+pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
+    let directory = tempfile::tempdir().map_err(Error::internal)?;
+    let mut sources = Sources::of_process(common.flags.0.clone(), common.config.clone());
+    let review_account = format!("{PHONE_NUMBER}={CODE}");
+    sources.environment.entry("YARROW_AUTH_REVIEW_ACCOUNTS".into()).or_insert(review_account);
+    let mut config = load(sources)?.config;
+    // Whatever is configured, a demonstration must not write into somebody's data.
+    config.installation.data_dir = Directory(directory.path().to_owned());
+    start_logging(&config.log)?;
+    let print = announce();
+    let app = Arc::new(App::open(config, Role::Server, &print)?);
+    let made = demonstration::seed(&app)?;
+    let directory_name = directory.path().display().to_string();
+    let announce: Announce = Arc::new(move |line: &str| {
+        print(line);
+        if let Some((_, address)) = line.rsplit_once(' ')
+            && line.contains("listening")
+        {
+            print(&introduction(address, &directory_name, made));
+        }
+    });
+    serve::run(&app, &announce)
+}
+
+fn introduction(address: &str, directory: &str, made: Made) -> String {
+    let Made { users, castings } = made;
+    format!(
+        r#"
+A demonstration: {users} people with {castings} castings of the last four weeks, in {directory}.
+It is deleted when you press Ctrl-C. The documentation is at {address}/docs
+
+Paste this into another terminal:
+
+  B={address}
+  curl -s $B/auth/send-code -d phoneNumber={PHONE_NUMBER}
+  TOKEN=$(curl -s $B/auth/login -d phoneNumber={PHONE_NUMBER} -d code={CODE} | sed 's/.*"token":"\([^"]*\)".*/\1/')
+  curl -s $B/user/profile -H "Authorization: Bearer $TOKEN"
+  curl -s -X PUT $B/user/nickname -H "Authorization: Bearer $TOKEN" -d nickname=山居
+  curl -s $B/divination/enhanced -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
+       -d '{{"question":"今年换工作合适吗？","questionType":"career","divinationData":{{"lines":[7,8,8,8,7,6]}}}}'
+  curl -sN $B/divination/enhanced -H "Authorization: Bearer $TOKEN" -H "Accept: text/event-stream" \
+       -H "Accept-Language: en" -d question="What should I let go of?" -d divinationData=878878
+  curl -s $B/divination-history/save -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
+       -d '{{"localRecordId":"my-first","jsonData":{{"lines":[7,8,8,8,7,6]}},"question":"今年换工作合适吗？"}}'
+  curl -s $B/divination-history/get -H "Authorization: Bearer $TOKEN" -d size=3
+  curl -s -X POST $B/auth/logout -H "Authorization: Bearer $TOKEN"
+"#
+    )
+}

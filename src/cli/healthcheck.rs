@@ -1,0 +1,33 @@
+//! `yarrow healthcheck`: asks the server on this machine whether it is ready, for containers and monitors.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use clap::Args;
+
+use super::{Common, print};
+use crate::{
+    error::{Code, Error, Result},
+    providers::client,
+};
+
+/// Ask the running server whether it is ready; exit 0 if it is.
+#[derive(Debug, Args)]
+pub struct HealthcheckArgs {}
+
+pub fn run(common: &Common, _: &HealthcheckArgs) -> Result<()> {
+    let listen = common.load()?.config.server.listen;
+    let address = reachable(listen);
+    let fails = |detail: String| Err(Error::new(Code::ProviderUnavailable).detail(detail));
+    match client::status_of(&format!("http://{address}/readyz")) {
+        Ok(200) if common.json => print(r#"{"ready":true}"#),
+        Ok(200) => print("ready"),
+        Ok(status) => fails(format!("The server at {address} is not ready: it answered {status}.")),
+        Err(failure) => fails(format!("The server at {address} does not answer: {failure}.")),
+    }
+}
+
+/// The address at which a server that listens everywhere is reached from here.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = if listen.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen.ip() };
+    SocketAddr::new(ip, listen.port())
+}

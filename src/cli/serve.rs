@@ -1,0 +1,24 @@
+//! `yarrow serve`: the service itself.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::{Common, announce, start_logging};
+use crate::{
+    app::{App, Role},
+    error::Result,
+    http::serve,
+};
+
+/// Serve until told to stop.
+#[derive(Debug, Args)]
+pub struct ServeArgs {}
+
+pub fn run(common: &Common, _: &ServeArgs) -> Result<()> {
+    let config = common.load()?.config;
+    start_logging(&config.log)?;
+    let announce = announce();
+    let app = Arc::new(App::open(config, Role::Server, &announce)?);
+    serve::run(&app, &announce)
+}
