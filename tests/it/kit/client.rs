@@ -1,0 +1,171 @@
+//! Requests as sentences, and answers that can be asked.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use ureq::http;
+
+/// A signed-in user, as a value.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub user_id: String,
+    pub phone_number: String,
+    pub token: String,
+}
+
+/// What a request carries.
+#[derive(Clone, Debug)]
+pub enum Body {
+    None,
+    Bytes { content_type: Option<String>, bytes: Vec<u8> },
+}
+
+/// A request that has not been sent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Body,
+}
+
+impl Request {
+    pub fn new(method: &str, url: &str) -> Self {
+        Self { method: method.into(), url: url.into(), headers: Vec::new(), body: Body::None }
+    }
+
+    pub fn by(self, caller: &Caller) -> Self {
+        self.token(&caller.token)
+    }
+
+    pub fn token(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn query(mut self, pairs: &[(&str, &str)]) -> Self {
+        let separator = if self.url.contains('?') { '&' } else { '?' };
+        self.url = format!("{}{separator}{}", self.url, encoded(pairs));
+        self
+    }
+
+    pub fn form(self, pairs: &[(&str, &str)]) -> Self {
+        self.bytes(Some("application/x-www-form-urlencoded"), encoded(pairs).into_bytes())
+    }
+
+    pub fn json(self, body: &Value) -> Self {
+        self.raw_json(&body.to_string())
+    }
+
+    pub fn raw_json(self, body: &str) -> Self {
+        self.bytes(Some("application/json"), body.as_bytes().to_vec())
+    }
+
+    pub fn bytes(mut self, content_type: Option<&str>, bytes: Vec<u8>) -> Self {
+        self.body = Body::Bytes { content_type: content_type.map(Into::into), bytes };
+        self
+    }
+
+    /// Sends the request. Fails the test if no answer comes at all.
+    pub fn send(self) -> Answer {
+        self.try_send().unwrap()
+    }
+
+    /// Sends the request; an error if no answer comes, as when the server is killed.
+    pub fn try_send(self) -> Result<Answer, ureq::Error> {
+        static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
+            let config = ureq::Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .allow_non_standard_methods(true)
+                .timeout_global(Some(std::time::Duration::from_secs(60)))
+                .max_idle_connections(0);
+            config.build().into()
+        });
+        let mut request = http::Request::builder().method(self.method.as_str()).uri(&self.url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let response = match self.body {
+            Body::None => AGENT.run(request.body(()).unwrap())?,
+            Body::Bytes { content_type, bytes } => {
+                if let Some(content_type) = content_type {
+                    request = request.header("content-type", content_type);
+                }
+                AGENT.run(request.body(bytes).unwrap())?
+            }
+        };
+        let (parts, mut body) = response.into_parts();
+        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, bytes: body.read_to_vec()? })
+    }
+}
+
+fn encoded(pairs: &[(&str, &str)]) -> String {
+    let encode =
+        |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+    pairs.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect::<Vec<_>>().join("&")
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// Fails the test unless the status is this.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.text());
+        self
+    }
+
+    /// Fails the test unless the answer is a problem with this status and code.
+    #[track_caller]
+    pub fn expect_problem(self, status: u16, code: &str) -> Self {
+        let answer = self.expect(status);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{}", answer.text());
+        let problem = answer.json();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status, "{problem}");
+        assert_eq!(problem["requestId"].as_str(), answer.header("x-request-id"), "{problem}");
+        answer
+    }
+
+    /// Fails the test unless the answer is `invalid_parameters` with exactly these fields and codes.
+    #[track_caller]
+    pub fn expect_fields(self, fields: &[(&str, &str)]) -> Self {
+        let answer = self.expect_problem(422, "invalid_parameters");
+        let problem = answer.json();
+        let mut found: Vec<_> = problem["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|error| (error["field"].as_str().unwrap(), error["code"].as_str().unwrap()))
+            .collect();
+        let mut expected = fields.to_vec();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{problem}");
+        answer
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+}

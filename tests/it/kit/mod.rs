@@ -1,0 +1,9 @@
+//! What every test needs: a real server, callers as values, answers that are easy to ask.
+
+mod client;
+mod received;
+mod server;
+pub mod vendors;
+
+pub use client::{Answer, Body, Caller, Request};
+pub use server::{Binary, Server, Setup};

@@ -1,0 +1,211 @@
+//! The real binary, serving a data directory of its own on a port of its own.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use super::client::{Caller, Request};
+
+/// How a server is to be started.
+#[derive(Clone, Default)]
+pub struct Setup {
+    settings: Vec<(String, String)>,
+    directory: Option<PathBuf>,
+}
+
+impl Setup {
+    /// Sets a setting by its environment variable, without the prefix: `AUTH_CODE_TRIES`.
+    pub fn with(mut self, variable: &str, value: impl ToString) -> Self {
+        self.settings.push((format!("YARROW_{variable}"), value.to_string()));
+        self
+    }
+
+    /// Serves this directory and not a new one.
+    pub fn on(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
+        self
+    }
+
+    pub fn start(self) -> Server {
+        Server::start(self)
+    }
+}
+
+/// The program as an operator would call it.
+pub struct Binary;
+
+impl Binary {
+    /// A command with none of this process's settings.
+    pub fn command() -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_yarrow"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("YARROW_") {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+}
+
+/// A running server. It is killed when this is dropped.
+pub struct Server {
+    process: Child,
+    address: SocketAddr,
+    directory: PathBuf,
+    _temporary: Option<TempDir>,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(setup: Setup) -> Self {
+        let temporary = setup.directory.is_none().then(|| tempfile::tempdir().unwrap());
+        let directory = setup.directory.unwrap_or_else(|| temporary.as_ref().unwrap().path().join("data"));
+        let mut command = Binary::command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory);
+        // One test machine asks for many codes; what is tested of the budgets sets them back.
+        command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "100000").env("YARROW_AUTH_SENDS_PER_CLIENT_DAY", "100000");
+        command.envs(setup.settings);
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = collect(process.stderr.take().unwrap());
+        let mut server =
+            Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, _temporary: temporary, lines };
+        let ready = server.wait_for_line("yarrow is listening on http://");
+        server.address = ready.rsplit("http://").next().unwrap().trim().parse().unwrap();
+        server
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The lines that the server has printed so far.
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// Waits for a line that contains this text. Fails the test if none comes or the server ends.
+    pub fn wait_for_line(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(line) = self.lines().iter().rev().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            let ended = self.process.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < deadline, "no line with {text:?} in {:#?}", self.lines());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The newest code that was sent to this number, as printed by the console driver.
+    pub fn sent_code(&self, phone_number: &str) -> String {
+        let to = format!("SMS to +86{phone_number}: ");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            if let Some(line) = self.lines().iter().rev().find(|line| line.contains(&to)) {
+                let text = line.split("code is ").nth(1).unwrap();
+                return text.chars().take_while(char::is_ascii_digit).collect();
+            }
+            assert!(Instant::now() < deadline, "no code for {phone_number} in {:#?}", self.lines());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Signs this number in by a code that is really sent.
+    pub fn sign_in(&self, phone_number: &str) -> Caller {
+        self.post("/auth/send-code").form(&[("phoneNumber", phone_number)]).send().expect(200);
+        let code = self.sent_code(phone_number);
+        let answer = self.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", &code)]).send();
+        let signed_in = answer.expect(200).json();
+        Caller {
+            user_id: signed_in["userId"].as_str().unwrap().to_owned(),
+            phone_number: phone_number.to_owned(),
+            token: signed_in["token"].as_str().unwrap().to_owned(),
+        }
+    }
+
+    pub fn get(&self, path: &str) -> Request {
+        self.request("GET", path)
+    }
+
+    pub fn post(&self, path: &str) -> Request {
+        self.request("POST", path)
+    }
+
+    pub fn put(&self, path: &str) -> Request {
+        self.request("PUT", path)
+    }
+
+    pub fn request(&self, method: &str, path: &str) -> Request {
+        Request::new(method, &format!("http://{}{path}", self.address))
+    }
+
+    /// A connection of one's own to the database, beside the server.
+    pub fn database(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.directory.join("yarrow.db")).unwrap();
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection
+    }
+
+    /// Ends the process at once, as a crash would.
+    pub fn kill(mut self) -> PathBuf {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        // The directory outlives the server, for the next one.
+        if let Some(temporary) = self._temporary.take() {
+            let _ = temporary.keep();
+        }
+        self.directory.clone()
+    }
+
+    /// Tells the process to stop, as the system would, and returns its exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        let kill = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status().unwrap();
+        assert!(kill.success());
+        self.wait_for_end()
+    }
+
+    /// Waits for the process to end and returns its exit code.
+    pub fn wait_for_end(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(40);
+        while Instant::now() < deadline {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server did not end: {:#?}", self.lines());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let collected = Arc::clone(&lines);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            collected.lock().unwrap().push(line);
+        }
+    });
+    lines
+}

@@ -1,0 +1,77 @@
+//! The shared HTTP client: what it puts on the wire, and what it makes of endings.
+
+use std::time::Duration;
+
+use yarrow::providers::client::{Answer, Client, Limits, Post};
+use yarrow::providers::{Failure, FailureKind};
+
+use crate::kit::vendors::{Reply, Vendor};
+
+fn client() -> Client {
+    let second = Duration::from_secs(1);
+    let limits = Limits {
+        connect: 5 * second,
+        first_byte: 20 * second,
+        idle: 20 * second,
+        total: 20 * second,
+        reuse_connections: true,
+    };
+    Client::new("test", limits)
+}
+
+fn post(vendor: &Vendor, body: &[u8]) -> Result<Answer, Failure> {
+    let headers = [("content-type", "application/x-www-form-urlencoded"), ("host", "vendor.example:8443")];
+    client().post(&Post { url: &format!("{}/a?b=c", vendor.url()), headers: &headers, body, total: None })
+}
+
+#[test]
+fn a_form_arrives_byte_for_byte() {
+    let vendor = Vendor::playing([Reply::json("{}").header("x-id", "7")]);
+    let answer = post(&vendor, b"Service=a&Text=%E5%8D%A6+x%2By").unwrap();
+    assert_eq!((answer.status, answer.header("x-id")), (200, Some("7")));
+    assert_eq!(answer.read_all(2).unwrap(), b"{}");
+    let request = vendor.only_request();
+    assert_eq!(request.target, "/a?b=c");
+    assert_eq!(request.body, b"Service=a&Text=%E5%8D%A6+x%2By");
+    let form = [("Service", "a"), ("Text", "卦 x+y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(request.form(), form);
+    assert_eq!(request.headers.iter().filter(|(name, _)| name == "host").count(), 1);
+    assert_eq!(request.header("host"), Some("vendor.example:8443"));
+    assert_eq!(request.header("accept-encoding"), Some("identity"));
+}
+
+#[test]
+fn every_status_is_an_answer() {
+    for status in [204, 302, 400, 404, 500, 599] {
+        let vendor = Vendor::playing([Reply::status(status)]);
+        assert_eq!(post(&vendor, b"").unwrap().status, status);
+    }
+}
+
+#[test]
+fn one_byte_too_many_is_too_large() {
+    let vendor = Vendor::playing([Reply::json("123")]);
+    let failure = post(&vendor, b"x").unwrap().read_all(2).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "answer_too_large"));
+}
+
+#[test]
+fn an_error_without_an_end_is_read_as_far_as_needed() {
+    let vendor = Vendor::playing([Reply::status(500).body("x".repeat(4096)).endless()]);
+    assert_eq!(post(&vendor, b"x").unwrap().read_error().len(), 64 * 1024);
+}
+
+#[test]
+fn a_head_without_an_end_is_no_http() {
+    let vendor = Vendor::playing([Reply::status(200).header("x-long", &"x".repeat(100_000))]);
+    let failure = post(&vendor, b"x").err().unwrap();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "not_http"));
+}
+
+#[test]
+fn a_connection_lost_after_sending_leaves_the_outcome_unknown() {
+    let vendor = Vendor::playing([Reply::reset()]);
+    let failure = post(&vendor, b"x").err().unwrap();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::OutcomeUnknown, "connection_lost"));
+    assert_eq!(vendor.requests().len(), 1);
+}

@@ -1,0 +1,321 @@
+//! Chat completions as the vendor sees them, and every way in which an answer can fail to be one.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use yarrow::providers::llm::openai::{OpenAi, Settings};
+use yarrow::providers::llm::{Completion, Flow, LanguageModel, Message, Request, Role};
+use yarrow::providers::{Failure, FailureKind};
+
+use crate::kit::vendors::{Reply, Vendor};
+
+const VECTORS: &str = include_str!("../../vectors/llm.json");
+const ANSWER: &str = r#"{"id":"chatcmpl-1","model":"m-2026","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn settings(vendor: &Vendor) -> Settings {
+    Settings {
+        base_url: format!("{}/v1/", vendor.url()),
+        api_key: Some("sk-test".into()),
+        model: "m".into(),
+        longest_retry_wait: Duration::from_secs(1),
+        ..Settings::default()
+    }
+}
+
+/// Limits short enough to be waited for, and long enough for a machine that is busy with something else.
+fn impatient(vendor: &Vendor) -> Settings {
+    Settings {
+        first_byte_timeout: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(1),
+        total_timeout: Duration::from_secs(3),
+        ..settings(vendor)
+    }
+}
+
+fn request(stream: bool) -> Request {
+    Request {
+        trace_id: TRACE.into(),
+        user_reference: "u-7f3a".into(),
+        messages: vec![
+            Message { role: Role::System, content: "你解卦".into() },
+            Message { role: Role::User, content: "问事业".into() },
+        ],
+        stream,
+        temperature: Some(0.7),
+        max_tokens: Some(800),
+        reading: None,
+    }
+}
+
+fn ask(settings: Settings, stream: bool) -> (String, Result<Completion, Failure>) {
+    let mut text = String::new();
+    let result = OpenAi::new(settings).complete(&request(stream), &mut |piece| {
+        text.push_str(piece);
+        Flow::Continue
+    });
+    (text, result)
+}
+
+fn failure_of(vendor: &Vendor, stream: bool) -> Failure {
+    ask(impatient(vendor), stream).1.err().expect("a failure")
+}
+
+fn stream(name: &str) -> String {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    vectors["streams"][name]["body"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_answer_in_one_piece() {
+    let vendor = Vendor::playing([Reply::json(ANSWER).header("x-request-id", "req_9")]);
+    let (text, result) = ask(settings(&vendor), false);
+    let completion = result.unwrap();
+    assert_eq!(text, "", "without streaming nothing is handed out early");
+    assert_eq!((completion.text.as_str(), completion.model.as_str()), ("大吉", "m-2026"));
+    assert_eq!(completion.reasoning.as_deref(), Some("先看本卦"));
+    assert_eq!(completion.finish_reason, "stop");
+    assert_eq!(completion.usage.unwrap().total_tokens, 37);
+    assert_eq!(completion.request_id.as_deref(), Some("req_9"));
+    assert_eq!(completion.first_token_after, None);
+
+    let request = vendor.only_request();
+    assert_eq!((request.method.as_str(), request.path()), ("POST", "/v1/chat/completions"));
+    assert_eq!(request.header("authorization"), Some("Bearer sk-test"));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert!(request.header("user-agent").unwrap().starts_with("yarrow/"));
+    let traceparent = request.header("traceparent").unwrap();
+    assert!(traceparent.starts_with(&format!("00-{TRACE}-")) && traceparent.ends_with("-01"), "{traceparent}");
+    assert_eq!(traceparent.len(), 55);
+    let body = request.json();
+    assert_eq!((&body["model"], &body["stream"], &body["user"]), (&json!("m"), &json!(false), &json!("u-7f3a")));
+    assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.7), &json!(800)));
+    assert_eq!(body["messages"][0], json!({ "role": "system", "content": "你解卦" }));
+}
+
+#[test]
+fn blank_lines_before_an_answer_are_no_part_of_it() {
+    let vendor = Vendor::playing([Reply::json(format!("\n\n\r\n  \n{ANSWER}\n")).in_chunks([1, 1, 3, 50])]);
+    assert_eq!(ask(settings(&vendor), false).1.unwrap().text, "大吉");
+}
+
+#[test]
+fn every_recorded_stream_over_a_socket_in_odd_chunks() {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    for (name, recorded) in vectors["streams"].as_object().unwrap() {
+        for sizes in [vec![1], vec![7, 1, 13], vec![5000]] {
+            let body = recorded["body"].as_str().unwrap();
+            let vendor = Vendor::playing([Reply::event_stream(body).in_chunks(sizes)]);
+            let (text, result) = ask(settings(&vendor), true);
+            assert_eq!(text, recorded["expect"]["content"].as_str().unwrap(), "{name}");
+            let is_answer = matches!(recorded["expect"]["finish_reason"].as_str(), Some("stop" | "length"));
+            assert_eq!(result.is_ok(), is_answer, "{name}");
+            if let Ok(completion) = result {
+                assert_eq!(completion.text, text, "{name}");
+                assert!(completion.first_token_after.is_some(), "{name}");
+            }
+            assert_eq!(vendor.only_request().json()["stream_options"], json!({ "include_usage": true }));
+        }
+    }
+}
+
+#[test]
+fn a_stream_may_be_answered_in_one_piece_and_the_other_way_round() {
+    let vendor = Vendor::playing([Reply::json(ANSWER)]);
+    let (text, result) = ask(settings(&vendor), true);
+    assert_eq!((text.as_str(), result.unwrap().text.as_str()), ("大吉", "大吉"));
+
+    let vendor = Vendor::playing([Reply::event_stream(stream("openai_style_usage_chunk"))]);
+    let (text, result) = ask(settings(&vendor), false);
+    assert_eq!((text.as_str(), result.unwrap().text.as_str()), ("", "乾卦，大吉"));
+}
+
+#[test]
+fn a_connection_is_used_again_after_an_answer() {
+    let vendor = Vendor::playing([Reply::json(ANSWER), Reply::json(ANSWER)]);
+    let model = OpenAi::new(settings(&vendor));
+    for _ in 0..2 {
+        model.complete(&request(false), &mut |_| Flow::Continue).map(|_| ()).unwrap();
+    }
+    assert_eq!(vendor.requests().iter().map(|request| request.connection).collect::<Vec<_>>(), [0, 0]);
+}
+
+#[test]
+fn passing_trouble_before_the_first_byte_is_tried_again_once() {
+    for reply in [
+        Reply::status(429),
+        Reply::status(500),
+        Reply::status(502).body("<html>bad gateway</html>"),
+        Reply::status(503),
+        Reply::status(408),
+        Reply::status(409),
+        Reply::reset(),
+        Reply::status(400).header("x-should-retry", "true"),
+    ] {
+        let vendor = Vendor::playing([reply.clone(), Reply::event_stream(stream("openai_style_usage_chunk"))]);
+        let (text, result) = ask(settings(&vendor), true);
+        assert!(result.is_ok(), "{reply:?}: {:?}", result.err());
+        assert_eq!((text.as_str(), vendor.requests().len()), ("乾卦，大吉", 2));
+
+        let vendor = Vendor::playing([reply.clone(), reply, Reply::json(ANSWER)]);
+        failure_of(&vendor, false);
+        assert_eq!(vendor.requests().len(), 2);
+    }
+}
+
+#[test]
+fn what_will_not_pass_is_not_tried_again() {
+    let cases = [
+        (Reply::status(401), FailureKind::Misconfigured),
+        (Reply::status(402), FailureKind::Misconfigured),
+        (Reply::status(404), FailureKind::Misconfigured),
+        (Reply::status(400), FailureKind::Refused),
+        (Reply::status(503).header("x-should-retry", "false"), FailureKind::Busy),
+        (Reply::json(r#"{"error":{"code":"insufficient_quota"}}"#).with_status(429), FailureKind::Misconfigured),
+        (Reply::json(r#"{"error":{"code":"data_inspection_failed"}}"#).with_status(400), FailureKind::ContentRefused),
+        (Reply::status(307).header("location", "http://127.0.0.1:1/"), FailureKind::Misconfigured),
+    ];
+    for (reply, kind) in cases {
+        let vendor = Vendor::playing([reply.clone(), Reply::json(ANSWER)]);
+        assert_eq!(failure_of(&vendor, true).kind, kind, "{reply:?}");
+        assert_eq!(vendor.requests().len(), 1, "{reply:?}");
+    }
+}
+
+#[test]
+fn every_recorded_error_over_a_socket() {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    for (name, recorded) in vectors["errors"].as_object().unwrap() {
+        let mut reply = Reply::status(u16::try_from(recorded["status"].as_u64().unwrap()).unwrap())
+            .body(recorded["body"].as_str().unwrap());
+        for (header, value) in recorded["headers"].as_object().unwrap() {
+            reply = reply.header(header, value.as_str().unwrap());
+        }
+        let vendor = Vendor::playing([reply.clone(), reply]);
+        let failure = failure_of(&vendor, false);
+        let (kind, retry_after, requests) = match recorded["expect"].as_str().unwrap() {
+            // Seven seconds are more patience than these settings have.
+            "retry_after_7s" => (FailureKind::Busy, Some(Duration::from_secs(7)), 1),
+            "retry" => (FailureKind::Busy, None, 2),
+            "content_rejected" => (FailureKind::ContentRefused, None, 1),
+            _ => (FailureKind::Misconfigured, None, 1),
+        };
+        assert_eq!((failure.kind, failure.retry_after), (kind, retry_after), "{name}");
+        assert_eq!(vendor.requests().len(), requests, "{name}");
+        assert_eq!(failure.request_id.as_deref(), recorded["headers"]["x-request-id"].as_str(), "{name}");
+    }
+}
+
+#[test]
+fn the_vendors_pause_is_kept() {
+    let vendor = Vendor::playing([Reply::status(429).header("retry-after-ms", "700"), Reply::json(ANSWER)]);
+    let started = Instant::now();
+    ask(settings(&vendor), false).1.map(|_| ()).unwrap();
+    assert!(started.elapsed() >= Duration::from_millis(700));
+}
+
+#[test]
+fn after_the_first_byte_nothing_is_tried_again() {
+    let body = stream("openai_style_usage_chunk");
+    let cases = [
+        ("cut", Reply::event_stream(body.as_str()).cut_after(450), FailureKind::OutcomeUnknown, "connection_lost"),
+        ("stalled", Reply::event_stream(body.as_str()).stalled_after(450), FailureKind::TimedOut, "idle_timeout"),
+        ("ended", Reply::event_stream(&body.as_bytes()[..450]), FailureKind::Nonsense, "truncated"),
+        ("ended", Reply::event_stream(&body.as_bytes()[..450]).until_close(), FailureKind::Nonsense, "truncated"),
+        ("broken", Reply::event_stream("data: {]\n\n"), FailureKind::Nonsense, "not_json"),
+        ("huge", Reply::event_stream("data: x".repeat(600)).endless(), FailureKind::Nonsense, "answer_too_large"),
+    ];
+    for (name, reply, kind, code) in cases {
+        let vendor = Vendor::playing([reply, Reply::event_stream(body.as_str())]);
+        let failure = failure_of(&vendor, true);
+        assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{name}");
+        assert_eq!(vendor.requests().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn answers_that_are_none() {
+    let cases = [
+        ("no JSON", Reply::json("<html>"), FailureKind::Nonsense, "not_json"),
+        ("empty", Reply::json(""), FailureKind::Nonsense, "not_json"),
+        ("no choices", Reply::json(r#"{"choices":[]}"#), FailureKind::Nonsense, "empty_answer"),
+        (
+            "no text",
+            Reply::json(r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#),
+            FailureKind::Nonsense,
+            "empty_answer",
+        ),
+        ("huge", Reply::json(" ".repeat(4096)).endless(), FailureKind::Nonsense, "answer_too_large"),
+        ("cut", Reply::json(ANSWER).cut_after(40), FailureKind::OutcomeUnknown, "connection_lost"),
+        ("error", Reply::json(r#"{"error":{"type":"server_error"}}"#), FailureKind::Busy, "server_error"),
+    ];
+    for (name, reply, kind, code) in cases {
+        let vendor = Vendor::playing([reply]);
+        let failure = failure_of(&vendor, false);
+        assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{name}");
+    }
+}
+
+#[test]
+fn silence_is_noticed() {
+    let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_secs(4))]);
+    let started = Instant::now();
+    let failure = failure_of(&vendor, false);
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "first_byte_timeout"));
+    assert!(started.elapsed() < Duration::from_secs(3));
+    assert_eq!(vendor.requests().len(), 1);
+}
+
+#[test]
+fn comments_count_as_sound_but_not_for_ever() {
+    let alive = Reply::event_stream(": keep-alive\n\n").in_chunks([14]).with_pauses(Duration::from_millis(100));
+    let patient = Vendor::playing([Reply::event_stream(
+        ": keep-alive\n\n".repeat(10) + &stream("deepseek_style_keepalive_reasoning"),
+    )
+    .in_chunks([14, 14, 14, 14, 14, 14, 14, 14, 14, 14, 9000])
+    .with_pauses(Duration::from_millis(150))]);
+    assert_eq!(ask(impatient(&patient), true).1.unwrap().text, "坤卦");
+
+    let endless = Vendor::playing([alive.endless().in_chunks([14])]);
+    let started = Instant::now();
+    let failure = failure_of(&endless, true);
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "total_timeout"));
+    assert!((Duration::from_secs(3)..Duration::from_secs(5)).contains(&started.elapsed()));
+}
+
+#[test]
+fn a_caller_who_leaves_ends_the_call_at_the_vendor() {
+    let vendor = Vendor::playing([Reply::event_stream(stream("openai_style_usage_chunk")).stalled_after(450)]);
+    let mut text = String::new();
+    let result = OpenAi::new(settings(&vendor)).complete(&request(true), &mut |piece| {
+        text.push_str(piece);
+        if text.is_empty() { Flow::Continue } else { Flow::Stop }
+    });
+    assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);
+    assert_eq!(text, "乾卦");
+    assert!(vendor.saw_client_leave());
+}
+
+#[test]
+fn a_caller_who_left_while_waiting_is_not_asked_for_again() {
+    let vendor = Vendor::playing([Reply::status(503), Reply::json(ANSWER)]);
+    let result = OpenAi::new(settings(&vendor)).complete(&request(true), &mut |_| Flow::Stop);
+    assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);
+    assert_eq!(vendor.requests().len(), 1);
+}
+
+#[test]
+fn nobody_listening_is_unreachable() {
+    let settings = Settings { base_url: Vendor::nowhere(), model: "m".into(), ..Settings::default() };
+    let failure = ask(settings, false).1.err().unwrap();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connect_failed"));
+}
+
+#[test]
+fn what_was_asked_and_the_key_stay_out_of_failures() {
+    let echo = r#"{"error":{"message":"问事业 sk-test","type":"invalid_request_error"}}"#;
+    let vendor = Vendor::playing([Reply::json(echo).with_status(400)]);
+    let failure = failure_of(&vendor, false);
+    let shown = format!("{failure} {failure:?}");
+    assert!(!shown.contains("事业") && !shown.contains("sk-test"), "{shown}");
+}
