@@ -31,6 +31,7 @@ pub struct Jobs {
 pub fn start(app: Arc<App>) -> Result<Jobs> {
     let (stop, stopped) = channel();
     let work = move || {
+        app.screen.engine();
         // The first sweep waits a little, so that a start is not slowed by it.
         let mut next_sweep = Instant::now() + Duration::from_secs(30);
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {

@@ -205,7 +205,11 @@ impl Work {
                     self.checkpoint_if_due();
                 }
                 Err(RecvTimeoutError::Timeout) => self.truncate_log_if_large(),
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    // A database at rest is one file, which is what people copy.
+                    self.checkpoint("pragma wal_checkpoint(truncate)");
+                    return;
+                }
             }
         }
     }

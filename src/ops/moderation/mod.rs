@@ -1,13 +1,14 @@
 //! Whether a text may stand: the question asked of everything a user writes for others or for a model.
 //!
-//! A refusal names the field and never the word, and leaves a violation record. The engine is immutable and shared;
-//! a new list means a new engine, put in its place at once.
+//! A refusal names the field and never the word, and leaves a violation record. The engine is immutable and shared.
+//! It is built by whoever needs it first, which at a server's start is its own background thread: the tables behind it
+//! take longer to make than everything else that a start has to do.
 
 pub mod engine;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::OnceLock;
 
-use engine::{ContentType, Engine, Match, mask};
+use engine::{ContentType, Engine, Match, Word, mask};
 
 use crate::{
     app::App,
@@ -22,19 +23,23 @@ use crate::{
 
 const LOCAL: &str = "local";
 
-/// The engine in use.
-pub struct Screen(RwLock<Arc<Engine>>);
+/// The engine in use, and the list that it is made from.
+pub struct Screen {
+    words: Vec<Word>,
+    allowed: Vec<String>,
+    engine: OnceLock<Engine>,
+}
 
 impl Screen {
-    /// Builds the engine from the stored list.
+    /// Loads the stored list.
     pub fn load(store: &Store) -> Result<Self> {
         words::seed(store)?;
         let (words, allowed) = store.read(words::all_in)?;
-        Ok(Self(RwLock::new(Arc::new(Engine::build(&words, &allowed)))))
+        Ok(Self { words, allowed, engine: OnceLock::new() })
     }
 
-    pub fn engine(&self) -> Arc<Engine> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn engine(&self) -> &Engine {
+        self.engine.get_or_init(|| Engine::build(&self.words, &self.allowed))
     }
 }
 
