@@ -94,6 +94,10 @@ fn operation_id(endpoint: &Endpoint) -> String {
         id.push_str(&first.to_uppercase());
         id.push_str(rest);
     }
+    // The page behind a slash is another endpoint than the one without it.
+    if endpoint.path.ends_with('/') {
+        id.push_str("Index");
+    }
     id
 }
 
