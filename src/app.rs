@@ -17,7 +17,7 @@ use secrecy::ExposeSecret;
 use crate::{
     config::{Config, LlmProvider, SmsProvider},
     error::{Code, Error, Result},
-    ops::{access_log::Recorder, interpretation::Permits, moderation::Screen},
+    ops::{access_log::Recorder, admins::Hashing, interpretation::Permits, moderation::Screen},
     providers::{
         breaker::Breaker,
         llm::{LanguageModel, offline::Offline, openai},
@@ -73,6 +73,8 @@ pub struct App {
     pub calls: Permits,
     /// The local word list, ready to match.
     pub screen: Screen,
+    /// Running password hashes.
+    pub hashing: Hashing,
     /// Network log entries on their way to the store.
     pub access_log: Recorder,
     /// Held for its lock. Dropped last, when nothing writes any more.
@@ -102,6 +104,7 @@ impl App {
             llm: language_model(&config),
             llm_breaker: Breaker::with_defaults("llm"),
             calls: Permits::new(config.llm.calls, config.llm.calls_per_user),
+            hashing: Hashing::default(),
             access_log: Recorder::default(),
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),

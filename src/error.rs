@@ -42,6 +42,16 @@ codes! {
     Forbidden = "forbidden", "This caller may not do this.";
     NotFound = "not_found", "There is nothing here, or nothing that this caller may know of.";
     MethodNotAllowed = "method_not_allowed", "The path exists, but not with this method.";
+    StepUpRequired = "step_up_required", "This needs a verification code that was proved a few minutes ago: sign in again.";
+    InvalidCredentials = "invalid_credentials", "The name or the password is wrong.";
+    InsufficientCoins = "insufficient_coins", "The user has not enough coins.";
+    InsufficientPoints = "insufficient_points", "The user has not enough points.";
+    AlreadyPosted = "already_posted", "This event has been posted to the ledger before.";
+    BalanceTooLarge = "balance_too_large", "The balance would be larger than a balance can be.";
+    AccountInconsistent = "account_inconsistent", "The account disagrees with its ledger and is closed until that is repaired.";
+    IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was used before for another request.";
+    AlreadyRunning = "already_running", "This is being done already; one run at a time.";
+    AlreadyExists = "already_exists", "There is one by this name already.";
     HistoryFull = "history_full", "The user has reached the number of history records that are kept.";
     BodyTooLarge = "body_too_large", "The body is larger than this endpoint takes.";
     UnsupportedMediaType = "unsupported_media_type", "The body is neither JSON nor a form.";
@@ -57,6 +67,8 @@ codes! {
     StorageFull = "storage_full", "The disk is full; reading still works.";
     StorageFailed = "storage_failed", "The disk failed; nothing was stored.";
     Internal = "internal", "A fault in the service.";
+    /// Never sent to a client.
+    ChecksFailed = "checks_failed", "The check found problems.";
     /// Never sent to a client.
     Configuration = "configuration", "The configuration is wrong.";
     /// Never sent to a client.

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, cleanup},
+    ops::{access_log, cleanup, ledger},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
@@ -37,6 +37,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("writing the network log", || access_log::flush(&app));
             if Instant::now() >= next_sweep {
+                run("verifying the ledger", || ledger::verify_if_due(&app).map(drop));
                 run("deleting what is past its retention", || cleanup::sweep(&app).map(drop));
                 next_sweep = Instant::now() + SWEEP_EVERY;
             }

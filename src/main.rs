@@ -17,11 +17,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// 1 failed, 2 usage (by the parser), 3 configuration, 4 not found, 6 data directory locked or newer.
+/// 1 failed, 2 usage (by the parser), 3 configuration, 4 not found, 5 a check found problems, 6 data directory locked or newer.
 const fn exit_code(code: Code) -> u8 {
     match code {
         Code::Configuration => 3,
         Code::NotFound => 4,
+        Code::ChecksFailed => 5,
         Code::DataDirectoryUnusable => 6,
         _ => 1,
     }

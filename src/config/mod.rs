@@ -77,6 +77,8 @@ declare::settings! {
             "How long a replaced token still works, for answers that were lost.";
         sign_in_lifetime: Duration = "180 days", no flag,
             "How long a sign-in can be renewed before a new code is needed.";
+        step_up: Duration = "10 minutes", no flag,
+            "How recent a sign-in must be for what cannot be taken back, such as resetting a balance.";
         tokens_per_user: u32 = "10", no flag,
             "Devices signed in at once; one more signs the oldest out.";
     }
@@ -123,6 +125,26 @@ declare::settings! {
             "Calls that one user may have running.";
         calls: u32 = "32", no flag,
             "Calls that may run over all.";
+    }
+
+    /// Coins, the balance of the first generation.
+    "coins" coins: Coins {
+        initial: u32 = "0", no flag,
+            "Coins of a new user.";
+        consume: u32 = "1", no flag,
+            "Coins that one use costs.";
+    }
+
+    /// Administrators.
+    "admin" admin: Admin {
+        session_lifetime: Duration = "8 hours", no flag,
+            "How long an administrator stays signed in.";
+        session_idle: Duration = "30 minutes", no flag,
+            "How long an administrator stays signed in without doing anything.";
+        attempts: u32 = "3", no flag,
+            "Failed sign-ins of one name, and of one client address, in `attempts_window`.";
+        attempts_window: Duration = "5 minutes", no flag,
+            "Window in which failed sign-ins are counted.";
     }
 
     /// Sizes and numbers that bound a request.
@@ -185,6 +207,8 @@ declare::settings! {
             "Records of sent codes; at least a day, because budgets are counted from them.";
         deactivated_history: Duration = "30 days", no flag,
             "History records after the user deactivated them.";
+        idempotency_keys: Duration = "72 hours", no flag,
+            "Answers to requests with an Idempotency-Key: for so long a repeated request gets the first one's answer.";
     }
 
     /// The database.
@@ -236,6 +260,8 @@ impl Config {
             (1..=self.limits.page_size_max).contains(&self.limits.page_size),
             "limits.page_size: must be between 1 and limits.page_size_max",
         );
+        demand(self.coins.consume > 0, "coins.consume: must be at least 1");
+        demand(self.admin.attempts > 0, "admin.attempts: must be at least 1");
         demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
         demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");
         demand(

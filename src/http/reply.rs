@@ -19,22 +19,29 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidRequest | Code::InvalidJson | Code::ConflictingParameter => StatusCode::BAD_REQUEST,
-        Code::Unauthenticated | Code::InvalidCode => StatusCode::UNAUTHORIZED,
-        Code::NotYours | Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::InsufficientCoins | Code::InsufficientPoints => StatusCode::PAYMENT_REQUIRED,
+        Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials => StatusCode::UNAUTHORIZED,
+        Code::NotYours | Code::Forbidden | Code::StepUpRequired => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        Code::HistoryFull => StatusCode::CONFLICT,
+        Code::HistoryFull
+        | Code::AlreadyPosted
+        | Code::BalanceTooLarge
+        | Code::AlreadyRunning
+        | Code::AlreadyExists => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::InvalidParameters | Code::ContentRejected => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::InvalidParameters | Code::ContentRejected | Code::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Code::TooManyRequests | Code::TooManyCalls => StatusCode::TOO_MANY_REQUESTS,
         Code::ProviderFailed => StatusCode::BAD_GATEWAY,
         Code::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Code::Overloaded | Code::StorageFull | Code::StorageFailed | Code::ProviderUnavailable => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        Code::Internal | Code::Configuration | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::AccountInconsistent
+        | Code::Overloaded
+        | Code::StorageFull
+        | Code::StorageFailed
+        | Code::ProviderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Internal | Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

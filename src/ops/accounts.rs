@@ -9,6 +9,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::{
         codes::{self, Purpose},
+        coins,
         tokens::{self, Issued, Standing},
         users::{self, User},
     },
@@ -92,10 +93,13 @@ pub fn send_code(app: &App, phone_number: &PhoneNumber, client: IpAddr) -> Resul
 /// `invalid_code`, whatever it is that does not fit.
 pub fn sign_in(app: &App, phone_number: PhoneNumber, code: &str) -> Pending<SignedIn> {
     let hmac = codes::hmac(&app.keys, phone_number.as_str(), Purpose::SignIn, code);
-    let limits = app.config.auth.clone();
+    let (limits, initial_coins, key) = (app.config.auth.clone(), app.config.coins.initial, app.keys.clone());
     app.store.write(move |tx| {
         codes::consume_in(tx, phone_number.as_str(), Purpose::SignIn, hmac)?;
         let (user, is_new_user) = users::find_or_create_in(tx, &phone_number)?;
+        if is_new_user {
+            coins::open_in(tx, &key, user.id, &phone_number, initial_coins)?;
+        }
         let issued = tokens::issue_in(tx, &limits, user.id)?;
         Ok(SignedIn { user, issued, is_new_user })
     })

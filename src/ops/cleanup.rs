@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     error::Result,
-    ops::{access_log, codes, history, tokens},
+    ops::{access_log, admins, codes, history, idempotency, tokens},
     store::Write,
 };
 
@@ -16,6 +16,8 @@ pub fn sweep(app: &App) -> Result<usize> {
     let deleted = in_slices(app, move |tx| codes::delete_expired_in(tx, retention.code_sends, SLICE))?
         + in_slices(app, |tx| tokens::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
+        + in_slices(app, move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE))?
+        + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, SLICE))?;
     if deleted > 0 {
         tracing::info!(deleted, "deleted rows past their retention");

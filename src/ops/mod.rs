@@ -7,18 +7,23 @@
 //! The modules stand in order: each may use those above it and none below. A table is touched in SQL by one module
 //! only, which `schema.sql` names.
 
-pub mod access_log;
-pub mod accounts;
-pub mod cleanup;
-pub mod codes;
-pub mod demonstration;
-pub mod hexagram;
-pub mod history;
-pub mod interpretation;
-pub mod moderation;
-pub mod profile;
 pub mod settings;
-pub mod tokens;
-pub mod users;
-pub mod violations;
 pub mod words;
+pub mod violations;
+pub mod moderation;
+pub mod audit;
+pub mod idempotency;
+pub mod users;
+pub mod codes;
+pub mod tokens;
+pub mod ledger;
+pub mod coins;
+pub mod admins;
+pub mod profile;
+pub mod history;
+pub mod hexagram;
+pub mod interpretation;
+pub mod accounts;
+pub mod access_log;
+pub mod cleanup;
+pub mod demonstration;

@@ -100,6 +100,24 @@ pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
     }
 }
 
+/// Makes sure that a code was proved a short while ago: that the sign-in which this token comes from is recent.
+///
+/// # Errors
+/// `step_up_required`.
+pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
+    // The first token of the family was issued when the code was proved; its successors only carry that on.
+    let signed_in_at: Option<i64> = tx.first(
+        "select first.created_at from tokens shown join tokens first on first.token_sha256 = shown.family \
+         where shown.token_sha256 = ?1",
+        [sha256(token)],
+        |row| row.get(0),
+    )?;
+    match signed_in_at {
+        Some(at) if tx.now <= Timestamp(at).plus(limits.step_up) => Ok(()),
+        _ => Err(Code::StepUpRequired.into()),
+    }
+}
+
 /// Deletes up to `limit` tokens whose family has expired or that expired themselves.
 pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     tx.execute(

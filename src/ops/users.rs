@@ -90,6 +90,17 @@ pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {
     tx.first("select id, phone_number from users where id = ?1", [id.0], user_of)?.ok_or_else(|| Code::NotFound.into())
 }
 
+/// The user with this phone number.
+pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<User> {
+    tx.first("select id, phone_number from users where phone_number = ?1", [phone_number.as_str()], user_of)?
+        .ok_or_else(|| Code::NotFound.into())
+}
+
+/// The next users after this one, in the order of their ids.
+pub fn ids_after_in(tx: &Read<'_>, after: UserId, limit: u32) -> Result<Vec<UserId>> {
+    tx.all("select id from users where id > ?1 order by id limit ?2", (after.0, limit), |row| row.get(0).map(UserId))
+}
+
 pub fn profile_in(tx: &Read<'_>, id: UserId) -> Result<Profile> {
     tx.first("select id, nickname, gender, birthday, signature from users where id = ?1", [id.0], profile_of)?
         .ok_or_else(|| Code::NotFound.into())

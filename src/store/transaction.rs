@@ -72,6 +72,20 @@ impl<'connection> Write<'connection> {
     pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         Ok(self.0.connection.prepare_cached(sql)?.execute(params)?)
     }
+
+    /// Runs a part of the operation that is undone by itself if it fails, so that the rest can still be stored.
+    pub fn attempt<T>(&self, part: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        self.execute("savepoint part", ())?;
+        let outcome = part(self);
+        match &outcome {
+            // SQLite rolled everything back by itself: there is no savepoint left, and the writer sees it too.
+            Err(_) if self.0.connection.is_autocommit() => return outcome,
+            Err(error) if !error.keeps_changes => self.execute("rollback to part", ())?,
+            _ => 0,
+        };
+        self.execute("release part", ())?;
+        outcome
+    }
 }
 
 impl<'connection> Deref for Write<'connection> {

@@ -47,6 +47,18 @@ pub fn sha256(text: &str) -> [u8; 32] {
     bytes
 }
 
+/// The SHA-256 over several parts, each preceded by its length, so that no two lists of parts look alike.
+pub fn sha256_of_parts(parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(context.finish().as_ref());
+    bytes
+}
+
 /// A code of `length` decimal digits, each equally likely.
 ///
 /// # Errors

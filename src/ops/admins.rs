@@ -1,0 +1,377 @@
+//! The people and programs that operate the service: named accounts with a password, and keys with a label.
+//!
+//! There is none until the command line makes one. A password is kept as Argon2id, whose work is bounded twice: by
+//! how often may be tried, and by how many hashes run at once. A try is counted before the password is looked at, so
+//! that many tries at once are not one try.
+
+use std::{
+    net::IpAddr,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use argon2::{
+    Argon2,
+    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
+};
+
+use crate::{
+    app::App,
+    config,
+    error::{Code, Error, Fault, FieldCode, Result},
+    ops::codes,
+    store::{Pending, Read, Write},
+    types::{Secret, Timestamp, sha256},
+};
+
+const SESSION_PREFIX: &str = "ys_";
+const KEY_PREFIX: &str = "yk_";
+/// Characters of a prefix and 256 bits.
+const CREDENTIAL_LENGTH: usize = 46;
+const SHORTEST_PASSWORD: usize = 12;
+const LONGEST_PASSWORD: usize = 256;
+/// Each hash takes 19 MiB.
+const HASHES_AT_ONCE: u32 = 4;
+/// How exactly it is known when a credential was last used.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
+
+/// What a password is compared with when there is no such administrator, so that the answer takes as long.
+const NOBODY: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// Who operates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    Account { id: i64, name: String },
+    Key { id: i64, label: String },
+}
+
+impl Identity {
+    /// The name in audit rows.
+    pub fn actor(&self) -> String {
+        match self {
+            Self::Account { name, .. } => format!("admin:{name}"),
+            Self::Key { label, .. } => format!("key:{label}"),
+        }
+    }
+}
+
+/// A credential that is good.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub identity: Identity,
+    /// Its last use is worth noting, by [`note_use`].
+    pub is_use_due: bool,
+}
+
+/// A credential that was just made, for its owner.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    pub token: Secret,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct Admin {
+    pub id: i64,
+    pub name: String,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub struct ApiKey {
+    pub id: i64,
+    pub label: String,
+    pub created_at: Timestamp,
+    pub last_used_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Running password hashes.
+#[derive(Debug, Default)]
+pub struct Hashing(AtomicU32);
+
+/// The right to compute one hash.
+pub struct HashingPermit<'hashing>(&'hashing AtomicU32);
+
+impl Hashing {
+    fn enter(&self) -> Result<HashingPermit<'_>> {
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        let permit = HashingPermit(&self.0);
+        if before < HASHES_AT_ONCE { Ok(permit) } else { Err(Code::Overloaded.into()) }
+    }
+}
+
+impl Drop for HashingPermit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl HashingPermit<'_> {
+    fn hash(&self, password: &str) -> Result<String> {
+        let hash = Argon2::default().hash_password(password.as_bytes());
+        hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
+    }
+
+    fn verify(&self, hash: &str, password: &str) -> Result<bool> {
+        let hash = PasswordHash::new(hash).map_err(|error| Error::internal(error.to_string()))?;
+        Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
+    }
+}
+
+/// Makes an administrator. Blocks on the hash.
+///
+/// # Errors
+/// `invalid_parameters` for an unfit name or password; `already_exists`.
+pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
+    let name = fit_name("name", name)?;
+    if !(SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&password.chars().count()) {
+        let message = format!("must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters");
+        return Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)));
+    }
+    let password_hash = app.hashing.enter()?.hash(password)?;
+    let insert = move |tx: &Write<'_>| {
+        let id = tx.first(
+            "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
+             on conflict (name) do nothing returning id",
+            (&name, &password_hash, tx.now.0),
+            |row| row.get(0),
+        )?;
+        let id = id.ok_or(Code::AlreadyExists)?;
+        Ok(Admin { id, name, created_at: tx.now })
+    };
+    app.store.write(insert).wait()
+}
+
+/// The administrators by name.
+pub fn list(app: &App) -> Result<Vec<Admin>> {
+    app.store.read(|tx| {
+        tx.all("select id, name, created_at from admins order by name", (), |row| {
+            Ok(Admin { id: row.get(0)?, name: row.get(1)?, created_at: Timestamp(row.get(2)?) })
+        })
+    })
+}
+
+/// Exchanges name and password for a session. Blocks on the hash.
+///
+/// # Errors
+/// `too_many_requests` after some failures of this name or this client; `invalid_credentials`, whichever is wrong.
+pub fn sign_in(app: &App, name: &str, password: &str, client: IpAddr) -> Result<Issued> {
+    let permit = app.hashing.enter()?;
+    let (limits, tried, network) = (app.config.admin.clone(), name.to_owned(), codes::client_network(client));
+    let begin = move |tx: &Write<'_>| Ok((reserve_in(tx, &limits, &tried, &network)?, password_of_in(tx, &tried)?));
+    let (attempt, known) = app.store.write(begin).wait()?;
+    let hash = known.as_ref().map_or(NOBODY, |(_, hash)| hash);
+    let is_right = permit.verify(hash, password)?;
+    let Some((admin, _)) = known.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
+    let limits = app.config.admin.clone();
+    let finish = move |tx: &Write<'_>| {
+        tx.execute("delete from admin_attempts where id = ?1", [attempt])?;
+        issue_in(tx, &limits, admin)
+    };
+    app.store.write(finish).wait()
+}
+
+/// Whether a Bearer token is an administrator's and not a user's. Users' tokens are shorter.
+pub fn is_credential(token: &str) -> bool {
+    token.len() == CREDENTIAL_LENGTH && (token.starts_with(SESSION_PREFIX) || token.starts_with(KEY_PREFIX))
+}
+
+/// Says whom a credential speaks for, in one point query. Nothing for one that is no good.
+pub fn standing_in(tx: &Read<'_>, limits: &config::Admin, token: &str) -> Result<Option<Standing>> {
+    let hash = sha256(token);
+    if token.starts_with(KEY_PREFIX) {
+        return tx.first(
+            "select id, label, last_used_at from api_keys where key_sha256 = ?1 and revoked_at is null",
+            [hash],
+            |row| {
+                let identity = Identity::Key { id: row.get(0)?, label: row.get(1)? };
+                let last_used_at: Option<i64> = row.get(2)?;
+                Ok(Standing { identity, is_use_due: is_use_due(tx.now, last_used_at) })
+            },
+        );
+    }
+    let idle_since = tx.now.minus(limits.session_idle);
+    tx.first(
+        "select admins.id, admins.name, admin_tokens.last_used_at from admin_tokens \
+         join admins on admins.id = admin_tokens.admin_id \
+         where token_sha256 = ?1 and expires_at > ?2 and last_used_at > ?3",
+        (hash, tx.now.0, idle_since.0),
+        |row| {
+            let identity = Identity::Account { id: row.get(0)?, name: row.get(1)? };
+            Ok(Standing { identity, is_use_due: is_use_due(tx.now, row.get(2)?) })
+        },
+    )
+}
+
+/// Notes that a credential was used just now.
+pub fn note_use(app: &App, token: &str) -> Pending<()> {
+    let (hash, is_key) = (sha256(token), token.starts_with(KEY_PREFIX));
+    app.store.write(move |tx| {
+        let sql = if is_key {
+            "update api_keys set last_used_at = ?2 where key_sha256 = ?1"
+        } else {
+            "update admin_tokens set last_used_at = ?2 where token_sha256 = ?1"
+        };
+        tx.execute(sql, (hash, tx.now.0)).map(drop)
+    })
+}
+
+/// Makes a key for a program. It is shown this once.
+///
+/// # Errors
+/// `invalid_parameters` for an unfit label; `already_exists`, also when the key of this label was revoked.
+pub fn create_key(app: &App, label: &str) -> Result<Secret> {
+    let label = fit_name("label", label)?;
+    let key = random_credential(KEY_PREFIX)?;
+    let hash = sha256(key.reveal());
+    let insert = move |tx: &Write<'_>| {
+        let made = tx.execute(
+            "insert into api_keys (label, key_sha256, created_at) values (?1, ?2, ?3) \
+             on conflict (label) do nothing",
+            (&label, hash, tx.now.0),
+        )?;
+        if made == 1 { Ok(()) } else { Err(Code::AlreadyExists.into()) }
+    };
+    app.store.write(insert).wait()?;
+    Ok(key)
+}
+
+/// The keys by label, revoked ones too.
+pub fn list_keys(app: &App) -> Result<Vec<ApiKey>> {
+    app.store.read(|tx| {
+        tx.all(
+            "select id, label, created_at, last_used_at, revoked_at from api_keys order by label",
+            (),
+            |row| {
+                Ok(ApiKey {
+                    id: row.get(0)?,
+                    label: row.get(1)?,
+                    created_at: Timestamp(row.get(2)?),
+                    last_used_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+                    revoked_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+                })
+            },
+        )
+    })
+}
+
+/// Ends a key. It works for nothing from the moment this is on disk.
+///
+/// # Errors
+/// `not_found` when no live key has the label.
+pub fn revoke_key(app: &App, label: &str) -> Pending<()> {
+    let label = label.to_owned();
+    app.store.write(move |tx| {
+        let revoked = tx.execute(
+            "update api_keys set revoked_at = ?2 where label = ?1 and revoked_at is null",
+            (&label, tx.now.0),
+        )?;
+        if revoked == 1 { Ok(()) } else { Err(Code::NotFound.into()) }
+    })
+}
+
+/// Deletes up to `limit` sessions that have expired and as many tries that count no longer.
+pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    let day_ago = tx.now.minus(Duration::from_secs(86_400));
+    let sessions = tx.execute(
+        "delete from admin_tokens where token_sha256 in \
+         (select token_sha256 from admin_tokens where expires_at <= ?1 order by expires_at limit ?2)",
+        (tx.now.0, limit),
+    )?;
+    let attempts = tx.execute(
+        "delete from admin_attempts where id in \
+         (select id from admin_attempts where tried_at <= ?1 order by tried_at limit ?2)",
+        (day_ago.0, limit),
+    )?;
+    Ok(sessions + attempts)
+}
+
+fn is_use_due(now: Timestamp, last_used_at: Option<i64>) -> bool {
+    last_used_at.is_none_or(|at| now >= Timestamp(at).plus(USE_NOTED_EVERY))
+}
+
+/// A name that stands in audit rows and on command lines.
+fn fit_name(field: &str, name: &str) -> Result<String> {
+    let is_fit = |character: char| character.is_alphanumeric() || "-_.@".contains(character);
+    let name = name.trim();
+    if (1..=64).contains(&name.chars().count()) && name.chars().all(is_fit) {
+        return Ok(name.to_owned());
+    }
+    let message = "must be 1 to 64 letters, digits, or any of - _ . @";
+    Err(Error::field(field, Fault::new(FieldCode::InvalidFormat, message)))
+}
+
+fn random_credential(prefix: &str) -> Result<Secret> {
+    Ok(Secret::from_text(format!("{prefix}{}", Secret::random()?.reveal())))
+}
+
+/// Counts a try before it is known how it ends.
+fn reserve_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<i64> {
+    let by_name = "select tried_at from admin_attempts where name = ?1 order by tried_at desc limit 1 offset ?2";
+    let by_client =
+        "select tried_at from admin_attempts where client_network = ?1 order by tried_at desc limit 1 offset ?2";
+    let mut wait = Duration::ZERO;
+    for (sql, key) in [(by_name, name), (by_client, client_network)] {
+        let oldest: Option<i64> = tx.first(sql, (key, limits.attempts - 1), |row| row.get(0))?;
+        let opens_at = oldest.map(|tried_at| Timestamp(tried_at).plus(limits.attempts_window));
+        wait = wait.max(opens_at.map_or(Duration::ZERO, |opens_at| opens_at.since(tx.now)));
+    }
+    if wait > Duration::ZERO {
+        return Err(Error::new(Code::TooManyRequests).retry_after(wait));
+    }
+    tx.one(
+        "insert into admin_attempts (name, client_network, tried_at) values (?1, ?2, ?3) returning id",
+        (name, client_network, tx.now.0),
+        |row| row.get(0),
+    )
+}
+
+fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {
+    tx.first("select id, password_hash from admins where name = ?1", [name], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued> {
+    let token = random_credential(SESSION_PREFIX)?;
+    let expires_at = tx.now.plus(limits.session_lifetime);
+    tx.execute(
+        "insert into admin_tokens (token_sha256, admin_id, expires_at, last_used_at, created_at) \
+         values (?1, ?2, ?3, ?4, ?4)",
+        (sha256(token.reveal()), admin, expires_at.0, tx.now.0),
+    )?;
+    Ok(Issued { token, expires_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_told_from_tokens_of_users() {
+        assert!(is_credential(random_credential(SESSION_PREFIX).unwrap().reveal()));
+        assert!(is_credential(random_credential(KEY_PREFIX).unwrap().reveal()));
+        assert!(!is_credential(Secret::random().unwrap().reveal()));
+        assert!(!is_credential(&format!("yk_{}", "a".repeat(40))));
+    }
+
+    #[test]
+    fn nobody_has_a_hash_that_takes_the_work_and_fits_no_password() {
+        let hashing = Hashing::default();
+        let permit = hashing.enter().unwrap();
+        assert!(!permit.verify(NOBODY, "").unwrap());
+        let hash = permit.hash("correct horse battery").unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert!(permit.verify(&hash, "correct horse battery").unwrap());
+        assert!(!permit.verify(&hash, "correct horse batteries").unwrap());
+    }
+
+    #[test]
+    fn hashes_at_once_are_bounded() {
+        let hashing = Hashing::default();
+        let permits: Vec<_> = (0..HASHES_AT_ONCE).map(|_| hashing.enter().unwrap()).collect();
+        assert_eq!(hashing.enter().err().map(|error| error.code), Some(Code::Overloaded));
+        drop(permits);
+        assert!(hashing.enter().is_ok());
+    }
+}

@@ -1,0 +1,296 @@
+//! The ledger: what users have of each asset, and every entry by which they came to have it.
+//!
+//! An entry is never changed and never deleted; a correction is another entry. The balance is a cache of the entries,
+//! moved by one guarded update, so that there is nothing between reading and writing it for anybody to race with.
+//! What people and repairs do to accounts is written down a second time, chained by hashes; see [`changes`].
+//!
+//! The surprise: an account that disagrees with its entries takes no posting at all, not even a credit, because each
+//! one would write over the evidence.
+
+pub mod changes;
+pub mod verification;
+
+use rusqlite::Row;
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    store::{Read, Write},
+    types::{Listing, Page, Timestamp, UserId},
+};
+
+pub use changes::{Authority, Change};
+pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
+
+/// The largest balance: whole numbers up to here are exact in clients whose numbers are floats.
+pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Asset {
+    Coin,
+    Point,
+}
+
+impl Asset {
+    pub const ALL: [Self; 2] = [Self::Coin, Self::Point];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Coin => "coin",
+            Self::Point => "point",
+        }
+    }
+
+    /// What a caller without enough of it is told.
+    const fn insufficient(self) -> Code {
+        match self {
+            Self::Coin => Code::InsufficientCoins,
+            Self::Point => Code::InsufficientPoints,
+        }
+    }
+
+    fn named(name: &str) -> rusqlite::Result<Self> {
+        Self::ALL.into_iter().find(|asset| asset.name() == name).ok_or(rusqlite::Error::InvalidQuery)
+    }
+}
+
+/// Why a balance changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Topup,
+    Consume,
+    Reset,
+    Adjust,
+    SignupBonus,
+    Cast,
+    InviteBonus,
+    InviteeBonus,
+    Parked,
+    Restored,
+    Refund,
+}
+
+impl Kind {
+    pub const ALL: [Self; 11] = [
+        Self::Topup,
+        Self::Consume,
+        Self::Reset,
+        Self::Adjust,
+        Self::SignupBonus,
+        Self::Cast,
+        Self::InviteBonus,
+        Self::InviteeBonus,
+        Self::Parked,
+        Self::Restored,
+        Self::Refund,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Topup => "topup",
+            Self::Consume => "consume",
+            Self::Reset => "reset",
+            Self::Adjust => "adjust",
+            Self::SignupBonus => "signup_bonus",
+            Self::Cast => "cast",
+            Self::InviteBonus => "invite_bonus",
+            Self::InviteeBonus => "invitee_bonus",
+            Self::Parked => "parked",
+            Self::Restored => "restored",
+            Self::Refund => "refund",
+        }
+    }
+
+    fn named(name: &str) -> rusqlite::Result<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(rusqlite::Error::InvalidQuery)
+    }
+}
+
+/// A change of a balance that is to be made.
+#[derive(Clone, Debug)]
+pub struct Posting {
+    pub user: UserId,
+    pub asset: Asset,
+    /// What is added; below zero what is taken. Never zero.
+    pub delta: i64,
+    pub kind: Kind,
+    /// The business event, such as `order:2026…`: a second posting of this kind for it is refused. Without one, the
+    /// entry refers to its own place in the account, which no other entry has.
+    pub reference: Option<String>,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Number among all entries, from 1 without gaps.
+    pub seq: i64,
+    pub user: UserId,
+    pub asset: Asset,
+    /// Number among the account's entries, from 1 without gaps.
+    pub sequence: i64,
+    pub delta: i64,
+    pub balance_after: i64,
+    pub kind: Kind,
+    pub reference: String,
+    pub created_at: Timestamp,
+}
+
+/// What a user has of one asset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub balance: i64,
+    /// Number of the account's last entry; 0 without one.
+    pub last_sequence: i64,
+    /// Since when nothing is posted, because the account was found to disagree with its entries.
+    pub suspended_at: Option<Timestamp>,
+}
+
+/// Posts a change: one guarded update of the balance and one entry.
+///
+/// # Errors
+/// `insufficient_coins` or `insufficient_points` when the balance would fall below zero; `already_posted` for an
+/// event that was posted before; `balance_too_large`; `account_inconsistent` for an account that is closed until it
+/// is repaired. Nothing has changed then.
+pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
+    let Posting { user, asset, delta, kind, reference } = posting;
+    if delta == 0 {
+        return Err(Error::internal("a posting that changes nothing"));
+    }
+    if let Some(reference) = &reference
+        && find_by_reference_in(tx, asset, kind, reference)?.is_some()
+    {
+        return Err(Code::AlreadyPosted.into());
+    }
+    let (balance_after, sequence) = match move_balance_in(tx, user, asset, delta)? {
+        Some(moved) => moved,
+        None => open_or_refuse_in(tx, user, asset, delta)?,
+    };
+    let reference = reference.unwrap_or_else(|| format!("entry:{user}:{sequence}"));
+    let created_at = tx.now;
+    let seq = tx.one(
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) returning seq",
+        (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &reference, created_at.0),
+        |row| row.get(0),
+    )?;
+    Ok(Entry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
+}
+
+/// Posts a change for an event, or finds that it was posted before; true if it is new.
+///
+/// # Errors
+/// Those of [`post_in`] without `already_posted`; `internal` for a posting without a reference.
+pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
+    let Some(reference) = &posting.reference else {
+        return Err(Error::internal("a posting that counts once needs a reference"));
+    };
+    match find_by_reference_in(tx, posting.asset, posting.kind, reference)? {
+        Some(entry) => Ok((entry, false)),
+        None => post_in(tx, posting).map(|entry| (entry, true)),
+    }
+}
+
+/// The entry of this kind for this event.
+pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: &str) -> Result<Option<Entry>> {
+    tx.first(
+        "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
+         where asset = ?1 and kind = ?2 and ref = ?3",
+        (asset.name(), kind.name(), reference),
+        entry_of,
+    )
+}
+
+/// The account as it stands. A user who never had any of the asset has none of it.
+pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Account> {
+    Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
+}
+
+/// The balance, for whoever may see it.
+pub fn balance(app: &App, user: UserId, asset: Asset) -> Result<i64> {
+    app.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
+}
+
+/// The account's entries, newest first.
+pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
+    app.store.read(|tx| {
+        let items = tx.all(
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
+             where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4",
+            (user.0, asset.name(), page.size, page.offset()),
+            entry_of,
+        )?;
+        // Sequences have no gaps, so the last one is how many there are.
+        Ok(Listing { items, total: account_in(tx, user, asset)?.last_sequence })
+    })
+}
+
+/// Makes the user's account if there is none; true if it was made.
+pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    let made = tx.execute(
+        "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, 0, 0) \
+         on conflict (user_id, asset) do nothing",
+        (user.0, asset.name()),
+    )?;
+    Ok(made == 1)
+}
+
+/// The new balance and the entry's sequence number; nothing if the guard did not let the change through.
+fn move_balance_in(tx: &Write<'_>, user: UserId, asset: Asset, delta: i64) -> Result<Option<(i64, i64)>> {
+    // The delta is bounded first, so that the sum in the statement cannot leave the range of 64 bits.
+    if !(-LARGEST_BALANCE..=LARGEST_BALANCE).contains(&delta) {
+        return Ok(None);
+    }
+    tx.first(
+        "update balances set balance = balance + ?3, last_sequence = last_sequence + 1 \
+         where user_id = ?1 and asset = ?2 and suspended_at is null and balance + ?3 between 0 and ?4 \
+         returning balance, last_sequence",
+        (user.0, asset.name(), delta, LARGEST_BALANCE),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+/// Opens an account with its first credit, or says why the change was not let through.
+fn open_or_refuse_in(tx: &Write<'_>, user: UserId, asset: Asset, delta: i64) -> Result<(i64, i64)> {
+    match find_account_in(tx, user, asset)? {
+        Some(Account { suspended_at: Some(_), .. }) => Err(Code::AccountInconsistent.into()),
+        _ if delta < 0 => Err(asset.insufficient().into()),
+        None if delta <= LARGEST_BALANCE => {
+            tx.execute(
+                "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, 1)",
+                (user.0, asset.name(), delta),
+            )?;
+            Ok((delta, 1))
+        }
+        _ => Err(Code::BalanceTooLarge.into()),
+    }
+}
+
+fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<Account>> {
+    tx.first(
+        "select balance, last_sequence, suspended_at from balances where user_id = ?1 and asset = ?2",
+        (user.0, asset.name()),
+        |row| {
+            let suspended_at: Option<i64> = row.get(2)?;
+            Ok(Account {
+                balance: row.get(0)?,
+                last_sequence: row.get(1)?,
+                suspended_at: suspended_at.map(Timestamp),
+            })
+        },
+    )
+}
+
+fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        seq: row.get(0)?,
+        user: UserId(row.get(1)?),
+        asset: Asset::named(row.get_ref(2)?.as_str()?)?,
+        sequence: row.get(3)?,
+        delta: row.get(4)?,
+        balance_after: row.get(5)?,
+        kind: Kind::named(row.get_ref(6)?.as_str()?)?,
+        reference: row.get(7)?,
+        created_at: Timestamp(row.get(8)?),
+    })
+}

@@ -1,0 +1,372 @@
+//! Proving the ledger: whether entries, balances and the audit chain say the same.
+//!
+//! The whole ledger is read once, in pieces, so that no read pins the log for long. That is sound because entries are
+//! only ever appended: the last piece, the balances and the audit chain are read in one snapshot.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Account, Asset, Authority, changes, changes::Changed};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    ops::settings,
+    store::{Read, Write},
+    types::{Timestamp, UserId},
+};
+
+/// Entries in one piece.
+const PIECE: u32 = 50_000;
+/// Discrepancies that are kept; further ones are counted.
+const LISTED: usize = 1_000;
+const DAY: Duration = Duration::from_secs(86_400);
+const LAST_VERIFICATION: &str = "ledger.verification";
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discrepancy {
+    pub code: &'static str,
+    /// Whose account it is in, if it is in one.
+    pub account: Option<(UserId, Asset)>,
+    pub detail: String,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub entries: i64,
+    pub accounts: i64,
+    /// Rows of the audit ledger.
+    pub changes: i64,
+    /// The first thousand discrepancies.
+    pub discrepancies: Vec<Discrepancy>,
+    pub discrepancies_found: u64,
+    /// Accounts that were closed because of it.
+    pub suspended: u64,
+    /// Accounts with a discrepancy.
+    pub suspects: BTreeSet<(UserId, Asset)>,
+}
+
+impl Report {
+    pub fn is_consistent(&self) -> bool {
+        self.discrepancies_found == 0
+    }
+
+    fn note(&mut self, discrepancy: Discrepancy) {
+        self.discrepancies_found += 1;
+        self.suspects.extend(discrepancy.account);
+        if self.discrepancies.len() < LISTED {
+            self.discrepancies.push(discrepancy);
+        }
+    }
+}
+
+/// The last verification, as it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Milliseconds since 1970.
+    at: i64,
+    pub discrepancies: u64,
+}
+
+impl Verification {
+    pub fn at(self) -> Timestamp {
+        Timestamp(self.at)
+    }
+}
+
+/// What came of repairing an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// There was nothing to repair.
+    Sound,
+    /// The cached balance was taken from the entries again, and the account is open.
+    Repaired { before: i64, after: i64 },
+    /// The entries themselves are wrong: only a backup can tell what they were. The account is closed.
+    Broken(Vec<Discrepancy>),
+}
+
+/// Told now and then how many entries of how many were read.
+pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
+
+/// Verifies the whole ledger, closes the accounts that are not consistent, and remembers the outcome.
+///
+/// # Errors
+/// Storage errors. Discrepancies are no error but what the report is for.
+pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
+    let mut walk = Walk::default();
+    let total = app.store.read(|tx| {
+        tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get::<_, i64>(0))
+    })?;
+    while !app.store.read(|tx| walk.read_piece_in(tx))? {
+        progress(walk.report.entries, total.max(walk.report.entries));
+    }
+    let mut report = walk.report;
+    for &(user, asset) in &report.suspects {
+        report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
+    }
+    remember(app, report.discrepancies_found)?;
+    if !report.is_consistent() {
+        tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
+    }
+    Ok(report)
+}
+
+/// Verifies the ledger once a day; true if it was done now.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_if_due(app: &App) -> Result<bool> {
+    let last = app.store.read(last_in)?;
+    if last.is_some_and(|last| app.clock.now() < last.at().plus(DAY)) {
+        return Ok(false);
+    }
+    verify(app, &mut |_, _| ()).map(|_| true)
+}
+
+/// Remembers when the ledger was verified and how many discrepancies are left.
+pub fn remember(app: &App, discrepancies: u64) -> Result<()> {
+    let put = move |tx: &Write<'_>| {
+        let verification = Verification { at: tx.now.0, discrepancies };
+        settings::put_in(tx, LAST_VERIFICATION, &serde_json::to_string(&verification).map_err(Error::internal)?)
+    };
+    app.store.write(put).wait()
+}
+
+/// The last verification, if there was one.
+pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
+    let text = settings::find_in(tx, LAST_VERIFICATION)?;
+    text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
+}
+
+/// How many accounts are closed.
+pub fn suspended_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from balances where suspended_at is not null", (), |row| row.get(0))
+}
+
+/// The users whose account of this asset is closed.
+pub fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>> {
+    tx.all(
+        "select user_id from balances where suspended_at is not null and asset = ?1",
+        [asset.name()],
+        |row| row.get(0).map(UserId),
+    )
+}
+
+/// Takes the cached balance from the entries again, if the entries agree among themselves, and opens the account.
+pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Asset) -> Result<Repair> {
+    let account = super::find_account_in(tx, user, asset)?;
+    let (entries, discrepancies) = read_account_in(tx, user, asset)?;
+    if !discrepancies.is_empty() {
+        suspend_in(tx, user, asset)?;
+        return Ok(Repair::Broken(discrepancies));
+    }
+    let before = account.unwrap_or_default();
+    let is_sound = before.suspended_at.is_none() && entries.agrees_with(&before);
+    if is_sound && (account.is_some() || entries.sequence == 0) {
+        return Ok(Repair::Sound);
+    }
+    let after = i64::try_from(entries.sum).map_err(Error::internal)?;
+    tx.execute(
+        "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4) \
+         on conflict (user_id, asset) do update set balance = excluded.balance, \
+         last_sequence = excluded.last_sequence, suspended_at = null",
+        (user.0, asset.name(), after, entries.sequence),
+    )?;
+    let changed =
+        Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
+    changes::record_in(tx, authority, changed)?;
+    Ok(Repair::Repaired { before: before.balance, after })
+}
+
+/// Closes the account if it still disagrees with its entries; true if that is new.
+fn suspend_if_wrong_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    let account = super::account_in(tx, user, asset)?;
+    let (entries, discrepancies) = read_account_in(tx, user, asset)?;
+    if discrepancies.is_empty() && entries.agrees_with(&account) {
+        return Ok(false);
+    }
+    suspend_in(tx, user, asset)
+}
+
+fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    super::open_account_in(tx, user, asset)?;
+    let suspended = tx.execute(
+        "update balances set suspended_at = ?3 where user_id = ?1 and asset = ?2 and suspended_at is null",
+        (user.0, asset.name(), tx.now.0),
+    )?;
+    Ok(suspended == 1)
+}
+
+fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(Entries, Vec<Discrepancy>)> {
+    let lines = tx.all(
+        "select seq, user_id, asset, sequence, delta, balance_after from ledger_entries \
+         where user_id = ?1 and asset = ?2 order by sequence",
+        (user.0, asset.name()),
+        line_of,
+    )?;
+    let (mut entries, mut discrepancies) = (Entries::default(), Vec::new());
+    for line in &lines {
+        entries.take(line, |discrepancy| discrepancies.push(discrepancy));
+    }
+    Ok((entries, discrepancies))
+}
+
+/// An entry, as much of it as takes part in the arithmetic.
+struct Line {
+    seq: i64,
+    user: UserId,
+    asset: Asset,
+    sequence: i64,
+    delta: i64,
+    balance_after: i64,
+}
+
+/// What the entries of one account that were read so far come to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entries {
+    sequence: i64,
+    balance_after: i64,
+    /// Wider than a balance, so that no forged delta can make it overflow.
+    sum: i128,
+    /// The account's cached balance was found.
+    is_accounted_for: bool,
+}
+
+impl Entries {
+    fn take(&mut self, line: &Line, mut note: impl FnMut(Discrepancy)) {
+        let account = Some((line.user, line.asset));
+        if line.sequence != self.sequence + 1 {
+            let detail = format!("entry {} has sequence {} after {}", line.seq, line.sequence, self.sequence);
+            note(Discrepancy { code: "sequence_gap", account, detail });
+        }
+        if self.balance_after.checked_add(line.delta) != Some(line.balance_after) {
+            let (before, delta, after) = (self.balance_after, line.delta, line.balance_after);
+            let detail = format!("entry {}: {before} and {delta} do not make {after}", line.seq);
+            note(Discrepancy { code: "balance_after_wrong", account, detail });
+        }
+        self.sequence = line.sequence;
+        self.balance_after = line.balance_after;
+        self.sum += i128::from(line.delta);
+    }
+
+    fn agrees_with(&self, account: &Account) -> bool {
+        i128::from(account.balance) == self.sum && account.last_sequence == self.sequence
+    }
+}
+
+/// A verification on its way through the ledger.
+#[derive(Default)]
+struct Walk {
+    last_seq: i64,
+    accounts: HashMap<(UserId, Asset), Entries>,
+    report: Report,
+}
+
+impl Walk {
+    /// Reads the next piece; after the last one everything else, in the same snapshot. True when that was done.
+    fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
+        let lines = tx.all(
+            "select seq, user_id, asset, sequence, delta, balance_after from ledger_entries where seq > ?1 \
+             order by seq limit ?2",
+            (self.last_seq, PIECE),
+            line_of,
+        )?;
+        for line in &lines {
+            self.take(line);
+        }
+        if lines.len() == PIECE as usize {
+            return Ok(false);
+        }
+        self.compare_balances_in(tx)?;
+        self.follow_chain_in(tx)?;
+        Ok(true)
+    }
+
+    fn take(&mut self, line: &Line) {
+        // A ledger that was cleared on purpose goes on counting; what is missing at its start shows in the accounts.
+        if self.last_seq != 0 && line.seq != self.last_seq + 1 {
+            let detail = format!("entry {} comes after entry {}", line.seq, self.last_seq);
+            self.report.note(Discrepancy { code: "entries_missing", account: None, detail });
+        }
+        self.last_seq = line.seq;
+        self.report.entries += 1;
+        let entries = self.accounts.entry((line.user, line.asset)).or_default();
+        entries.take(line, |discrepancy| self.report.note(discrepancy));
+    }
+
+    fn compare_balances_in(&mut self, tx: &Read<'_>) -> Result<()> {
+        let mut last = (0, "");
+        loop {
+            let accounts = tx.all(
+                "select user_id, asset, balance, last_sequence from balances where (user_id, asset) > (?1, ?2) \
+                 order by user_id, asset limit ?3",
+                (last.0, last.1, PIECE),
+                |row| {
+                    let account = Account { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
+                    Ok((UserId(row.get(0)?), Asset::named(row.get_ref(1)?.as_str()?)?, account))
+                },
+            )?;
+            for (user, asset, account) in &accounts {
+                self.compare_balance(*user, *asset, account);
+            }
+            match accounts.last() {
+                Some((user, asset, _)) => last = (user.0, asset.name()),
+                None => break,
+            }
+        }
+        for (&account, entries) in self.accounts.iter().filter(|(_, entries)| !entries.is_accounted_for) {
+            let detail = format!("{} entries that sum to {} have no account", entries.sequence, entries.sum);
+            self.report.note(Discrepancy { code: "account_missing", account: Some(account), detail });
+        }
+        Ok(())
+    }
+
+    fn compare_balance(&mut self, user: UserId, asset: Asset, account: &Account) {
+        self.report.accounts += 1;
+        let entries = self.accounts.entry((user, asset)).or_default();
+        entries.is_accounted_for = true;
+        if i128::from(account.balance) != entries.sum {
+            let detail = format!("the balance is {}; the entries sum to {}", account.balance, entries.sum);
+            self.report.note(Discrepancy { code: "balance_wrong", account: Some((user, asset)), detail });
+        }
+        if account.last_sequence != entries.sequence {
+            let (cached, last) = (account.last_sequence, entries.sequence);
+            let detail = format!("the account counts {cached} entries; the last one is number {last}");
+            self.report.note(Discrepancy { code: "last_sequence_wrong", account: Some((user, asset)), detail });
+        }
+    }
+
+    fn follow_chain_in(&mut self, tx: &Read<'_>) -> Result<()> {
+        let (mut last, mut hash) = (0, changes::first_link());
+        loop {
+            let links = changes::after_in(tx, last, PIECE)?;
+            if links.is_empty() {
+                return Ok(());
+            }
+            for link in links {
+                self.report.changes += 1;
+                if link.id != last + 1 || link.previous_hash != hash || link.hash_of_contents()? != link.hash {
+                    let detail = format!("row {} of the audit ledger does not follow from row {last}", link.id);
+                    self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
+                }
+                (last, hash) = (link.id, link.hash);
+            }
+        }
+    }
+}
+
+fn line_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Line> {
+    Ok(Line {
+        seq: row.get(0)?,
+        user: UserId(row.get(1)?),
+        asset: Asset::named(row.get_ref(2)?.as_str()?)?,
+        sequence: row.get(3)?,
+        delta: row.get(4)?,
+        balance_after: row.get(5)?,
+    })
+}
