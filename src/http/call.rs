@@ -6,14 +6,28 @@ use std::{
     time::Instant,
 };
 
+use axum::http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
 use crate::{
     app::App,
-    error::{Code, Error, Result},
-    http::params::Claims,
-    ops::users::{self, User},
-    store::Pending,
-    types::{Locale, PhoneNumber, UserId},
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        params::Claims,
+        reply::{Replayable, kept_problem, kept_resource},
+    },
+    ops::{
+        admins::Identity,
+        idempotency::{Answered, Claim, Once},
+        ledger::Authority,
+        users::{self, User},
+    },
+    store::{Pending, Read},
+    types::{Locale, PhoneNumber, Secret, UserId},
 };
+
+/// Characters of an `Idempotency-Key`.
+const IDEMPOTENCY_KEY: usize = 255;
 
 /// One request, from its first byte to its log line.
 #[derive(Debug)]
@@ -25,13 +39,25 @@ pub struct Context {
     pub route: OnceLock<&'static str>,
     /// The user whose token was shown, once it was looked up.
     pub user: OnceLock<UserId>,
+    /// The user whom an administrator's call is about, once that is known.
+    pub subject: OnceLock<UserId>,
+    /// The reason that an administrator gave.
+    pub reason: OnceLock<String>,
 }
 
 /// Who is calling, as proved by the token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     Anonymous,
     User(UserId),
+    Admin(Identity),
+}
+
+/// A request that carries an `Idempotency-Key`.
+#[derive(Clone, Debug)]
+pub struct Repeatable {
+    pub key: HeaderValue,
+    pub request_sha256: [u8; 32],
 }
 
 /// A call that has passed its guard.
@@ -39,6 +65,9 @@ pub struct Call {
     pub app: Arc<App>,
     pub context: Arc<Context>,
     pub caller: Caller,
+    /// The Bearer token, for operations that ask how it came to be.
+    pub bearer: Option<Secret>,
+    pub repeatable: Option<Repeatable>,
     pub locale: Locale,
     /// The client asked for an event stream.
     pub wants_stream: bool,
@@ -53,7 +82,58 @@ impl Call {
         match self.caller {
             Caller::User(user) => Ok(user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
+            Caller::Admin(_) => Err(Code::Forbidden.into()),
         }
+    }
+
+    /// The administrator who is calling.
+    ///
+    /// # Errors
+    /// `unauthenticated` or `forbidden`, which the guard has ruled out wherever an administrator is needed.
+    pub fn admin(&self) -> Result<&Identity> {
+        match &self.caller {
+            Caller::Admin(identity) => Ok(identity),
+            Caller::Anonymous => Err(Code::Unauthenticated.into()),
+            Caller::User(_) => Err(Code::Forbidden.into()),
+        }
+    }
+
+    /// The administrator and the reason they gave, for what is written down about a change.
+    ///
+    /// # Errors
+    /// As [`Self::admin`].
+    pub fn authority(&self, reason: Option<String>) -> Result<Authority> {
+        let actor = self.admin()?.actor();
+        let reason = reason.unwrap_or_default();
+        if !reason.is_empty() {
+            self.context.reason.get_or_init(|| reason.clone());
+        }
+        Ok(Authority { actor, reason, request_id: self.context.request_id.clone() })
+    }
+
+    /// The user whom the request is about: the caller, or for an administrator the user whom it names.
+    ///
+    /// # Errors
+    /// `not_yours` for a user who names another; for an administrator `not_found`, or `invalid_parameters` if the
+    /// request names nobody or two different users.
+    pub fn subject(&self, claims: &Claims) -> Result<User> {
+        if self.admin().is_err() {
+            return self.acting_user(claims);
+        }
+        let find = |tx: &Read<'_>| match (claims.users().next(), &claims.phone_number) {
+            (Some(id), _) => users::find_in(tx, id),
+            (None, Some(phone_number)) => users::find_by_phone_in(tx, phone_number),
+            (None, None) => Err(Error::field("userId", Fault::new(FieldCode::Required, "is required"))),
+        };
+        let user = self.app.store.read(find)?;
+        let is_one = claims.users().all(|claimed| claimed == user.id)
+            && claims.phone_number.as_ref().is_none_or(|claimed| user.phone_number.as_ref() == Some(claimed));
+        if !is_one {
+            let fault = Fault::new(FieldCode::UnknownValue, "must be the same user");
+            return Err(Error::field("phoneNumber", fault));
+        }
+        self.context.subject.get_or_init(|| user.id);
+        Ok(user)
     }
 
     /// The user who is calling, if those whom the request names are nobody else.
@@ -98,6 +178,56 @@ impl Call {
                 Err(Error::new(Code::Overloaded).detail("The disk takes too long; the change may still be made."))
             }
         }
+    }
+
+    /// Does what the request asks for once, however often it comes with the same `Idempotency-Key`.
+    ///
+    /// The operation gets what it needs to store its answer with its effect. `shown` makes the answer's resource.
+    ///
+    /// # Errors
+    /// Those of the operation; `idempotency_key_reused`; `invalid_parameters` for a key that is none.
+    pub async fn answer_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
+    where
+        T: 'static,
+        W: Serialize,
+        S: Fn(&T) -> W + Clone + Send + 'static,
+        O: FnOnce(&App, Once<T>) -> Pending<Answered<T>>,
+    {
+        let once = match self.claim()? {
+            None => Once::unkeyed(),
+            Some(claim) => {
+                let (shown, request_id) = (shown.clone(), self.context.request_id.clone());
+                Once::keyed(claim, move |outcome| match outcome {
+                    Ok(done) => kept_resource(status, &shown(done)),
+                    Err(error) => kept_problem(error, &request_id),
+                })
+            }
+        };
+        Ok(match self.committed(operation(&self.app, once)).await? {
+            Answered::Now(done) => Replayable::Now(status, shown(&done)),
+            Answered::Before(kept) => Replayable::Before(kept),
+        })
+    }
+
+    fn claim(&self) -> Result<Option<Claim>> {
+        let Some(Repeatable { key, request_sha256 }) = &self.repeatable else { return Ok(None) };
+        let key = key.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
+        let Some(key) = key else {
+            let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
+            return Err(Error::field("Idempotency-Key", Fault::new(FieldCode::InvalidFormat, message)));
+        };
+        let caller = match &self.caller {
+            Caller::Anonymous => return Ok(None),
+            Caller::User(user) => format!("user:{user}"),
+            Caller::Admin(identity) => identity.actor(),
+        };
+        Ok(Some(Claim {
+            caller,
+            route: self.context.route.get().copied().unwrap_or_default().to_owned(),
+            key: key.to_owned(),
+            request_sha256: *request_sha256,
+            kept_for: self.app.config.retention.idempotency_keys,
+        }))
     }
 
     /// Runs an operation that blocks (a vendor call, a password hash, a scan) away from the worker threads.

@@ -8,7 +8,7 @@ use axum::{
     body::Body,
     extract::{FromRequestParts, RawPathParams},
     handler::Handler,
-    http::{HeaderMap, Method, Request, Response, header, request::Parts},
+    http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts},
     routing::{MethodFilter, MethodRouter, on},
 };
 use futures_util::FutureExt;
@@ -19,12 +19,13 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         body,
-        call::{Call, Context},
+        call::{Call, Caller, Context, Repeatable},
         guard::{self, Access},
         params::{Described, Fields, Parameters, Rules},
         reply::{Answer, AnswerDocument, problem},
     },
-    types::Locale,
+    ops::audit::{self, Act},
+    types::{Locale, Secret, sha256_of_parts},
 };
 
 /// An endpoint as it stands on the routes page.
@@ -38,6 +39,8 @@ pub struct Endpoint {
     /// Codes of its own, beside those that follow from access and parameters.
     pub codes: &'static [Code],
     pub body_limit: BodyLimit,
+    /// Takes an `Idempotency-Key`.
+    pub is_repeatable: bool,
     router: fn(&Endpoint, Arc<dyn Any + Send + Sync>) -> MethodRouter<Arc<App>>,
     handler: Arc<dyn Any + Send + Sync>,
 }
@@ -76,6 +79,7 @@ impl Endpoint {
             answer: A::describe(),
             codes: &[],
             body_limit: |limits| limits.body,
+            is_repeatable: false,
             router: method_router::<O, P, A>,
             handler: Arc::new(operation),
         }
@@ -88,6 +92,12 @@ impl Endpoint {
 
     pub fn body(mut self, limit: BodyLimit) -> Self {
         self.body_limit = limit;
+        self
+    }
+
+    /// Takes an `Idempotency-Key`: the operation answers by [`Call::answer_once`].
+    pub fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
         self
     }
 
@@ -185,14 +195,38 @@ where
         let rules =
             Rules { config: &app.config, phone: &app.phone_rules, headers: &parts.headers, now: app.clock.now() };
         let parameters = Fields::new(path, query, pairs, rules).parse::<P>()?;
+        let audited = match &caller {
+            Caller::Admin(identity) if self.access.is_audited() => Some((Arc::clone(&app), identity.actor())),
+            _ => None,
+        };
         let call = Call {
             context: Arc::clone(context),
             caller,
+            bearer: guard::bearer_token(&parts.headers).ok().flatten().map(Secret::from_text),
+            repeatable: repeatable(&parts, &bytes),
             locale: locale(&parts.headers),
             wants_stream: wants_stream(&parts.headers),
             app,
         };
-        self.operation.call(call, parameters).await?.into_response()
+        let outcome = self.operation.call(call, parameters).await.and_then(Answer::into_response);
+        if let Some((app, actor)) = audited {
+            let status = outcome.as_ref().map_or_else(|error| super::reply::status(error.code), Response::status);
+            // The answer does not leave before it is written down who got it.
+            audit::record(&app, self.act(actor, &parts.method, status, context)).await?;
+        }
+        outcome
+    }
+
+    fn act(&self, actor: String, method: &Method, status: StatusCode, context: &Context) -> Act {
+        Act {
+            actor,
+            action: format!("{method} {}", self.path),
+            user: context.subject.get().copied(),
+            reason: context.reason.get().cloned(),
+            outcome: status.as_u16(),
+            client_ip: Some(context.client.to_string()),
+            request_id: context.request_id.clone(),
+        }
     }
 
     async fn read_body(&self, body: Body, headers: &HeaderMap, app: &App) -> Result<axum::body::Bytes> {
@@ -203,6 +237,14 @@ where
             Err(_) => Err(Code::RequestTimeout.into()),
         }
     }
+}
+
+/// The request's `Idempotency-Key`, and what tells the request from others.
+fn repeatable(parts: &Parts, body: &[u8]) -> Option<Repeatable> {
+    let key = parts.headers.get("idempotency-key").filter(|_| parts.method == Method::POST)?;
+    let query = parts.uri.query().unwrap_or_default();
+    let request_sha256 = sha256_of_parts(&[parts.uri.path().as_bytes(), query.as_bytes(), body]);
+    Some(Repeatable { key: key.clone(), request_sha256 })
 }
 
 async fn path_parameters(parts: &mut Parts, template: &str) -> Result<Vec<(String, String)>> {

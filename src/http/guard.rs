@@ -9,7 +9,10 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     http::call::{Caller, Context},
-    ops::tokens::{self, Standing},
+    ops::{
+        admins,
+        tokens::{self, Standing},
+    },
 };
 
 /// Who may call an endpoint.
@@ -22,6 +25,10 @@ pub enum Access {
     TokenHolder,
     /// Signed-in users, on what is their own.
     OwnUser,
+    /// Signed-in users, on what is their own, and administrators on everybody's. The latter is audited.
+    OwnUserOrAdmin,
+    /// Administrators. Every call is audited.
+    Admin,
 }
 
 impl Access {
@@ -31,11 +38,26 @@ impl Access {
             Self::Anyone => "No token needed.",
             Self::TokenHolder => "The token is the credential; it may come as a parameter or as the Bearer token.",
             Self::OwnUser => "Needs the token of the user it is about.",
+            Self::OwnUserOrAdmin => "Needs the token of the user it is about, or an administrator's, who is audited.",
+            Self::Admin => "Needs an administrator's token or an API key, and is audited.",
         }
     }
 
     pub const fn needs_token(self) -> bool {
-        matches!(self, Self::OwnUser)
+        matches!(self, Self::OwnUser | Self::OwnUserOrAdmin | Self::Admin)
+    }
+
+    pub const fn admits_admins(self) -> bool {
+        matches!(self, Self::Anyone | Self::OwnUserOrAdmin | Self::Admin)
+    }
+
+    pub const fn admits_users(self) -> bool {
+        !matches!(self, Self::Admin)
+    }
+
+    /// What an administrator does here leaves an audit row.
+    pub const fn is_audited(self) -> bool {
+        matches!(self, Self::OwnUserOrAdmin | Self::Admin)
     }
 }
 
@@ -58,7 +80,7 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
 /// Lets the call in and says who it is, or refuses it.
 ///
 /// # Errors
-/// `unauthenticated`, the same for every reason.
+/// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not.
 pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
     if access == Access::TokenHolder {
         return Ok(Caller::Anonymous);
@@ -66,10 +88,13 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
     let Some(token) = bearer_token(headers)? else {
         return if access.needs_token() { Err(unauthenticated()) } else { Ok(Caller::Anonymous) };
     };
+    if admins::is_credential(token) {
+        return admit_admin(app, access, token).await;
+    }
     match app.store.read(|tx| tokens::standing_in(tx, &app.config.auth, token))? {
         Standing::Valid { user, .. } | Standing::InGrace { user } => {
             context.user.get_or_init(|| user);
-            Ok(Caller::User(user))
+            if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
         }
         Standing::Unknown => Err(unauthenticated()),
         Standing::Reused => {
@@ -78,6 +103,15 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
             Err(unauthenticated())
         }
     }
+}
+
+async fn admit_admin(app: &App, access: Access, token: &str) -> Result<Caller> {
+    let standing = app.store.read(|tx| admins::standing_in(tx, &app.config.admin, token))?;
+    let Some(standing) = standing else { return Err(unauthenticated()) };
+    if standing.is_use_due {
+        admins::note_use(app, token).await?;
+    }
+    if access.admits_admins() { Ok(Caller::Admin(standing.identity)) } else { Err(Code::Forbidden.into()) }
 }
 
 fn unauthenticated() -> Error {

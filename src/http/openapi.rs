@@ -76,8 +76,12 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
     });
     let (in_body, elsewhere): (Vec<_>, Vec<_>) =
         endpoint.parameters.iter().partition(|parameter| parameter.place == Place::Anywhere && endpoint.takes_body());
-    if !elsewhere.is_empty() {
-        operation["parameters"] = elsewhere.into_iter().map(|parameter| parameter_of(parameter, limits)).collect();
+    let mut parameters: Vec<_> = elsewhere.into_iter().map(|parameter| parameter_of(parameter, limits)).collect();
+    if endpoint.is_repeatable {
+        parameters.push(idempotency_key());
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
     }
     if !in_body.is_empty() {
         operation["requestBody"] = request_body(&in_body, limits);
@@ -112,6 +116,17 @@ fn parameter_of(parameter: &Described, limits: &Limits) -> Value {
         "required": parameter.is_required,
         "description": parameter.meaning,
         "schema": (parameter.schema)(limits),
+    })
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "A text of the client's own choice. The same request with the same key is done once, and \
+                        answered with the first answer and `Idempotency-Replayed: true`.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "example": "5f0c2b1e-consume-1" },
     })
 }
 
@@ -182,6 +197,12 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
             Code::UnsupportedMediaType,
             Code::StorageFull,
         ]);
+    }
+    if !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
+        codes.push(Code::Forbidden);
+    }
+    if endpoint.is_repeatable {
+        codes.push(Code::IdempotencyKeyReused);
     }
     for code in endpoint.codes {
         if !codes.contains(code) {

@@ -499,6 +499,10 @@ texts! {
     Question(|limits| limits.question as usize), false, "今年换工作合适吗？";
     /// A short name of the client's own choice: a question type, a record id.
     Label(|limits| limits.label as usize), false, "career";
+    /// Why an administrator does something.
+    Reason(|_| 200), false, "compensation for a failed cast";
+    /// A name or a password, as it is compared and never kept.
+    Credential(|_| 256), false, "correct horse battery staple";
     /// A model's answer that the client stores.
     AiResult(|limits| limits.ai_result.as_usize()), true, "水雷屯：万事起头难……";
 }

@@ -4,15 +4,20 @@ use std::borrow::Cow;
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::error::{Code, Error};
+use crate::{
+    error::{Code, Error},
+    ops::idempotency::Kept,
+};
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Says that the answer is the one of an earlier request.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// The status of each error code.
@@ -97,6 +102,45 @@ impl<T: Serialize + ToSchema> Answer for Saved<T> {
             ..Json::<T>::describe()
         }
     }
+}
+
+/// A resource as it is answered now, or the answer that the same request got before.
+pub enum Replayable<T> {
+    Now(StatusCode, T),
+    Before(Kept),
+}
+
+impl<T: Serialize + ToSchema> Answer for Replayable<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        match self {
+            Self::Now(status, resource) => json_response(status, JSON, &resource),
+            Self::Before(Kept { status, body }) => {
+                let status = StatusCode::from_u16(status).map_err(Error::internal)?;
+                let mut response = Response::new(Body::from(body));
+                *response.status_mut() = status;
+                let content_type = if status.is_success() { JSON } else { PROBLEM };
+                response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+                Ok(response)
+            }
+        }
+    }
+
+    fn describe() -> AnswerDocument {
+        Json::<T>::describe()
+    }
+}
+
+/// A resource as it is kept for the same request: what [`Replayable::Now`] sends.
+pub fn kept_resource<T: Serialize>(status: StatusCode, resource: &T) -> Result<Kept, Error> {
+    let body = serde_json::to_vec(resource).map_err(Error::internal)?;
+    Ok(Kept { status: status.as_u16(), body })
+}
+
+/// A problem as it is kept for the same request: what [`problem`] sends.
+pub fn kept_problem(error: &Error, request_id: &str) -> Result<Kept, Error> {
+    let body = serde_json::to_vec(&Problem::of(error, request_id)).map_err(Error::internal)?;
+    Ok(Kept { status: status(error.code).as_u16(), body })
 }
 
 /// A reference to the schema of `T` among the document's components.

@@ -9,16 +9,17 @@ use axum::{Router, http::Method};
 
 use super::{
     endpoint::{BodyLimit, Endpoint, refuse},
-    guard::Access::{Anyone, OwnUser, TokenHolder},
+    admin::session,
+    guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, TokenHolder},
     system,
-    v0::{auth, divination, divination_history, user},
+    v0::{auth, coin, divination, divination_history, user},
 };
 use crate::{
     app::App,
     error::{
         Code::{
-            ContentRejected, HistoryFull, InvalidCode, MethodNotAllowed, NotFound, NotYours, ProviderFailed,
-            ProviderTimeout, ProviderUnavailable, TooManyCalls, TooManyRequests, Unauthenticated,
+            AccountInconsistent, AlreadyRunning, BalanceTooLarge, ContentRejected, HistoryFull, InsufficientCoins, InvalidCode, InvalidCredentials, MethodNotAllowed, NotFound, NotYours, ProviderFailed,
+            ProviderTimeout, ProviderUnavailable, StepUpRequired, TooManyCalls, TooManyRequests, Unauthenticated,
         },
         Error, Result,
     },
@@ -55,6 +56,25 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(put, "/user/signature", OwnUser, user::change_signature,
             "Changes the signature.").fails(&[NotYours, ContentRejected]),
 
+        Endpoint::new(get.clone(), "/coin/balance", OwnUserOrAdmin, coin::balance,
+            "How many coins the user has.").fails(&[NotYours, NotFound]),
+        Endpoint::new(get.clone(), "/coin/balance/phone", OwnUserOrAdmin, coin::balance,
+            "How many coins the user with this number has.").fails(&[NotYours, NotFound]),
+        Endpoint::new(post.clone(), "/coin/consume", OwnUser, coin::consume,
+            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
+        Endpoint::new(post.clone(), "/coin/consume/phone", OwnUser, coin::consume,
+            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
+        Endpoint::new(post.clone(), "/coin/reset", OwnUserOrAdmin, coin::reset,
+            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
+            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
+        Endpoint::new(post.clone(), "/coin/reset/phone", OwnUserOrAdmin, coin::reset,
+            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
+            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
+        Endpoint::new(post.clone(), "/coin/increase/phone", Admin, coin::increase,
+            "Adds coins.").repeatable().fails(&[NotFound, BalanceTooLarge, AccountInconsistent]),
+        Endpoint::new(post.clone(), "/coin/sync", Admin, coin::synchronise,
+            "Makes the accounts that users lack, and takes wrong balances from the ledger again.").fails(&[AlreadyRunning]),
+
         Endpoint::new(post.clone(), "/divination-history/save", OwnUser, divination_history::save,
             "Saves a casting, or replaces the one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
         Endpoint::new(post.clone(), "/divination-history/get", OwnUser, divination_history::list,
@@ -66,13 +86,16 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(post.clone(), "/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all,
             "Hides all of the caller's castings; they are deleted some weeks later.").fails(&[NotYours]),
 
-        Endpoint::new(post, "/divination/enhanced", OwnUser, divination::interpret,
+        Endpoint::new(post.clone(), "/divination/enhanced", OwnUser, divination::interpret,
             "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
             .fails(&[NotYours, ContentRejected, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         Endpoint::new(get.clone(), "/divination/records/user/{userId}", OwnUser, divination::list_of_user,
             "The caller's interpretations, newest first.").fails(&[NotYours]),
         Endpoint::new(get.clone(), "/divination/records/trace/{traceId}", OwnUser, divination::find_by_trace,
             "One of the caller's interpretations.").fails(&[NotFound]),
+
+        Endpoint::new(post, "/admin/login", Anyone, session::login,
+            "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),
 
         Endpoint::new(get.clone(), "/healthz", Anyone, system::health,
             "The process is alive."),

@@ -18,7 +18,11 @@ use super::{
     reply::{Answer, AnswerDocument, Json},
     routes,
 };
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    ops::ledger,
+    types::Timestamp,
+};
 
 /// Loads nothing from elsewhere. The documentation's own program sets styles in elements.
 const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
@@ -53,14 +57,36 @@ pub struct Readiness {
     writes_waiting: u64,
     #[schema(example = 4096)]
     writes_waiting_at_most: usize,
+    /// `consistent`, `inconsistent`, or `unverified` until the first verification.
+    #[schema(example = "consistent")]
+    ledger: &'static str,
+    /// When the whole ledger was last verified.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    ledger_verified_at: Option<Timestamp>,
+    /// Accounts that are closed because they disagree with their entries.
+    #[schema(example = 0)]
+    accounts_suspended: i64,
 }
 
 pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
-    call.app.store.read(|tx| tx.one("select 1", [], |row| row.get::<_, i64>(0)))?;
+    let (verification, accounts_suspended) =
+        call.app.store.read(|tx| Ok((ledger::verification::last_in(tx)?, ledger::verification::suspended_in(tx)?)))?;
     // An empty change goes the whole way to the disk and back.
     call.committed(call.app.store.write(|_| Ok(()))).await?;
     let pressure = call.app.store.pressure();
-    Ok(Json(Readiness { status: "ready", writes_waiting: pressure.queued, writes_waiting_at_most: pressure.capacity }))
+    Ok(Json(Readiness {
+        status: "ready",
+        writes_waiting: pressure.queued,
+        writes_waiting_at_most: pressure.capacity,
+        ledger: match verification {
+            _ if accounts_suspended > 0 => "inconsistent",
+            None => "unverified",
+            Some(verification) if verification.discrepancies > 0 => "inconsistent",
+            Some(_) => "consistent",
+        },
+        ledger_verified_at: verification.map(ledger::Verification::at),
+        accounts_suspended,
+    }))
 }
 
 /// A file as it is.

@@ -66,6 +66,8 @@ impl Envelope {
             started: Instant::now(),
             route: OnceLock::new(),
             user: OnceLock::new(),
+            subject: OnceLock::new(),
+            reason: OnceLock::new(),
         });
         let method = request.method().clone();
         let compress = accepts_gzip(&request);

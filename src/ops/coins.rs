@@ -163,8 +163,9 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
     }
     let is_repaired =
         |found: &Discrepancy| found.account.is_some_and(|(user, asset)| asset == Asset::Coin && repaired.contains(&user));
+    let unlisted = report.discrepancies_found - report.discrepancies.len() as u64;
     done.issues = report.discrepancies.into_iter().filter(|found| !is_repaired(found)).collect();
-    ledger::verification::remember(app, done.issues.len() as u64)?;
+    ledger::verification::remember(app, unlisted + done.issues.len() as u64)?;
     Ok(done)
 }
 

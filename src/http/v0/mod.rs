@@ -3,6 +3,7 @@
 //! One file for each first segment of the path.
 
 pub mod auth;
+pub mod coin;
 pub mod divination;
 pub mod divination_history;
 pub mod user;

@@ -1,0 +1,3 @@
+//! `/admin`: what only administrators may. One file for each second segment of the path.
+
+pub mod session;

@@ -1,0 +1,182 @@
+//! `/coin`: the balance that casts are paid with.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::{Call, shown_phone},
+        params::{Claims, Nothing, Parameter, Reason, Rules, parameters, text},
+        reply::{Json, Replayable},
+    },
+    ops::{
+        coins::{self, Consumed, LARGEST_INCREASE, ResetBy},
+        ledger::Discrepancy,
+        users::User,
+    },
+    types::{PhoneNumber, UserId},
+};
+
+parameters! {
+    OfUser {
+        user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
+        phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
+    }
+
+    Reset {
+        user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
+        phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
+        reason: optional Reason = "reason", "Why; an administrator must say.";
+    }
+
+    Increase {
+        phone_number: required PhoneNumber = "phoneNumber", "The user's number.";
+        coin_count: required CoinCount = "coinCount", "Coins to add.";
+        user_id: optional UserId = "userId", "The user's id, to be compared.";
+        reason: optional Reason = "reason", "Why.";
+    }
+}
+
+/// What a user has.
+#[derive(Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CoinBalance {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    #[schema(example = 59)]
+    balance: i64,
+}
+
+impl CoinBalance {
+    fn new(user: &User, balance: i64) -> Self {
+        Self { user_id: user.id, phone_number: shown_phone(user).map(ToOwned::to_owned), balance }
+    }
+}
+
+/// A use that was paid, and what is left.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CoinsConsumed {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    #[schema(example = 1)]
+    consumed: i64,
+    #[schema(example = 58)]
+    balance: i64,
+}
+
+pub async fn balance(call: Call, of: OfUser) -> Result<Json<CoinBalance>> {
+    let user = call.subject(&claims(of.user_id, of.phone_number))?;
+    let balance = coins::balance(&call.app, user.id)?;
+    Ok(Json(CoinBalance::new(&user, balance)))
+}
+
+pub async fn consume(call: Call, of: OfUser) -> Result<Replayable<CoinsConsumed>> {
+    let user = call.acting_user(&claims(of.user_id, of.phone_number))?;
+    let id = user.id;
+    let shown = move |&Consumed { consumed, balance }: &Consumed| {
+        let CoinBalance { user_id, phone_number, balance } = CoinBalance::new(&user, balance);
+        CoinsConsumed { user_id, phone_number, consumed, balance }
+    };
+    call.answer_once(StatusCode::OK, shown, |app, once| coins::consume(app, id, once)).await
+}
+
+pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
+    let user = call.subject(&claims(of.user_id, of.phone_number))?;
+    let id = user.id;
+    let by = match (call.user(), of.reason, &call.bearer) {
+        (Ok(_), _, Some(token)) => ResetBy::Owner { token: token.clone() },
+        (_, Some(Reason(reason)), _) => ResetBy::Admin(call.authority(Some(reason))?),
+        _ => return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required"))),
+    };
+    let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
+    call.answer_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await
+}
+
+pub async fn increase(call: Call, increase: Increase) -> Result<Replayable<CoinBalance>> {
+    let user = call.subject(&claims(increase.user_id, Some(increase.phone_number)))?;
+    let by = call.authority(increase.reason.map(|Reason(reason)| reason))?;
+    let (id, CoinCount(count)) = (user.id, increase.coin_count);
+    let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
+    call.answer_once(StatusCode::OK, shown, |app, once| coins::increase(app, id, count, by, once)).await
+}
+
+/// What a synchronisation did.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CoinsSynchronised {
+    /// Users looked at.
+    #[schema(example = 1200)]
+    checked: u64,
+    /// Accounts that users lacked.
+    #[schema(example = 0)]
+    created: u64,
+    /// Accounts whose balance was taken from the ledger again.
+    #[schema(example = 0)]
+    repaired: u64,
+    /// What is wrong and could not be repaired.
+    issues: Vec<LedgerIssue>,
+}
+
+/// Something that is wrong in the ledger.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LedgerIssue {
+    #[schema(example = "balance_after_wrong")]
+    code: &'static str,
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[schema(example = "coin")]
+    asset: Option<&'static str>,
+    #[schema(example = "entry 7: 10 and -1 do not make 10")]
+    detail: String,
+}
+
+impl From<Discrepancy> for LedgerIssue {
+    fn from(found: Discrepancy) -> Self {
+        Self {
+            code: found.code,
+            user_id: found.account.map(|(user, _)| user),
+            asset: found.account.map(|(_, asset)| asset.name()),
+            detail: found.detail,
+        }
+    }
+}
+
+pub async fn synchronise(call: Call, _: Nothing) -> Result<Json<CoinsSynchronised>> {
+    let by = call.authority(None)?;
+    let done = call.blocking(move |app| coins::synchronise(app, &by)).await?;
+    let issues = done.issues.into_iter().map(Into::into).collect();
+    Ok(Json(CoinsSynchronised { checked: done.checked, created: done.created, repaired: done.repaired, issues }))
+}
+
+fn claims(user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Claims {
+    Claims { user_id, phone_number, id: None }
+}
+
+/// How many coins to add.
+pub struct CoinCount(i64);
+
+impl Parameter for CoinCount {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let count = text(given)?.trim().parse::<i64>();
+        let count = count.map_err(|_| Fault::new(FieldCode::InvalidType, "must be a whole number"))?;
+        if (1..=LARGEST_INCREASE).contains(&count) {
+            return Ok(Self(count));
+        }
+        Err(Fault::new(FieldCode::OutOfRange, format!("must be from 1 to {LARGEST_INCREASE}")))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": LARGEST_INCREASE, "example": 60 })
+    }
+}
