@@ -17,9 +17,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// 1 failed, 2 usage (by the parser), 3 configuration, 4 not found, 5 a check found problems, 6 data directory locked or newer.
+/// 1 failed, 2 usage (mostly found by the parser), 3 configuration, 4 not found, 5 a check found problems, 6 data directory locked or newer.
 const fn exit_code(code: Code) -> u8 {
     match code {
+        Code::InvalidRequest | Code::InvalidParameters => 2,
         Code::Configuration => 3,
         Code::NotFound => 4,
         Code::ChecksFailed => 5,
@@ -29,7 +30,9 @@ const fn exit_code(code: Code) -> u8 {
 }
 
 fn sentence(error: &Error) -> String {
+    let fields = error.fields.iter().map(|fault| format!("`{}` {}", fault.field, fault.message));
     match (&error.source, error.code) {
+        (_, Code::InvalidParameters) => fields.collect::<Vec<_>>().join("; "),
         (_, Code::Configuration) => format!("the configuration is wrong:\n{}", error.detail),
         (Some(source), _) => format!("{} ({source})", error.detail),
         (None, _) => error.detail.to_string(),

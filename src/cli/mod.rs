@@ -1,20 +1,37 @@
 //! The command line: one file a subcommand, each with its arguments and `run`. The only room that talks to a terminal.
 
+mod admin;
+mod audit;
+mod coins;
 mod config;
 mod demo;
 mod healthcheck;
+mod ledger;
 mod openapi;
 mod serve;
 
-use std::{collections::BTreeMap, io::Write, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
+use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
+use serde_json::Value;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
-    app::Announce,
+    app::{Announce, App, Role},
     config::{DECLARATIONS, Loaded, LogFormat, Sources, load},
-    error::{Error, Result},
+    error::{Code, Error, Result},
+    ops::{
+        audit::{self as ops_audit, Act},
+        ledger::Authority,
+        users::{self, User},
+    },
+    types::{Page, PhoneNumber, UserId},
 };
 
 /// The whole backend of an I Ching app in one binary over one SQLite file.
@@ -45,6 +62,10 @@ enum Subcommands {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
     Config(config::ConfigArgs),
+    Admin(admin::AdminArgs),
+    Coins(coins::CoinsArgs),
+    Ledger(ledger::LedgerArgs),
+    Audit(audit::AuditArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
 }
@@ -58,6 +79,10 @@ pub fn run() -> Result<()> {
     match command {
         Subcommands::Serve(args) => serve::run(&common, &args),
         Subcommands::Demo(args) => demo::run(&common, &args),
+        Subcommands::Admin(args) => admin::run(&common, args),
+        Subcommands::Coins(args) => coins::run(&common, args),
+        Subcommands::Ledger(args) => ledger::run(&common, args),
+        Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
         Subcommands::Openapi(args) => openapi::run(&common, &args),
@@ -67,6 +92,18 @@ pub fn run() -> Result<()> {
 impl Common {
     fn load(&self) -> Result<Loaded> {
         load(Sources::of_process(self.flags.0.clone(), self.config.clone()))
+    }
+
+    /// Opens the data directory for a command, whether a server runs on it or not.
+    fn open(&self) -> Result<App> {
+        let config = self.load()?.config;
+        start_logging(&config.log)?;
+        App::open(config, Role::Tool, &announce())
+    }
+
+    /// Prints the answer as JSON if that is wanted, else what `text` makes of it.
+    fn answer(&self, json: &Value, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json { print(&json.to_string()) } else { print(&text()) }
     }
 }
 
@@ -104,6 +141,79 @@ impl FromArgMatches for SettingFlags {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// A page of a long list.
+#[derive(Debug, Args)]
+struct PageArgs {
+    /// Number of the page, newest first.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    page: u32,
+    /// Rows on the page.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    size: u32,
+}
+
+impl PageArgs {
+    fn page(&self) -> Page {
+        Page { number: self.page, size: self.size }
+    }
+}
+
+/// The user whom somebody means by an id or a phone number.
+fn find_user(app: &App, who: &str) -> Result<User> {
+    if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
+        return app.store.read(|tx| users::find_by_phone_in(tx, &phone_number));
+    }
+    let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
+    let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
+    app.store.read(|tx| users::find_in(tx, id)).map_err(|error| match error.code {
+        Code::NotFound => unknown(),
+        _ => error,
+    })
+}
+
+/// Who acts by a command, for what is written down about a change.
+fn authority(reason: Option<String>) -> Authority {
+    let request_id = format!("cli-{}", std::process::id());
+    Authority { actor: "cli".into(), reason: reason.unwrap_or_default(), request_id }
+}
+
+/// Writes down that a command was done.
+fn record(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
+    let act = Act {
+        actor: by.actor,
+        action: format!("yarrow {command}"),
+        user,
+        reason: Some(by.reason).filter(|reason| !reason.is_empty()),
+        outcome: 200,
+        client_ip: None,
+        request_id: by.request_id,
+    };
+    ops_audit::record(app, act).wait()
+}
+
+/// Asks whoever sits at the terminal; elsewhere `--yes` must have been given.
+fn confirm(yes: bool, question: &str) -> Result<()> {
+    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).detail(detail));
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return refused("This cannot be taken back; say --yes.");
+    }
+    drop(write!(std::io::stderr(), "{question} [y/N] "));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).map_err(Error::internal)?;
+    if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { refused("Nothing was done.") }
+}
+
+fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table.add_rows(rows);
+    table.to_string()
 }
 
 /// Prints to standard output. A reader that has gone away, as in `| head`, is no failure.

@@ -48,7 +48,7 @@ impl Access {
     }
 
     pub const fn admits_admins(self) -> bool {
-        matches!(self, Self::Anyone | Self::OwnUserOrAdmin | Self::Admin)
+        !matches!(self, Self::OwnUser)
     }
 
     pub const fn admits_users(self) -> bool {

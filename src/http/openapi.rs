@@ -44,7 +44,9 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
 }
 
 fn description() -> String {
-    let codes = Code::ALL.iter().filter(|code| !matches!(code, Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable));
+    let codes = Code::ALL
+        .iter()
+        .filter(|code| !matches!(code, Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable));
     let rows = codes.map(|code| format!("| `{}` | {} | {} |\n", code.name(), status(*code).as_u16(), code.meaning()));
     let fields: Vec<_> = FieldCode::ALL.iter().map(|code| format!("`{}`", code.name())).collect();
     format!(

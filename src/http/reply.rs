@@ -37,7 +37,9 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AlreadyExists => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::InvalidParameters | Code::ContentRejected | Code::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::InvalidParameters | Code::ContentRejected | Code::IdempotencyKeyReused => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         Code::TooManyRequests | Code::TooManyCalls => StatusCode::TOO_MANY_REQUESTS,
         Code::ProviderFailed => StatusCode::BAD_GATEWAY,
         Code::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,
@@ -46,7 +48,9 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::StorageFull
         | Code::StorageFailed
         | Code::ProviderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::Internal | Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::Internal | Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     }
 }
 

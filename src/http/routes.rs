@@ -8,8 +8,8 @@ use std::sync::Arc;
 use axum::{Router, http::Method};
 
 use super::{
-    endpoint::{BodyLimit, Endpoint, refuse},
     admin::session,
+    endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, TokenHolder},
     system,
     v0::{auth, coin, divination, divination_history, user},
@@ -18,8 +18,9 @@ use crate::{
     app::App,
     error::{
         Code::{
-            AccountInconsistent, AlreadyRunning, BalanceTooLarge, ContentRejected, HistoryFull, InsufficientCoins, InvalidCode, InvalidCredentials, MethodNotAllowed, NotFound, NotYours, ProviderFailed,
-            ProviderTimeout, ProviderUnavailable, StepUpRequired, TooManyCalls, TooManyRequests, Unauthenticated,
+            AccountInconsistent, AlreadyRunning, BalanceTooLarge, ContentRejected, HistoryFull, InsufficientCoins,
+            InvalidCode, InvalidCredentials, MethodNotAllowed, NotFound, NotYours, ProviderFailed, ProviderTimeout,
+            ProviderUnavailable, StepUpRequired, TooManyCalls, TooManyRequests, Unauthenticated,
         },
         Error, Result,
     },

@@ -241,19 +241,15 @@ pub fn create_key(app: &App, label: &str) -> Result<Secret> {
 /// The keys by label, revoked ones too.
 pub fn list_keys(app: &App) -> Result<Vec<ApiKey>> {
     app.store.read(|tx| {
-        tx.all(
-            "select id, label, created_at, last_used_at, revoked_at from api_keys order by label",
-            (),
-            |row| {
-                Ok(ApiKey {
-                    id: row.get(0)?,
-                    label: row.get(1)?,
-                    created_at: Timestamp(row.get(2)?),
-                    last_used_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
-                    revoked_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
-                })
-            },
-        )
+        tx.all("select id, label, created_at, last_used_at, revoked_at from api_keys order by label", (), |row| {
+            Ok(ApiKey {
+                id: row.get(0)?,
+                label: row.get(1)?,
+                created_at: Timestamp(row.get(2)?),
+                last_used_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+                revoked_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+            })
+        })
     })
 }
 

@@ -35,7 +35,9 @@ pub struct Consumed {
 #[derive(Clone, Debug)]
 pub enum ResetBy {
     /// The owner, who must have proved a code a short while ago.
-    Owner { token: Secret },
+    Owner {
+        token: Secret,
+    },
     Admin(Authority),
 }
 
@@ -106,13 +108,7 @@ pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> 
 }
 
 /// Opens the account of a new user with the coins that new users get.
-pub fn open_in(
-    tx: &Write<'_>,
-    key: &ServerKey,
-    user: UserId,
-    phone_number: &PhoneNumber,
-    initial: u32,
-) -> Result<()> {
+pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, phone_number: &PhoneNumber, initial: u32) -> Result<()> {
     if initial == 0 {
         return ledger::open_account_in(tx, user, Asset::Coin).map(drop);
     }
@@ -161,8 +157,9 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
             repaired.insert(user);
         }
     }
-    let is_repaired =
-        |found: &Discrepancy| found.account.is_some_and(|(user, asset)| asset == Asset::Coin && repaired.contains(&user));
+    let is_repaired = |found: &Discrepancy| {
+        found.account.is_some_and(|(user, asset)| asset == Asset::Coin && repaired.contains(&user))
+    };
     let unlisted = report.discrepancies_found - report.discrepancies.len() as u64;
     done.issues = report.discrepancies.into_iter().filter(|found| !is_repaired(found)).collect();
     ledger::verification::remember(app, unlisted + done.issues.len() as u64)?;

@@ -53,10 +53,7 @@ impl<T> Once<T> {
     }
 
     /// Keeps what `render` makes of the outcome under the claim's key.
-    pub fn keyed(
-        claim: Claim,
-        render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static,
-    ) -> Self {
+    pub fn keyed(claim: Claim, render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static) -> Self {
         Self(Some((claim, Box::new(render))))
     }
 

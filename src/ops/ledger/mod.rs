@@ -272,11 +272,7 @@ fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<A
         (user.0, asset.name()),
         |row| {
             let suspended_at: Option<i64> = row.get(2)?;
-            Ok(Account {
-                balance: row.get(0)?,
-                last_sequence: row.get(1)?,
-                suspended_at: suspended_at.map(Timestamp),
-            })
+            Ok(Account { balance: row.get(0)?, last_sequence: row.get(1)?, suspended_at: suspended_at.map(Timestamp) })
         },
     )
 }

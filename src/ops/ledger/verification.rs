@@ -99,9 +99,9 @@ pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 /// Storage errors. Discrepancies are no error but what the report is for.
 pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
     let mut walk = Walk::default();
-    let total = app.store.read(|tx| {
-        tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get::<_, i64>(0))
-    })?;
+    let total = app
+        .store
+        .read(|tx| tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get::<_, i64>(0)))?;
     while !app.store.read(|tx| walk.read_piece_in(tx))? {
         progress(walk.report.entries, total.max(walk.report.entries));
     }
@@ -150,11 +150,9 @@ pub fn suspended_in(tx: &Read<'_>) -> Result<i64> {
 
 /// The users whose account of this asset is closed.
 pub fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>> {
-    tx.all(
-        "select user_id from balances where suspended_at is not null and asset = ?1",
-        [asset.name()],
-        |row| row.get(0).map(UserId),
-    )
+    tx.all("select user_id from balances where suspended_at is not null and asset = ?1", [asset.name()], |row| {
+        row.get(0).map(UserId)
+    })
 }
 
 /// Takes the cached balance from the entries again, if the entries agree among themselves, and opens the account.
@@ -177,8 +175,7 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
          last_sequence = excluded.last_sequence, suspended_at = null",
         (user.0, asset.name(), after, entries.sequence),
     )?;
-    let changed =
-        Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
+    let changed = Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
     changes::record_in(tx, authority, changed)?;
     Ok(Repair::Repaired { before: before.balance, after })
 }

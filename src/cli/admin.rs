@@ -1,0 +1,127 @@
+//! `yarrow admin`: the people and programs that may operate the service.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{Common, authority, confirm, print, record, table};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::admins,
+    types::Timestamp,
+};
+
+/// Make and list administrators and API keys.
+#[derive(Debug, Args)]
+pub struct AdminArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make an administrator.
+    Create {
+        name: String,
+        /// Read the password from the first line of standard input.
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+    /// List the administrators.
+    List,
+    /// API keys, for programs.
+    Key {
+        #[command(subcommand)]
+        action: KeyAction,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum KeyAction {
+    /// Make a key and print it, once.
+    Create { label: String },
+    /// List the keys.
+    List,
+    /// End a key at once.
+    Revoke {
+        label: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Create { name, .. } => create(common, &app, &name),
+        Action::List => list(common, &app),
+        Action::Key { action: KeyAction::Create { label } } => create_key(common, &app, &label),
+        Action::Key { action: KeyAction::List } => list_keys(common, &app),
+        Action::Key { action: KeyAction::Revoke { label, yes } } => revoke_key(common, &app, &label, yes),
+    }
+}
+
+fn create(common: &Common, app: &App, name: &str) -> Result<()> {
+    let mut password = String::new();
+    std::io::stdin().read_line(&mut password).map_err(Error::internal)?;
+    let admin =
+        admins::create(app, name, password.trim_end_matches(['\r', '\n'])).map_err(|error| taken(error, name))?;
+    record(app, "admin create", None, authority(Some(admin.name.clone())))?;
+    common.answer(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("made `{}`", admin.name))
+}
+
+fn list(common: &Common, app: &App) -> Result<()> {
+    let admins = admins::list(app)?;
+    let json: Vec<_> =
+        admins.iter().map(|admin| json!({ "name": admin.name, "createdAt": admin.created_at })).collect();
+    common.answer(&json!(json), || {
+        table(["name", "made"], admins.into_iter().map(|admin| [admin.name, admin.created_at.to_string()]))
+    })
+}
+
+fn create_key(common: &Common, app: &App, label: &str) -> Result<()> {
+    let key = admins::create_key(app, label).map_err(|error| taken(error, label))?;
+    record(app, "admin key create", None, authority(Some(label.to_owned())))?;
+    if common.json {
+        return print(&json!({ "label": label, "key": key.reveal() }).to_string());
+    }
+    print(key.reveal())
+}
+
+fn list_keys(common: &Common, app: &App) -> Result<()> {
+    let keys = admins::list_keys(app)?;
+    let json: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            json!({
+                "label": key.label, "createdAt": key.created_at,
+                "lastUsedAt": key.last_used_at, "revokedAt": key.revoked_at,
+            })
+        })
+        .collect();
+    let shown = |time: Option<Timestamp>| time.map_or_else(String::new, |time| time.to_string());
+    common.answer(&json!(json), || {
+        let rows = keys
+            .into_iter()
+            .map(|key| [key.label, key.created_at.to_string(), shown(key.last_used_at), shown(key.revoked_at)]);
+        table(["label", "made", "last used", "revoked"], rows)
+    })
+}
+
+fn revoke_key(common: &Common, app: &App, label: &str, yes: bool) -> Result<()> {
+    confirm(yes, &format!("End the key `{label}`?"))?;
+    admins::revoke_key(app, label).wait().map_err(|error| match error.code {
+        Code::NotFound => error.detail(format!("There is no live key `{label}`.")),
+        _ => error,
+    })?;
+    record(app, "admin key revoke", None, authority(Some(label.to_owned())))?;
+    common.answer(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))
+}
+
+fn taken(error: Error, name: &str) -> Error {
+    match error.code {
+        Code::AlreadyExists => error.detail(format!("`{name}` exists already.")),
+        _ => error,
+    }
+}

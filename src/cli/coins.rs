@@ -1,0 +1,107 @@
+//! `yarrow coins`: balances of coins.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Common, authority, confirm, find_user, record, table};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    ops::{
+        coins::{self, LARGEST_INCREASE, ResetBy},
+        idempotency::{Answered, Once},
+        users::User,
+    },
+    store::Pending,
+    types::PhoneNumber,
+};
+
+/// Show and change balances of coins. WHO is a user's id or phone number.
+#[derive(Debug, Args)]
+pub struct CoinsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print a balance.
+    Balance { who: String },
+    /// Add coins.
+    Grant {
+        who: String,
+        #[arg(value_parser = clap::value_parser!(i64).range(1..=LARGEST_INCREASE))]
+        coins: i64,
+        /// Why, for the audit.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Set a balance to 0.
+    Reset {
+        who: String,
+        /// Why, for the audit.
+        #[arg(long)]
+        reason: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Make the accounts that users lack, and take wrong balances from the ledger again.
+    Sync,
+}
+
+pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Balance { who } => {
+            let user = find_user(&app, &who)?;
+            show(common, &user, coins::balance(&app, user.id)?)
+        }
+        Action::Grant { who, coins, reason } => {
+            let (user, by) = (find_user(&app, &who)?, authority(reason));
+            let balance = outcome(coins::increase(&app, user.id, coins, by.clone(), Once::unkeyed()))?;
+            record(&app, "coins grant", Some(user.id), by)?;
+            show(common, &user, balance)
+        }
+        Action::Reset { who, reason, yes } => {
+            let (user, by) = (find_user(&app, &who)?, authority(Some(reason)));
+            confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
+            let balance = outcome(coins::reset(&app, user.id, ResetBy::Admin(by.clone()), Once::unkeyed()))?;
+            record(&app, "coins reset", Some(user.id), by)?;
+            show(common, &user, balance)
+        }
+        Action::Sync => synchronise(common, &app),
+    }
+}
+
+fn outcome(pending: Pending<Answered<i64>>) -> Result<i64> {
+    match pending.wait()? {
+        Answered::Now(balance) => Ok(balance),
+        Answered::Before(_) => Err(Error::internal("a command without a key was answered by an earlier one")),
+    }
+}
+
+fn show(common: &Common, user: &User, balance: i64) -> Result<()> {
+    let phone_number = user.phone_number.as_ref().map(PhoneNumber::as_str);
+    let json = json!({ "userId": user.id, "phoneNumber": phone_number, "balance": balance });
+    common.answer(&json, || balance.to_string())
+}
+
+fn synchronise(common: &Common, app: &App) -> Result<()> {
+    let by = authority(None);
+    let done = coins::synchronise(app, &by)?;
+    record(app, "coins sync", None, by)?;
+    let issues: Vec<Value> = done.issues.iter().map(super::ledger::discrepancy).collect();
+    let json = json!({
+        "checked": done.checked, "created": done.created, "repaired": done.repaired, "issues": issues,
+    });
+    common.answer(&json, || {
+        let rows = [
+            ["checked".to_owned(), done.checked.to_string()],
+            ["created".to_owned(), done.created.to_string()],
+            ["repaired".to_owned(), done.repaired.to_string()],
+            ["issues".to_owned(), issues.len().to_string()],
+        ];
+        table(["accounts", ""], rows)
+    })
+}

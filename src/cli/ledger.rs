@@ -1,0 +1,150 @@
+//! `yarrow ledger`: proving the ledger, and reading it.
+
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, find_user, print, record, table};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::ledger::{self, Asset, Discrepancy, Report},
+    types::UserId,
+};
+
+/// Verify the ledger, or show an account. WHO is a user's id or phone number.
+#[derive(Debug, Args)]
+pub struct LedgerArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Prove that entries, balances and the audit chain agree; exit 5 and a report if they do not. Accounts that are
+    /// found wrong are closed until `yarrow coins sync` repairs them.
+    Verify,
+    /// Print an account's entries, newest first.
+    Show {
+        who: String,
+        #[arg(long, value_enum, default_value_t = AssetName::Coin)]
+        asset: AssetName,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AssetName {
+    Coin,
+    Point,
+}
+
+pub fn run(common: &Common, args: LedgerArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Verify => verify(common, &app),
+        Action::Show { who, asset, page } => {
+            let asset = match asset {
+                AssetName::Coin => Asset::Coin,
+                AssetName::Point => Asset::Point,
+            };
+            show(common, &app, &who, asset, &page)
+        }
+    }
+}
+
+/// A discrepancy as JSON.
+pub(super) fn discrepancy(found: &Discrepancy) -> Value {
+    json!({
+        "code": found.code,
+        "userId": found.account.map(|(user, _)| user),
+        "asset": found.account.map(|(_, asset)| asset.name()),
+        "detail": found.detail,
+    })
+}
+
+fn verify(common: &Common, app: &App) -> Result<()> {
+    // The bar hides itself where nobody watches.
+    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} entries, {eta} left");
+    bar.set_style(style.map_err(Error::internal)?);
+    let report = ledger::verify(app, &mut |done, total| {
+        bar.set_length(total.unsigned_abs());
+        bar.set_position(done.unsigned_abs());
+    })?;
+    bar.finish_and_clear();
+    show_report(common, &report)?;
+    if report.is_consistent() {
+        return Ok(());
+    }
+    let detail = format!("The ledger has {} discrepancies.", report.discrepancies_found);
+    Err(Error::new(Code::ChecksFailed).detail(detail))
+}
+
+fn show_report(common: &Common, report: &Report) -> Result<()> {
+    let json = json!({
+        "consistent": report.is_consistent(),
+        "entries": report.entries,
+        "accounts": report.accounts,
+        "auditRows": report.changes,
+        "suspended": report.suspended,
+        "discrepancies": report.discrepancies.iter().map(discrepancy).collect::<Vec<_>>(),
+        "discrepanciesFound": report.discrepancies_found,
+    });
+    common.answer(&json, || {
+        let Report { entries, accounts, changes, .. } = report;
+        let read = format!("{entries} entries, {accounts} accounts, {changes} audit rows");
+        if report.is_consistent() {
+            return format!("consistent: {read}");
+        }
+        let rows = report.discrepancies.iter().map(|found| {
+            let account = found.account.map(|(user, asset)| format!("{user} {}", asset.name()));
+            [found.code.to_owned(), account.unwrap_or_default(), found.detail.clone()]
+        });
+        let listed = table(["discrepancy", "account", "detail"], rows);
+        format!("{listed}\n{read}; {} accounts were closed", report.suspended)
+    })
+}
+
+fn show(common: &Common, app: &App, who: &str, asset: Asset, page: &PageArgs) -> Result<()> {
+    let user = match (find_user(app, who), who.parse().map(UserId)) {
+        (Ok(user), _) => user.id,
+        // Entries outlive their user.
+        (Err(error), Ok(id)) if error.code == Code::NotFound => {
+            let account = app.store.read(|tx| ledger::account_in(tx, id, asset))?;
+            if account.last_sequence == 0 { Err(error)? } else { id }
+        }
+        (Err(error), _) => return Err(error),
+    };
+    let account = app.store.read(|tx| ledger::account_in(tx, user, asset))?;
+    let found = ledger::entries(app, user, asset, page.page())?;
+    record(app, "ledger show", Some(user), authority(None))?;
+    let entries = found.items.iter().map(|entry| {
+        json!({
+            "seq": entry.seq, "sequence": entry.sequence, "delta": entry.delta, "balanceAfter": entry.balance_after,
+            "kind": entry.kind.name(), "ref": entry.reference, "createdAt": entry.created_at,
+        })
+    });
+    if common.json {
+        let json = json!({
+            "userId": user, "asset": asset.name(), "balance": account.balance,
+            "suspendedAt": account.suspended_at, "items": entries.collect::<Vec<_>>(), "total": found.total,
+        });
+        return print(&json.to_string());
+    }
+    let rows = found.items.iter().map(|entry| {
+        [
+            entry.seq.to_string(),
+            entry.sequence.to_string(),
+            entry.created_at.to_string(),
+            entry.kind.name().to_owned(),
+            entry.delta.to_string(),
+            entry.balance_after.to_string(),
+            entry.reference.clone(),
+        ]
+    });
+    let listed = table(["seq", "number", "at", "kind", "delta", "balance", "ref"], rows);
+    let closed = account.suspended_at.map_or_else(String::new, |since| format!(", closed since {since}"));
+    print(&format!("{listed}\nuser {user}: {} {}s{closed}", account.balance, asset.name()))
+}
