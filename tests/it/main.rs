@@ -4,7 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod journey;
 mod kit;
+
+mod admin;
+mod idempotency;
+mod journey;
+mod ledger;
 mod providers;
 mod rooms;
+mod v0;

@@ -1,0 +1,52 @@
+//! API keys: made and ended by commands, used over HTTP.
+
+use crate::kit::Setup;
+
+#[test]
+fn a_key_works_until_it_is_revoked() {
+    let server = Setup::default().start();
+    let key = server.api_key("billing");
+    let other = server.api_key("reports");
+    assert!(key.starts_with("yk_") && key != other);
+    server.command(&["admin", "key", "create", "billing"]).expect(1);
+    let sync = |key: &str| server.post("/coin/sync").token(key).send();
+    let listed = || server.command(&["admin", "key", "list"]).expect(0).json();
+    assert!(listed()[0]["lastUsedAt"].is_null());
+    sync(&key).expect(200);
+    assert!(listed()[0]["lastUsedAt"].is_string());
+    assert!(listed()[1]["lastUsedAt"].is_null());
+    assert!(!listed().to_string().contains(&key));
+
+    server.command(&["admin", "key", "revoke", "billing"]).expect(2);
+    sync(&key).expect(200);
+    server.command(&["admin", "key", "revoke", "billing", "--yes"]).expect(0);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    sync(&key).expect_problem(401, "unauthenticated");
+    sync(&other).expect(200);
+    assert!(listed()[0]["revokedAt"].is_string());
+    server.command(&["admin", "key", "revoke", "billing", "--yes"]).expect(4);
+    // The label stays taken: what the key did is under its name.
+    server.command(&["admin", "key", "create", "billing"]).expect(1);
+}
+
+#[test]
+fn a_key_is_kept_as_a_hash() {
+    let server = Setup::default().start();
+    let key = server.api_key("billing");
+    server.post("/coin/sync").token(&key).send().expect(200);
+    let directory = server.kill();
+    for file in std::fs::read_dir(&directory).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(key.len()).any(|window| window == key.as_bytes()));
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn what_looks_like_a_credential_is_refused() {
+    let server = Setup::default().start();
+    for token in [format!("yk_{}", "a".repeat(43)), format!("ys_{}", "a".repeat(43)), "yk_".into()] {
+        server.post("/coin/sync").token(&token).send().expect_problem(401, "unauthenticated");
+        server.get("/healthz").token(&token).send().expect_problem(401, "unauthenticated");
+    }
+}

@@ -1,0 +1,5 @@
+//! What only operators may.
+
+mod audit;
+mod keys;
+mod session;

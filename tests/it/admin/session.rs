@@ -1,0 +1,117 @@
+//! Signing in as an administrator.
+
+use serde_json::json;
+
+use crate::kit::{Answer, Ended, Server, Setup};
+
+const PASSWORD: &str = "correct horse battery staple";
+
+fn login(server: &Server, name: &str, password: &str) -> Answer {
+    server.post("/admin/login").json(&json!({ "name": name, "password": password })).send()
+}
+
+fn sync(server: &Server, token: &str) -> Answer {
+    server.post("/coin/sync").token(token).send()
+}
+
+#[test]
+fn an_administrator_signs_in_and_operates() {
+    let server = Setup::default().start();
+    let token = server.admin("root", PASSWORD);
+    assert!(token.starts_with("ys_"));
+    sync(&server, &token).expect(200);
+    server.get("/user/profile").token(&token).send().expect_problem(403, "forbidden");
+    let database = server.database();
+    let kept: String = database.query_row("select password_hash from admins", [], |row| row.get(0)).unwrap();
+    assert!(kept.starts_with("$argon2id$"), "{kept}");
+    let hash: Vec<u8> = database.query_row("select token_sha256 from admin_tokens", [], |row| row.get(0)).unwrap();
+    assert_eq!(hash.len(), 32);
+}
+
+#[test]
+fn three_failures_close_the_door_for_a_while() {
+    let server = Setup::default().start();
+    server.admin("root", PASSWORD);
+    for name in ["root", "root", "nobody"] {
+        login(&server, name, "wrong password").expect_problem(401, "invalid_credentials");
+    }
+    // Neither another name nor the right password opens it; the time does.
+    for (name, password) in [("root", PASSWORD), ("other", PASSWORD)] {
+        let refused = login(&server, name, password).expect_problem(429, "too_many_requests");
+        let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((290..=301).contains(&wait), "{wait}");
+    }
+    server.database().execute("update admin_attempts set tried_at = tried_at - 300000", []).unwrap();
+    login(&server, "root", PASSWORD).expect(200);
+}
+
+#[test]
+fn guesses_at_once_are_not_one_guess() {
+    let server = Setup::default().start();
+    server.admin("root", PASSWORD);
+    let statuses: Vec<_> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..12).map(|_| scope.spawn(|| login(&server, "root", "wrong password").status)).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert!(statuses.iter().filter(|status| **status == 401).count() <= 3, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [401, 429, 503].contains(status)), "{statuses:?}");
+}
+
+#[test]
+fn success_uses_nothing_up() {
+    let server = Setup::default().start();
+    server.admin("root", PASSWORD);
+    for _ in 0..4 {
+        login(&server, "root", PASSWORD).expect(200);
+    }
+}
+
+#[test]
+fn sessions_end_by_age_and_by_idleness() {
+    let server = Setup::default().start();
+    let (idle, old) = (server.admin("idle", PASSWORD), server.admin("old", PASSWORD));
+    let age = |column: &str, name: &str, minutes: i64| {
+        let sql = format!(
+            "update admin_tokens set {column} = {column} - ?1 * 60000 \
+             where admin_id = (select id from admins where name = ?2)"
+        );
+        server.database().execute(&sql, (minutes, name)).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    age("last_used_at", "idle", 29);
+    sync(&server, &idle).expect(200);
+    age("last_used_at", "idle", 29);
+    sync(&server, &idle).expect(200);
+    age("last_used_at", "idle", 31);
+    sync(&server, &idle).expect_problem(401, "unauthenticated");
+    sync(&server, &old).expect(200);
+    age("expires_at", "old", 8 * 60);
+    sync(&server, &old).expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn unfit_names_and_passwords_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let create = |name: &str, password: &str| {
+        Ended::run(directory.path(), &["admin", "create", name, "--password-stdin"], &format!("{password}\n"))
+    };
+    create("root", "too short").expect(2);
+    create("ro ot", PASSWORD).expect(2);
+    create("", PASSWORD).expect(2);
+    create("root", PASSWORD).expect(0);
+    assert!(create("root", PASSWORD).expect(1).complaint().contains("exists already"));
+    Ended::run(directory.path(), &["admin", "create", "other"], "").expect(2);
+    let listed = Ended::run(directory.path(), &["admin", "list"], "").expect(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["name"], "root");
+}
+
+#[test]
+fn there_is_no_administrator_until_one_is_made() {
+    let server = Setup::default().start();
+    for (name, password) in [("admin", "admin"), ("root", "root")] {
+        login(&server, name, password).expect_problem(401, "invalid_credentials");
+    }
+    let rows: i64 = server.database().query_row("select count(*) from admins", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 0);
+}

@@ -1,0 +1,191 @@
+//! `Idempotency-Key`: one effect and one answer, however often a request comes.
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::kit::{Answer, Caller, Request, Server, Setup};
+
+const OWN: &str = "13800138000";
+const OTHER: &str = "13900139000";
+
+fn consume(server: &Server, user: &Caller, key: &str) -> Request {
+    server.post("/coin/consume").by(user).header("idempotency-key", key)
+}
+
+fn balance(server: &Server, user: &Caller) -> i64 {
+    server.get("/coin/balance").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
+}
+
+fn is_replayed(answer: &Answer) -> bool {
+    answer.header("idempotency-replayed") == Some("true")
+}
+
+#[test]
+fn a_repeated_request_gets_the_first_answer() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let operator = server.api_key("shop");
+    server.grant(&operator, OWN, 5);
+    let first = consume(&server, &user, "a").send().expect(200);
+    server.grant(&operator, OWN, 100);
+    let second = consume(&server, &user, "a").send().expect(200);
+    assert_eq!(first.bytes, second.bytes);
+    assert!(!is_replayed(&first) && is_replayed(&second));
+    assert_eq!(second.header("content-type"), Some("application/json"));
+    assert_eq!(balance(&server, &user), 104);
+    consume(&server, &user, "b").send().expect(200);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    assert_eq!(balance(&server, &user), 102);
+}
+
+#[test]
+fn a_key_belongs_to_one_request_of_one_caller_at_one_endpoint() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let user = server.sign_in(OWN);
+    let other = server.sign_in(OTHER);
+    consume(&server, &user, "a").json(&json!({ "userId": user.user_id })).send().expect(200);
+    consume(&server, &user, "a").send().expect_problem(422, "idempotency_key_reused");
+    consume(&server, &user, "a").query(&[("x", "1")]).send().expect_problem(422, "idempotency_key_reused");
+    assert_eq!(balance(&server, &user), 9);
+    assert!(!is_replayed(&consume(&server, &other, "a").send().expect(200)));
+    let by_phone = server.post("/coin/consume/phone").by(&user).header("idempotency-key", "a").send().expect(200);
+    assert!(!is_replayed(&by_phone));
+    assert_eq!((balance(&server, &user), balance(&server, &other)), (8, 9));
+}
+
+#[test]
+fn a_final_failure_is_kept_and_an_accident_is_not() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let operator = server.api_key("shop");
+    let first = consume(&server, &user, "a").send().expect_problem(402, "insufficient_coins");
+    server.grant(&operator, OWN, 5);
+    let second = consume(&server, &user, "a").send().expect(402);
+    assert_eq!(first.bytes, second.bytes);
+    assert_eq!(second.header("content-type"), Some("application/problem+json"));
+    assert!(is_replayed(&second));
+    assert_eq!(balance(&server, &user), 5);
+
+    let suspend = |value: &str| {
+        server.database().execute(&format!("update balances set suspended_at = {value}"), []).unwrap();
+    };
+    suspend("1");
+    consume(&server, &user, "b").send().expect_problem(503, "account_inconsistent");
+    suspend("null");
+    consume(&server, &user, "b").send().expect(200);
+    assert_eq!(balance(&server, &user), 4);
+}
+
+#[test]
+fn keys_end_with_their_time() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let user = server.sign_in(OWN);
+    let age = |hours: i64| {
+        let sql = "update idempotency_keys set created_at = created_at - ?1 * 3600000";
+        server.database().execute(sql, [hours]).unwrap();
+    };
+    consume(&server, &user, "a").send().expect(200);
+    age(71);
+    assert!(is_replayed(&consume(&server, &user, "a").send().expect(200)));
+    age(2);
+    assert!(!is_replayed(&consume(&server, &user, "a").send().expect(200)));
+    assert!(is_replayed(&consume(&server, &user, "a").send().expect(200)));
+    assert_eq!(balance(&server, &user), 8);
+}
+
+#[test]
+fn what_is_no_key_is_refused() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let user = server.sign_in(OWN);
+    for key in ["", " ", &"k".repeat(256)] {
+        consume(&server, &user, key).send().expect_fields(&[("Idempotency-Key", "invalid_format")]);
+    }
+    consume(&server, &user, &"k".repeat(255)).send().expect(200);
+    assert_eq!(balance(&server, &user), 9);
+}
+
+#[test]
+fn racing_copies_have_one_effect_and_one_answer() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let user = server.sign_in(OWN);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..20).map(|_| scope.spawn(|| consume(&server, &user, "a").send().expect(200))).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert_eq!(answers.iter().filter(|answer| !is_replayed(answer)).count(), 1);
+    assert_eq!(answers.iter().map(|answer| &answer.bytes).collect::<BTreeSet<_>>().len(), 1);
+    assert_eq!(balance(&server, &user), 9);
+}
+
+#[test]
+fn a_kill_between_commit_and_answer_leaves_one_effect() {
+    let setup = Setup::default().with("COINS_INITIAL", 10);
+    let server = setup.clone().start();
+    let user = server.sign_in(OWN);
+    let database = server.database();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let request = format!(
+        "POST /coin/consume HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nidempotency-key: a\r\n\
+         content-length: 0\r\n\r\n",
+        user.token
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while database.query_row("select count(*) from idempotency_keys", [], |row| row.get::<_, i64>(0)).unwrap() == 0 {
+        assert!(Instant::now() < deadline, "the request had no effect");
+    }
+    drop(database);
+    // Nobody has read the answer, whether it was sent or not.
+    let directory = server.kill();
+    let server = setup.on(&directory).start();
+    let answer = consume(&server, &user, "a").send().expect(200);
+    assert!(is_replayed(&answer));
+    assert_eq!(answer.json()["balance"], 9);
+    assert_eq!(balance(&server, &user), 9);
+    drop(server);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn kills_at_any_moment_lose_and_double_nothing() {
+    let setup = Setup::default().with("COINS_INITIAL", 1_000);
+    let mut server = setup.clone().start();
+    let user = server.sign_in(OWN);
+    let mut keys = 0_i64;
+    for round in 0..5_u64 {
+        let first = keys;
+        let address = server.address();
+        let sender = {
+            let user = user.clone();
+            std::thread::spawn(move || {
+                let mut sent = 0;
+                let url = format!("http://{address}/coin/consume");
+                loop {
+                    let key = (first + sent).to_string();
+                    let request = Request::new("POST", &url).by(&user).header("idempotency-key", &key);
+                    sent += 1;
+                    if request.try_send().is_err() {
+                        return sent;
+                    }
+                }
+            })
+        };
+        std::thread::sleep(Duration::from_millis(20 + 17 * round));
+        let directory = server.kill();
+        keys += sender.join().unwrap();
+        server = setup.clone().on(&directory).start();
+        for key in first..keys {
+            consume(&server, &user, &key.to_string()).send().expect(200);
+        }
+        assert_eq!(balance(&server, &user), 1_000 - keys);
+    }
+    server.command(&["ledger", "verify"]).expect(0);
+    let directory = server.kill();
+    std::fs::remove_dir_all(directory).unwrap();
+}

@@ -1,0 +1,319 @@
+//! The ledger: against an independent model, against tampering, against its own triggers.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::kit::{Caller, Server, Setup};
+
+const PHONES: [&str; 3] = ["13800138000", "13900139000", "13700137000"];
+
+/// A small generator, so that a failed run can be repeated from its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// What the ledger should hold: every account's entries, each as kind and delta. Nothing else is kept.
+#[derive(Default)]
+struct Model(BTreeMap<usize, Vec<(&'static str, i64)>>);
+
+impl Model {
+    fn balance(&self, user: usize) -> i64 {
+        self.0.get(&user).map_or(0, |entries| entries.iter().map(|(_, delta)| delta).sum())
+    }
+
+    fn post(&mut self, user: usize, kind: &'static str, delta: i64) {
+        self.0.entry(user).or_default().push((kind, delta));
+    }
+
+    fn by_kind(&self) -> BTreeMap<String, i64> {
+        let mut sums = BTreeMap::new();
+        for (kind, delta) in self.0.values().flatten() {
+            *sums.entry((*kind).to_owned()).or_default() += delta;
+        }
+        sums
+    }
+}
+
+/// Everything that the ledger holds, as text.
+fn dump(database: &Connection) -> String {
+    let mut all = String::new();
+    for sql in [
+        "select user_id || ':' || asset || ':' || balance || ':' || last_sequence || ':' || \
+         coalesce(suspended_at, '') from balances order by user_id, asset",
+        "select seq || ':' || user_id || ':' || asset || ':' || sequence || ':' || delta || ':' || balance_after || \
+         ':' || kind || ':' || ref || ':' || created_at from ledger_entries order by seq",
+        "select id || ':' || hex(hash) from ledger_audit order by id",
+    ] {
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.for_each(|row| all.push_str(&format!("{}\n", row.unwrap())));
+    }
+    all
+}
+
+/// Compares everything that can be derived from the model with what is stored.
+fn compare(database: &Connection, model: &Model, users: &[Caller], seed: u64) {
+    for (index, user) in users.iter().enumerate() {
+        let stored: (i64, i64) = database
+            .query_row(
+                "select balance, last_sequence from balances where user_id = ?1 and asset = 'coin'",
+                [&user.user_id],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap();
+        let entries = model.0.get(&index).map_or(0, Vec::len);
+        assert_eq!(stored, (model.balance(index), i64::try_from(entries).unwrap()), "seed {seed}");
+        assert!(stored.0 >= 0, "seed {seed}");
+        let mut statement = database
+            .prepare("select sequence, kind, delta, balance_after from ledger_entries where user_id = ?1 order by seq")
+            .unwrap();
+        let rows = statement.query_map([&user.user_id], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
+        });
+        let mut running = 0;
+        for (position, row) in rows.unwrap().enumerate() {
+            let (kind, delta) = model.0[&index][position];
+            running += delta;
+            let sequence = i64::try_from(position + 1).unwrap();
+            assert_eq!(row.unwrap(), (sequence, kind.to_owned(), delta, running), "seed {seed}");
+        }
+    }
+    let mut statement = database.prepare("select kind, sum(delta) from ledger_entries group by kind").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(rows.map(Result::unwrap).collect::<BTreeMap<String, i64>>(), model.by_kind(), "seed {seed}");
+}
+
+#[test]
+fn long_streams_of_operations_keep_to_the_model() {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let seed = std::env::var("LEDGER_SEED").map_or(u64::from(now.subsec_nanos()), |seed| seed.parse().unwrap()) | 1;
+    println!("LEDGER_SEED={seed}");
+    let mut random = Random(seed);
+    let server = Setup::default().with("COINS_CONSUME", 3).start();
+    let users: Vec<_> = PHONES.iter().map(|phone| server.sign_in(phone)).collect();
+    let operator = server.api_key("model");
+    let database = server.database();
+    let mut model = Model::default();
+    let mut keys: Vec<(usize, String, u16, Vec<u8>)> = Vec::new();
+    for step in 0..300 {
+        let index = usize::try_from(random.below(3)).unwrap();
+        let user = &users[index];
+        let before = dump(&database);
+        match random.below(10) {
+            0..3 => {
+                let count = i64::try_from(random.below(8) + 1).unwrap();
+                let body = json!({ "phoneNumber": user.phone_number, "coinCount": count });
+                let answer = server.post("/coin/increase/phone").token(&operator).json(&body).send().expect(200);
+                model.post(index, "adjust", count);
+                assert_eq!(answer.json()["balance"], model.balance(index), "seed {seed}");
+            }
+            3..6 => {
+                let key = format!("step-{step}");
+                let answer = server.post("/coin/consume").by(user).header("idempotency-key", &key).send();
+                let pays = model.balance(index) >= 3;
+                assert_eq!(answer.status, if pays { 200 } else { 402 }, "seed {seed}");
+                if pays {
+                    model.post(index, "consume", -3);
+                } else {
+                    assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
+                }
+                keys.push((index, key, answer.status, answer.bytes));
+            }
+            6 if !keys.is_empty() => {
+                let chosen = usize::try_from(random.below(keys.len() as u64)).unwrap();
+                let (owner, key, status, bytes) = &keys[chosen];
+                let repeated = server.post("/coin/consume").by(&users[*owner]).header("idempotency-key", key).send();
+                assert_eq!((repeated.status, &repeated.bytes), (*status, bytes), "seed {seed}");
+                assert_eq!(dump(&database), before, "a repeated operation left a trace, seed {seed}");
+            }
+            7 => {
+                server.post("/coin/reset").by(user).send().expect(200);
+                let balance = model.balance(index);
+                if balance > 0 {
+                    model.post(index, "reset", -balance);
+                }
+            }
+            8 => {
+                let body = json!({ "phoneNumber": user.phone_number, "coinCount": random.below(2) * 2_000_000 });
+                server.post("/coin/increase/phone").token(&operator).json(&body).send().expect(422);
+                assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
+            }
+            _ => {
+                let other = &users[(index + 1) % 3];
+                let foreign = [("userId", other.user_id.as_str())];
+                server.post("/coin/consume").by(user).form(&foreign).send().expect(403);
+                server.post("/coin/increase/phone").by(user).form(&[("coinCount", "1")]).send().expect(403);
+                assert_eq!(dump(&database), before, "a refused operation left a trace, seed {seed}");
+            }
+        }
+        compare(&database, &model, &users, seed);
+    }
+    let report = server.command(&["ledger", "verify"]).expect(0).json();
+    assert_eq!(report["entries"], model.0.values().map(Vec::len).sum::<usize>(), "seed {seed}");
+}
+
+/// A server whose first user has four entries: 10, then three uses.
+fn with_history() -> (Server, Caller, Caller, String) {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(PHONES[0]), server.sign_in(PHONES[1]));
+    let key = server.api_key("shop");
+    server.grant(&key, PHONES[0], 10);
+    server.grant(&key, PHONES[1], 10);
+    for _ in 0..3 {
+        server.post("/coin/consume").by(&user).send().expect(200);
+    }
+    server.command(&["ledger", "verify"]).expect(0);
+    (server, user, other, key)
+}
+
+/// Changes stored rows as somebody with the file in his hands can.
+fn tamper(server: &Server, sql: &str) {
+    let triggers = "drop trigger ledger_entries_are_not_changed; drop trigger ledger_entries_are_not_deleted; \
+                    drop trigger ledger_audit_is_not_changed; drop trigger ledger_audit_is_not_deleted;";
+    server.database().execute_batch(&format!("begin immediate; {triggers} {sql}; commit;")).unwrap();
+}
+
+fn codes(report: &Value) -> Vec<String> {
+    let found = report["discrepancies"].as_array().unwrap();
+    let mut codes: Vec<_> = found.iter().map(|found| found["code"].as_str().unwrap().to_owned()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+#[test]
+fn every_kind_of_tampering_is_found() {
+    let cases: [(&str, &[&str]); 9] = [
+        ("update ledger_entries set delta = 100 where seq = 1", &["balance_after_wrong", "balance_wrong"]),
+        ("update ledger_entries set balance_after = 99 where seq = 3", &["balance_after_wrong"]),
+        ("update ledger_entries set sequence = 9 where seq = 5", &["last_sequence_wrong", "sequence_gap"]),
+        (
+            "delete from ledger_entries where seq = 4",
+            &["balance_after_wrong", "balance_wrong", "entries_missing", "sequence_gap"],
+        ),
+        ("delete from ledger_entries where seq = 5", &["balance_wrong", "last_sequence_wrong"]),
+        ("update balances set balance = balance + 1 where user_id = 1", &["balance_wrong"]),
+        ("update balances set last_sequence = 5 where user_id = 1", &["last_sequence_wrong"]),
+        ("delete from balances where user_id = 1", &["account_missing"]),
+        ("update ledger_audit set reason = 'gift' where id = 1", &["audit_chain_broken"]),
+    ];
+    for (sql, expected) in cases {
+        let (server, user, ..) = with_history();
+        assert_eq!(user.user_id, "1");
+        tamper(&server, sql);
+        let report = server.command(&["ledger", "verify"]).expect(5).json();
+        assert_eq!(codes(&report), *expected, "{sql}");
+        assert_eq!(report["consistent"], false);
+        assert_eq!(report["suspended"], i32::from(!expected.contains(&"audit_chain_broken")), "{sql}");
+    }
+}
+
+#[test]
+fn rows_taken_out_of_the_audit_chain_are_missed() {
+    for sql in [
+        "delete from ledger_audit where id = 1",
+        "update ledger_audit set balance_after = 11 where id = 2",
+        "update ledger_audit set hash = zeroblob(32) where id = 1",
+    ] {
+        let (server, ..) = with_history();
+        tamper(&server, sql);
+        assert_eq!(codes(&server.command(&["ledger", "verify"]).expect(5).json()), ["audit_chain_broken"], "{sql}");
+    }
+}
+
+#[test]
+fn an_inconsistent_account_is_closed_until_it_is_repaired() {
+    let (server, user, other, key) = with_history();
+    assert_eq!(server.get("/readyz").send().expect(200).json()["ledger"], "consistent");
+    tamper(&server, "update balances set balance = 1000 where user_id = 1");
+    server.command(&["ledger", "verify"]).expect(5);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let ready = server.get("/readyz").send().expect(200).json();
+    assert_eq!((&ready["ledger"], &ready["accountsSuspended"]), (&json!("inconsistent"), &json!(1)));
+    let refused = server.post("/coin/consume").by(&user).send().expect_problem(503, "account_inconsistent");
+    assert!(refused.header("retry-after").is_some());
+    server.post("/coin/reset").by(&user).send().expect_problem(503, "account_inconsistent");
+    let more = json!({ "phoneNumber": PHONES[0], "coinCount": 1 });
+    let more = server.post("/coin/increase/phone").token(&key).json(&more);
+    more.send().expect_problem(503, "account_inconsistent");
+    // Nobody else is touched.
+    server.post("/coin/consume").by(&other).send().expect(200);
+
+    let done = server.post("/coin/sync").token(&key).send().expect(200).json();
+    assert_eq!((&done["repaired"], &done["issues"]), (&json!(1), &json!([])));
+    let paid = server.post("/coin/consume").by(&user).send().expect(200).json();
+    assert_eq!(paid["balance"], 6);
+    assert_eq!(server.get("/readyz").send().expect(200).json()["ledger"], "consistent");
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn broken_entries_are_reported_and_never_repaired() {
+    let (server, user, _, key) = with_history();
+    tamper(&server, "update ledger_entries set delta = 100 where seq = 1");
+    let entries = dump(&server.database()).lines().filter(|line| line.contains("adjust")).count();
+    let done = server.post("/coin/sync").token(&key).send().expect(200).json();
+    assert_eq!(done["repaired"], 0);
+    assert!(done["issues"].as_array().unwrap().iter().any(|issue| issue["userId"] == "1"), "{done}");
+    server.post("/coin/consume").by(&user).send().expect_problem(503, "account_inconsistent");
+    assert_eq!(dump(&server.database()).lines().filter(|line| line.contains("adjust")).count(), entries);
+    server.command(&["ledger", "verify"]).expect(5);
+}
+
+#[test]
+fn entries_and_audit_rows_cannot_be_changed_or_deleted() {
+    let (server, _, _, key) = with_history();
+    server.get("/coin/balance").query(&[("userId", "1")]).token(&key).send().expect(200);
+    let database = server.database();
+    for table in ["ledger_entries", "ledger_audit", "audit"] {
+        let rows: i64 = database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap();
+        assert!(rows > 0, "{table}");
+        let key = if table == "ledger_entries" { "seq" } else { "id" };
+        for sql in [
+            format!("delete from {table}"),
+            format!("update {table} set {key} = {key} + 1000"),
+            format!("delete from {table} where {key} = 1"),
+        ] {
+            let error = database.execute(&sql, []).unwrap_err();
+            let code = error.sqlite_error().unwrap().extended_code;
+            assert_eq!(code, rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER, "{sql}: {error}");
+        }
+    }
+    let negative = database.execute("update balances set balance = -1", []).unwrap_err();
+    assert_eq!(negative.sqlite_error().unwrap().extended_code, rusqlite::ffi::SQLITE_CONSTRAINT_CHECK);
+}
+
+#[test]
+fn commands_work_beside_the_server() {
+    let (server, user, ..) = with_history();
+    let balance = server.command(&["coins", "balance", PHONES[0]]).expect(0).json();
+    assert_eq!(balance, json!({ "userId": "1", "phoneNumber": PHONES[0], "balance": 7 }));
+    assert_eq!(server.command(&["coins", "grant", "1", "5", "--reason", "gift"]).expect(0).json()["balance"], 12);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 12);
+    server.command(&["coins", "reset", "1", "--reason", "test"]).expect(2);
+    assert_eq!(server.command(&["coins", "reset", "1", "--reason", "test", "--yes"]).expect(0).json()["balance"], 0);
+    assert_eq!(server.command(&["coins", "sync"]).expect(0).json()["checked"], 2);
+    let shown = server.command(&["ledger", "show", PHONES[0], "--size", "2"]).expect(0).json();
+    assert_eq!((&shown["total"], &shown["items"][0]["kind"]), (&json!(6), &json!("reset")));
+    assert_eq!(shown["items"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["items"][1]["delta"], 5);
+    for arguments in [["coins", "balance", "999"], ["ledger", "show", "13600136000"], ["coins", "balance", "nobody"]] {
+        server.command(&arguments).expect(4);
+    }
+    server.command(&["coins", "grant", "1", "0"]).expect(2);
+    let audited = server.command(&["audit", "--actor", "cli"]).expect(0).json();
+    let actions: Vec<_> = audited["items"].as_array().unwrap().iter().map(|row| row["action"].clone()).collect();
+    let expected = ["ledger show", "coins sync", "coins reset", "coins grant", "admin key create"];
+    assert_eq!(actions, expected.map(|action| json!(format!("yarrow {action}"))));
+    server.command(&["ledger", "verify"]).expect(0);
+}

@@ -1,0 +1,3 @@
+//! The first generation.
+
+mod coin;
