@@ -3,6 +3,8 @@
 //! The automaton compares bytes as they are, so it finds far less; it stands for the speed that plain matching has.
 //! Texts and words are made of common Chinese words by a fixed random sequence; one text in twenty holds a listed word.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
 use std::{
     hint::black_box,
     time::{Duration, Instant},

@@ -19,13 +19,13 @@
 //! - Codes and tokens are kept as hashes, and no log line holds a phone number, a code, a token or a question.
 //! - No transaction is open while a vendor is asked.
 
-pub mod app;
-pub mod cli;
-pub mod config;
 pub mod error;
-pub mod http;
-pub mod jobs;
-pub mod ops;
-pub mod providers;
-pub mod store;
 pub mod types;
+pub mod config;
+pub mod store;
+pub mod providers;
+pub mod ops;
+pub mod app;
+pub mod jobs;
+pub mod http;
+pub mod cli;

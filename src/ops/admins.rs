@@ -33,7 +33,7 @@ const LONGEST_PASSWORD: usize = 256;
 /// Each hash takes 19 MiB.
 const HASHES_AT_ONCE: u32 = 4;
 /// How exactly it is known when a credential was last used.
-const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
+const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// What a password is compared with when there is no such administrator, so that the answer takes as long.
 const NOBODY: &str =
@@ -108,6 +108,7 @@ impl Drop for HashingPermit<'_> {
     }
 }
 
+#[expect(clippy::unused_self, reason = "the permit is the leave to spend the memory")]
 impl HashingPermit<'_> {
     fn hash(&self, password: &str) -> Result<String> {
         let hash = Argon2::default().hash_password(password.as_bytes());
@@ -270,7 +271,7 @@ pub fn revoke_key(app: &App, label: &str) -> Pending<()> {
 
 /// Deletes up to `limit` sessions that have expired and as many tries that count no longer.
 pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
-    let day_ago = tx.now.minus(Duration::from_secs(86_400));
+    let day_ago = tx.now.minus(Duration::from_hours(24));
     let sessions = tx.execute(
         "delete from admin_tokens where token_sha256 in \
          (select token_sha256 from admin_tokens where expires_at <= ?1 order by expires_at limit ?2)",

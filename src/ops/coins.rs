@@ -21,7 +21,7 @@ pub const LARGEST_INCREASE: i64 = 1_000_000;
 /// Users looked at by one operation of a synchronisation.
 const SLICE: u32 = 500;
 /// A synchronisation that has not moved for so long was killed.
-const STALLED_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+const STALLED_AFTER: std::time::Duration = std::time::Duration::from_mins(1);
 const SYNC_MARK: &str = "coins.sync";
 
 /// A use that was paid.

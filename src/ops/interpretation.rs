@@ -27,7 +27,7 @@ use crate::{
         Failure, FailureKind,
         llm::{self, Completion, Flow, Request},
     },
-    types::{JsonText, Locale, UserId, fill_random},
+    types::{JsonText, Locale, UserId, fill_random, hex},
 };
 
 /// What a user wants to have interpreted.
@@ -153,13 +153,6 @@ fn new_trace_id() -> Result<String> {
     let mut bytes = [0; 16];
     fill_random(&mut bytes)?;
     Ok(hex(&bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        text.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or_default()));
-        text
-    })
 }
 
 /// How many model calls may run, over all and for each user.

@@ -59,6 +59,14 @@ pub fn sha256_of_parts(parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
+/// The bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        text.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or_default()));
+        text
+    })
+}
+
 /// A code of `length` decimal digits, each equally likely.
 ///
 /// # Errors

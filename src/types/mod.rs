@@ -11,7 +11,7 @@ mod time;
 
 use serde::Serialize;
 
-pub use credential::{Secret, fill_random, random_digits, sha256, sha256_of_parts};
+pub use credential::{Secret, fill_random, hex, random_digits, sha256, sha256_of_parts};
 pub use json::JsonText;
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use text::clean;

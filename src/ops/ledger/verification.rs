@@ -23,7 +23,7 @@ use crate::{
 const PIECE: u32 = 50_000;
 /// Discrepancies that are kept; further ones are counted.
 const LISTED: usize = 1_000;
-const DAY: Duration = Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_hours(24);
 const LAST_VERIFICATION: &str = "ledger.verification";
 
 /// One thing that is wrong.
