@@ -48,8 +48,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(post.clone(), "/auth/logout", TokenHolder, auth::logout,
             "Ends the sign-in that a token belongs to.").body(SMALL),
 
-        Endpoint::new(get.clone(), "/user/profile", OwnUser, user::find_profile,
-            "The caller's profile.").fails(&[NotYours]),
+        Endpoint::new(get.clone(), "/user/profile", OwnUserOrAdmin, user::find_profile,
+            "The user's profile.").fails(&[NotYours, NotFound]),
         Endpoint::new(put.clone(), "/user/profile", OwnUser, user::change_profile,
             "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected]),
         Endpoint::new(put.clone(), "/user/nickname", OwnUser, user::change_nickname,
@@ -90,10 +90,10 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(post.clone(), "/divination/enhanced", OwnUser, divination::interpret,
             "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
             .fails(&[NotYours, ContentRejected, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(get.clone(), "/divination/records/user/{userId}", OwnUser, divination::list_of_user,
-            "The caller's interpretations, newest first.").fails(&[NotYours]),
-        Endpoint::new(get.clone(), "/divination/records/trace/{traceId}", OwnUser, divination::find_by_trace,
-            "One of the caller's interpretations.").fails(&[NotFound]),
+        Endpoint::new(get.clone(), "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
+            "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
+        Endpoint::new(get.clone(), "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
+            "One interpretation.").fails(&[NotFound]),
 
         Endpoint::new(post, "/admin/login", Anyone, session::login,
             "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),

@@ -80,7 +80,7 @@ impl From<users::Profile> for Profile {
 }
 
 pub async fn find_profile(call: Call, OfUser { id, user_id }: OfUser) -> Result<Json<Profile>> {
-    let user = call.acting_for(&claims(id, user_id))?;
+    let user = call.subject(&claims(id, user_id))?.id;
     Ok(Json(profile::find(&call.app, user)?.into()))
 }
 

@@ -100,17 +100,17 @@ pub fn list_of_user(app: &App, user: UserId, page: Page) -> Result<Listing<Recor
     })
 }
 
-/// The user's record with this trace id.
+/// The record with this trace id; with an owner, only if it is theirs.
 ///
 /// # Errors
-/// `not_found` also for the record of another user.
-pub fn find_by_trace(app: &App, user: UserId, trace_id: &str) -> Result<Record> {
+/// `not_found` also for the record of somebody else than the owner.
+pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result<Record> {
     app.store.read(|tx| {
         tx.first(
             "select trace_id, user_id, question_type, question, divination_data, status, provider, model, \
              prompt_version, result, prompt_tokens, completion_tokens, first_token_ms, duration_ms, error_class, \
-             created_at, finished_at from interpretations where trace_id = ?1 and user_id = ?2",
-            (trace_id, user.0),
+             created_at, finished_at from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)",
+            (trace_id, owner.map(|owner| owner.0)),
             record_of,
         )?
         .ok_or_else(|| Code::NotFound.into())

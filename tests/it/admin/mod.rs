@@ -2,4 +2,5 @@
 
 mod audit;
 mod keys;
+mod reading;
 mod session;
