@@ -108,17 +108,14 @@ impl Drop for HashingPermit<'_> {
     }
 }
 
-#[expect(clippy::unused_self, reason = "the permit is the leave to spend the memory")]
-impl HashingPermit<'_> {
-    fn hash(&self, password: &str) -> Result<String> {
-        let hash = Argon2::default().hash_password(password.as_bytes());
-        hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
-    }
+fn hash(_: &HashingPermit<'_>, password: &str) -> Result<String> {
+    let hash = Argon2::default().hash_password(password.as_bytes());
+    hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
+}
 
-    fn verify(&self, hash: &str, password: &str) -> Result<bool> {
-        let hash = PasswordHash::new(hash).map_err(|error| Error::internal(error.to_string()))?;
-        Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
-    }
+fn verify(_: &HashingPermit<'_>, hash: &str, password: &str) -> Result<bool> {
+    let hash = PasswordHash::new(hash).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
 
 /// Makes an administrator. Blocks on the hash.
@@ -131,7 +128,7 @@ pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
         let message = format!("must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters");
         return Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)));
     }
-    let password_hash = app.hashing.enter()?.hash(password)?;
+    let password_hash = hash(&app.hashing.enter()?, password)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
             "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
@@ -164,7 +161,7 @@ pub fn sign_in(app: &App, name: &str, password: &str, client: IpAddr) -> Result<
     let begin = move |tx: &Write<'_>| Ok((reserve_in(tx, &limits, &tried, &network)?, password_of_in(tx, &tried)?));
     let (attempt, known) = app.store.write(begin).wait()?;
     let hash = known.as_ref().map_or(NOBODY, |(_, hash)| hash);
-    let is_right = permit.verify(hash, password)?;
+    let is_right = verify(&permit, hash, password)?;
     let Some((admin, _)) = known.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
     let limits = app.config.admin.clone();
     let finish = move |tx: &Write<'_>| {
@@ -356,11 +353,11 @@ mod tests {
     fn nobody_has_a_hash_that_takes_the_work_and_fits_no_password() {
         let hashing = Hashing::default();
         let permit = hashing.enter().unwrap();
-        assert!(!permit.verify(NOBODY, "").unwrap());
-        let hash = permit.hash("correct horse battery").unwrap();
-        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        assert!(permit.verify(&hash, "correct horse battery").unwrap());
-        assert!(!permit.verify(&hash, "correct horse batteries").unwrap());
+        assert!(!verify(&permit, NOBODY, "").unwrap());
+        let kept = hash(&permit, "correct horse battery").unwrap();
+        assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert!(verify(&permit, &kept, "correct horse battery").unwrap());
+        assert!(!verify(&permit, &kept, "correct horse batteries").unwrap());
     }
 
     #[test]

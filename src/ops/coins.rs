@@ -3,6 +3,8 @@
 //! The price is the service's own; nothing in a request can name one. A user's own calls only ever lower a balance:
 //! what raises one is a payment, an administrator, or the grant of a new account.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use crate::{
     app::{App, ServerKey},
     error::{Code, Error, Result},
@@ -21,7 +23,7 @@ pub const LARGEST_INCREASE: i64 = 1_000_000;
 /// Users looked at by one operation of a synchronisation.
 const SLICE: u32 = 500;
 /// A synchronisation that has not moved for so long was killed.
-const STALLED_AFTER: std::time::Duration = std::time::Duration::from_mins(1);
+const STALLED_AFTER: Duration = Duration::from_mins(1);
 const SYNC_MARK: &str = "coins.sync";
 
 /// A use that was paid.
@@ -144,7 +146,7 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
         done.created += created;
     }
     let report = ledger::verify(app, &mut |_, _| ())?;
-    let mut repaired = std::collections::BTreeSet::new();
+    let mut repaired = BTreeSet::new();
     let suspended = app.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
     for user in suspended {
         let authority = by.clone();

@@ -45,7 +45,7 @@ impl Model {
 
 /// Everything that the ledger holds, as text.
 fn dump(database: &Connection) -> String {
-    let mut all = String::new();
+    let mut all = Vec::new();
     for sql in [
         "select user_id || ':' || asset || ':' || balance || ':' || last_sequence || ':' || \
          coalesce(suspended_at, '') from balances order by user_id, asset",
@@ -55,9 +55,9 @@ fn dump(database: &Connection) -> String {
     ] {
         let mut statement = database.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        rows.for_each(|row| all.push_str(&format!("{}\n", row.unwrap())));
+        all.extend(rows.map(Result::unwrap));
     }
-    all
+    all.join("\n")
 }
 
 /// Compares everything that can be derived from the model with what is stored.
@@ -316,4 +316,39 @@ fn commands_work_beside_the_server() {
     let expected = ["ledger show", "coins sync", "coins reset", "coins grant", "admin key create"];
     assert_eq!(actions, expected.map(|action| json!(format!("yarrow {action}"))));
     server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn every_list_has_an_index() {
+    let server = Setup::default().start();
+    server.sign_in(PHONES[0]);
+    let database = server.database();
+    let queries = [
+        "select seq from ledger_entries where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4",
+        "select seq from ledger_entries where asset = ?1 and kind = ?2 and ref = ?3",
+        "select seq, delta from ledger_entries where seq > ?1 order by seq limit ?2",
+        "select user_id from balances where (user_id, asset) > (?1, ?2) order by user_id, asset limit ?3",
+        "select user_id from balances where suspended_at is not null and asset = ?1",
+        "select count(*) from balances where suspended_at is not null",
+        "select id from ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
+        "select status from idempotency_keys where caller = ?1 and route = ?2 and key = ?3 and created_at > ?4",
+        "select key from idempotency_keys where created_at <= ?1 order by created_at limit ?2",
+        "select tried_at from admin_attempts where name = ?1 order by tried_at desc limit 1 offset ?2",
+        "select tried_at from admin_attempts where client_network = ?1 order by tried_at desc limit 1 offset ?2",
+        "select id from admin_attempts where tried_at <= ?1 order by tried_at limit ?2",
+        "select token_sha256 from admin_tokens where expires_at <= ?1 order by expires_at limit ?2",
+        "select id from audit where user_id = ?1 order by id desc limit ?2 offset ?3",
+        "select id from audit where actor = ?1 order by id desc limit ?2 offset ?3",
+        "select first.created_at from tokens shown join tokens first on first.token_sha256 = shown.family \
+         where shown.token_sha256 = ?1",
+    ];
+    for sql in queries {
+        let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            let scans = step.starts_with("SCAN") && !step.contains("balances_suspended");
+            assert!(!scans && !step.contains("TEMP B-TREE"), "{sql}: {step}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::Asset;
 use crate::{
     error::{Error, Result},
     store::{Read, Write},
-    types::{Listing, Page, Timestamp, UserId, hex, sha256},
+    types::{Listing, Page, Timestamp, UserId, sha256},
 };
 
 /// Who changes an account, and why: what the audit ledger needs to know beside the change itself.
@@ -102,9 +102,8 @@ pub(super) fn first_link() -> Vec<u8> {
 impl Change {
     /// The SHA-256 over the contents as a JSON array, which keeps the parts apart whatever they contain.
     pub(super) fn hash_of_contents(&self) -> Result<Vec<u8>> {
-        let previous = hex(&self.previous_hash);
         let contents = serde_json::to_string(&(
-            previous,
+            &self.previous_hash,
             self.id,
             &self.actor,
             &self.action,

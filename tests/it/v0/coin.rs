@@ -232,3 +232,47 @@ fn one_synchronisation_runs_at_a_time() {
     server.post("/coin/sync").token(&key).send().expect(200);
     server.post("/coin/sync").token(&key).send().expect(200);
 }
+
+/// Whatever a user says at whatever endpoint: it costs at most, and never pays.
+#[test]
+fn no_call_of_a_user_raises_a_balance() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    server.grant(&server.api_key("shop"), OWN, 100);
+    let document = server.get("/openapi.json").send().expect(200).json();
+    let everything = json!({
+        "userId": user.user_id, "id": user.user_id, "user_id": user.user_id, "phoneNumber": OWN, "phone_number": OWN,
+        "coinCount": 60, "amount": "6.00", "orderNo": "1", "tradeNo": "1", "status": "success", "balance": 1_000_000,
+        "price": -60, "consume": -60, "delta": 60, "role": "admin", "reason": "mine", "name": "root", "code": "000000",
+        "localRecordId": "a", "question": "q", "questionType": "career", "nickname": "n", "signature": "s",
+    });
+    let mut last = balance(&server, &user);
+    let mut called = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        if path == "/auth/logout" || path == "/auth/refresh-token" {
+            continue;
+        }
+        let path =
+            path.replace("{userId}", &user.user_id).replace("{phoneNumber}", OWN).replace("{traceId}", &"a".repeat(32));
+        for method in operations.as_object().unwrap().keys() {
+            let request = server.request(&method.to_uppercase(), &path).by(&user);
+            let request = if method == "get" {
+                request.query(&[
+                    ("userId", &user.user_id),
+                    ("phoneNumber", OWN),
+                    ("coinCount", "60"),
+                    ("amount", "6.00"),
+                ])
+            } else {
+                request.json(&everything)
+            };
+            let answer = request.send();
+            assert!(answer.status < 500, "{method} {path}: {}", answer.text());
+            let now = balance(&server, &user);
+            assert!(now <= last, "{method} {path} raised a balance from {last} to {now}: {}", answer.text());
+            last = now;
+            called += 1;
+        }
+    }
+    assert!(called > 20 && last < 100, "{called} calls");
+}
