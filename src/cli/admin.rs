@@ -29,6 +29,13 @@ enum Action {
     },
     /// List the administrators.
     List,
+    /// Remove an administrator and end their sessions at once.
+    Remove {
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
     /// API keys, for programs.
     Key {
         #[command(subcommand)]
@@ -56,6 +63,7 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     match args.action {
         Action::Create { name, .. } => create(common, &app, &name),
         Action::List => list(common, &app),
+        Action::Remove { name, yes } => remove(common, &app, &name, yes),
         Action::Key { action: KeyAction::Create { label } } => create_key(common, &app, &label),
         Action::Key { action: KeyAction::List } => list_keys(common, &app),
         Action::Key { action: KeyAction::Revoke { label, yes } } => revoke_key(common, &app, &label, yes),
@@ -78,6 +86,16 @@ fn list(common: &Common, app: &App) -> Result<()> {
     common.answer(&json!(json), || {
         table(["name", "made"], admins.into_iter().map(|admin| [admin.name, admin.created_at.to_string()]))
     })
+}
+
+fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
+    confirm(yes, &format!("Remove the administrator `{name}`?"))?;
+    admins::remove(app, name).wait().map_err(|error| match error.code {
+        Code::NotFound => error.detail(format!("There is no administrator `{name}`.")),
+        _ => error,
+    })?;
+    record(app, "admin remove", None, authority(Some(name.to_owned())))?;
+    common.answer(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
 }
 
 fn create_key(common: &Common, app: &App, label: &str) -> Result<()> {

@@ -95,8 +95,10 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(get.clone(), "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
             "One interpretation.").fails(&[NotFound]),
 
-        Endpoint::new(post, "/admin/login", Anyone, session::login,
+        Endpoint::new(post.clone(), "/admin/login", Anyone, session::login,
             "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),
+        Endpoint::new(post, "/admin/logout", Admin, session::logout,
+            "Ends an administrator's session."),
 
         Endpoint::new(get.clone(), "/healthz", Anyone, system::health,
             "The process is alive."),

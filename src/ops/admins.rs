@@ -124,6 +124,8 @@ fn verify(_: &HashingPermit<'_>, hash: &str, password: &str) -> Result<bool> {
 /// `invalid_parameters` for an unfit name or password; `already_exists`.
 pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
     let name = fit_name("name", name)?;
+    // Texts lose the spaces around them at every door, and so does the password when it is sent to sign in.
+    let password = password.trim();
     if !(SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&password.chars().count()) {
         let message = format!("must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters");
         return Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)));
@@ -149,6 +151,24 @@ pub fn list(app: &App) -> Result<Vec<Admin>> {
             Ok(Admin { id: row.get(0)?, name: row.get(1)?, created_at: Timestamp(row.get(2)?) })
         })
     })
+}
+
+/// Ends an administrator: the account, its password and its sessions. What they did stays in the audit.
+///
+/// # Errors
+/// `not_found`.
+pub fn remove(app: &App, name: &str) -> Pending<()> {
+    let name = name.to_owned();
+    app.store.write(move |tx| match tx.execute("delete from admins where name = ?1", [&name])? {
+        1 => Ok(()),
+        _ => Err(Code::NotFound.into()),
+    })
+}
+
+/// Ends a session. A key is none, and is only ended by [`revoke_key`].
+pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
+    let hash = sha256(token.reveal());
+    app.store.write(move |tx| tx.execute("delete from admin_tokens where token_sha256 = ?1", [hash]).map(drop))
 }
 
 /// Exchanges name and password for a session. Blocks on the hash.

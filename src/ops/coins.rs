@@ -145,7 +145,10 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
         done.checked += users.len() as u64;
         done.created += created;
     }
-    let report = ledger::verify(app, &mut |_, _| ())?;
+    let mut keep_mark = || app.store.write(mark_sync_in).wait();
+    let mut kept = Ok(());
+    let report = ledger::verify(app, &mut |_, _| kept = keep_mark())?;
+    kept?;
     let mut repaired = BTreeSet::new();
     let suspended = app.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
     for user in suspended {

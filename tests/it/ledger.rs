@@ -352,3 +352,71 @@ fn every_list_has_an_index() {
         }
     }
 }
+
+#[test]
+fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
+    let server = Setup::default().with("COINS_INITIAL", 1_000_000).start();
+    let user = server.sign_in(PHONES[0]);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let uses = scope.spawn(|| {
+            let mut uses = 0;
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                server.post("/coin/consume").by(&user).send().expect(200);
+                uses += 1;
+            }
+            uses
+        });
+        let entries: Vec<_> = (0..5)
+            .map(|_| server.command(&["ledger", "verify"]).expect(0).json()["entries"].as_i64().unwrap())
+            .collect();
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(entries.is_sorted() && entries[4] <= uses.join().unwrap() + 1, "{entries:?}");
+    });
+}
+
+/// The job cannot be hurried from outside, so it is called as the clock calls it.
+#[test]
+fn the_ledger_is_verified_once_a_day() {
+    use yarrow::{
+        app::{App, Role},
+        config::{Sources, load},
+        ops::ledger::{Asset, Kind, Posting, post_in, post_once_in, verify_if_due},
+        types::UserId,
+    };
+
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_string_lossy().into_owned();
+    let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
+    let announce: yarrow::app::Announce = std::sync::Arc::new(|_: &str| ());
+    let app = App::open(load(sources).unwrap().config, Role::Tool, &announce).unwrap();
+    let posting = |delta, reference: Option<&str>| Posting {
+        user: UserId(1),
+        asset: Asset::Point,
+        delta,
+        kind: Kind::Topup,
+        reference: reference.map(ToOwned::to_owned),
+    };
+    let post = |posting: Posting| app.store.write(move |tx| post_in(tx, posting)).wait();
+    let code = |posting: Posting| post(posting).unwrap_err().code.name();
+    assert_eq!(post(posting(5, Some("order:1"))).unwrap().balance_after, 5);
+    assert_eq!(code(posting(5, Some("order:1"))), "already_posted");
+    let again = posting(7, Some("order:1"));
+    let (entry, is_new) = app.store.write(move |tx| post_once_in(tx, again)).wait().unwrap();
+    assert_eq!((entry.delta, is_new), (5, false));
+    assert_eq!(code(posting(-6, None)), "insufficient_points");
+    assert_eq!(code(posting((1 << 53) - 5, None)), "balance_too_large");
+    assert_eq!(code(posting(i64::MAX, None)), "balance_too_large");
+    assert_eq!(code(posting(i64::MIN, None)), "insufficient_points");
+    assert_eq!(code(posting(0, None)), "internal");
+    assert_eq!(post(posting((1 << 53) - 6, None)).unwrap().balance_after, (1 << 53) - 1);
+
+    assert!(verify_if_due(&app).unwrap());
+    assert!(!verify_if_due(&app).unwrap());
+    let database = Connection::open(directory.path().join("yarrow.db")).unwrap();
+    database.execute("update balances set balance = 1", []).unwrap();
+    let yesterday = "update settings set value = json_set(value, '$.at', json_extract(value, '$.at') - 86400000)";
+    database.execute(yesterday, []).unwrap();
+    assert!(verify_if_due(&app).unwrap());
+    assert_eq!(code(posting(1, None)), "account_inconsistent");
+}

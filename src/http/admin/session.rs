@@ -1,4 +1,4 @@
-//! `/admin/login`: signing an administrator in.
+//! `/admin/login` and `/admin/logout`: an administrator's session.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        params::{Credential, parameters},
+        params::{Credential, Nothing, parameters},
         reply::Json,
     },
     ops::admins,
@@ -36,4 +36,19 @@ pub async fn login(call: Call, Login { name, password }: Login) -> Result<Json<A
     let client = call.context.client;
     let issued = call.blocking(move |app| admins::sign_in(app, &name.0, &password.0, client)).await?;
     Ok(Json(AdminSession { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
+}
+
+/// The token no longer works.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminLoggedOut {
+    #[schema(example = true)]
+    logged_out: bool,
+}
+
+pub async fn logout(call: Call, _: Nothing) -> Result<Json<AdminLoggedOut>> {
+    if let Some(token) = &call.bearer {
+        call.committed(admins::sign_out(&call.app, token)).await?;
+    }
+    Ok(Json(AdminLoggedOut { logged_out: true }))
 }

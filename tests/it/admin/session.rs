@@ -115,3 +115,31 @@ fn there_is_no_administrator_until_one_is_made() {
     let rows: i64 = server.database().query_row("select count(*) from admins", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 0);
 }
+
+#[test]
+fn a_session_ends_when_it_is_signed_out_and_when_its_owner_is_removed() {
+    let server = Setup::default().start();
+    let (leaving, removed) = (server.admin("leaving", PASSWORD), server.admin("removed", PASSWORD));
+    server.post("/admin/logout").token(&leaving).send().expect(200);
+    sync(&server, &leaving).expect_problem(401, "unauthenticated");
+    sync(&server, &removed).expect(200);
+    server.command(&["admin", "remove", "removed"]).expect(2);
+    server.command(&["admin", "remove", "removed", "--yes"]).expect(0);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    sync(&server, &removed).expect_problem(401, "unauthenticated");
+    login(&server, "removed", PASSWORD).expect_problem(401, "invalid_credentials");
+    server.command(&["admin", "remove", "removed", "--yes"]).expect(4);
+    // A key is ended by its own command only.
+    let key = server.api_key("shop");
+    server.post("/admin/logout").token(&key).send().expect(200);
+    sync(&server, &key).expect(200);
+}
+
+#[test]
+fn spaces_around_a_password_are_not_part_of_it() {
+    let server = Setup::default().start();
+    let arguments = ["admin", "create", "root", "--password-stdin"];
+    Ended::run(server.directory(), &arguments, &format!("  {PASSWORD} \r\n")).expect(0);
+    login(&server, "root", PASSWORD).expect(200);
+    login(&server, "root", &format!(" {PASSWORD}  ")).expect(200);
+}
