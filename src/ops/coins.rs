@@ -145,7 +145,7 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
         done.checked += users.len() as u64;
         done.created += created;
     }
-    let mut keep_mark = || app.store.write(mark_sync_in).wait();
+    let keep_mark = || app.store.write(mark_sync_in).wait();
     let mut kept = Ok(());
     let report = ledger::verify(app, &mut |_, _| kept = keep_mark())?;
     kept?;

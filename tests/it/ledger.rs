@@ -360,12 +360,12 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
     let is_done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let uses = scope.spawn(|| {
-            let mut uses = 0;
+            let mut count = 0;
             while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
                 server.post("/coin/consume").by(&user).send().expect(200);
-                uses += 1;
+                count += 1;
             }
-            uses
+            count
         });
         let entries: Vec<_> = (0..5)
             .map(|_| server.command(&["ledger", "verify"]).expect(0).json()["entries"].as_i64().unwrap())
