@@ -7,6 +7,7 @@
 mod kit;
 
 mod admin;
+mod durability;
 mod idempotency;
 mod journey;
 mod ledger;

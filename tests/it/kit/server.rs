@@ -18,6 +18,7 @@ use super::client::{Caller, Request};
 pub struct Setup {
     settings: Vec<(String, String)>,
     directory: Option<PathBuf>,
+    prelude: Option<String>,
 }
 
 impl Setup {
@@ -33,6 +34,12 @@ impl Setup {
         self
     }
 
+    /// Lets a shell run this first, in the process that becomes the server: `ulimit -n 64`.
+    pub fn after(mut self, prelude: &str) -> Self {
+        self.prelude = Some(prelude.into());
+        self
+    }
+
     pub fn start(self) -> Server {
         Server::start(self)
     }
@@ -44,7 +51,17 @@ pub struct Binary;
 impl Binary {
     /// A command with none of this process's settings.
     pub fn command() -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_yarrow"));
+        Self::without_settings(Command::new(env!("CARGO_BIN_EXE_yarrow")))
+    }
+
+    /// The same, behind what a shell does first.
+    pub fn command_after(prelude: &str) -> Command {
+        let mut command = Self::without_settings(Command::new("sh"));
+        command.arg("-c").arg(format!("{prelude} && exec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_yarrow"));
+        command
+    }
+
+    fn without_settings(mut command: Command) -> Command {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("YARROW_") {
                 command.env_remove(name);
@@ -67,7 +84,7 @@ impl Server {
     fn start(setup: Setup) -> Self {
         let temporary = setup.directory.is_none().then(|| tempfile::tempdir().unwrap());
         let directory = setup.directory.unwrap_or_else(|| temporary.as_ref().unwrap().path().join("data"));
-        let mut command = Binary::command();
+        let mut command = setup.prelude.as_deref().map_or_else(Binary::command, Binary::command_after);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory);
         // One test machine asks for many codes; what is tested of the budgets sets them back.
         command.env("YARROW_AUTH_SENDS_PER_CLIENT_HOUR", "100000").env("YARROW_AUTH_SENDS_PER_CLIENT_DAY", "100000");
@@ -172,10 +189,15 @@ impl Server {
         self.directory.clone()
     }
 
-    /// Tells the process to stop, as the system would, and returns its exit code.
-    pub fn terminate(&mut self) -> Option<i32> {
+    /// Tells the process to stop, as the system would, and does not wait for it.
+    pub fn ask_to_stop(&self) {
         let kill = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status().unwrap();
         assert!(kill.success());
+    }
+
+    /// Tells the process to stop, as the system would, and returns its exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.ask_to_stop();
         self.wait_for_end()
     }
 
