@@ -8,6 +8,7 @@ mod kit;
 
 mod admin;
 mod durability;
+mod faults;
 mod idempotency;
 mod journey;
 mod ledger;

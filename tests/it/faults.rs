@@ -1,0 +1,319 @@
+//! What the service does when something around it is wrong: the directory, the disk, another process.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+    sync::atomic::{AtomicBool, Ordering},
+    thread::{scope, sleep},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::kit::{Answer, Binary, Caller, Server, Setup};
+
+/// Runs a server that is expected to refuse to start.
+fn start_in_vain(directory: &Path) -> Output {
+    let mut command = Binary::command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
+    command.output().unwrap()
+}
+
+/// Fails unless the server ended with code 6 and one line with these words, and without a trace of a crash.
+#[track_caller]
+fn assert_unusable(output: &Output, words: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{said}");
+    assert!(said.starts_with("yarrow: ") && said.contains(words), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+}
+
+fn save(server: &Server, user: &Caller, id: &str) -> Answer {
+    let record = json!({ "localRecordId": id, "question": "何时启程？" });
+    server.post("/divination-history/save").by(user).json(&record).send()
+}
+
+/// The record ids of the user, as the server tells them.
+fn saved(server: &Server, user: &Caller) -> Vec<String> {
+    let answer = server.post("/divination-history/get").by(user).send().expect(200).json();
+    let items = answer["items"].as_array().unwrap();
+    items.iter().map(|item| item["localRecordId"].as_str().unwrap().to_owned()).collect()
+}
+
+fn assert_reads_go_on(server: &Server, user: &Caller) {
+    let begun = Instant::now();
+    server.get("/user/profile").by(user).send().expect(200);
+    server.get("/healthz").send().expect(200);
+    assert!(begun.elapsed() < Duration::from_secs(1), "reading waited {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_second_server_on_the_same_directory_refuses_to_start_and_the_first_goes_on() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    assert_unusable(&start_in_vain(server.directory()), "another server is running on it");
+    save(&server, &user, "r-1").expect(201);
+}
+
+#[test]
+fn a_directory_is_free_again_after_its_server_was_killed() {
+    let directory = Setup::default().start().kill();
+    let server = Setup::default().on(&directory).start();
+    server.get("/readyz").send().expect(200);
+    drop(server);
+    std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_as_it_is() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let mut server = Setup::default().on(&directory).start();
+    assert_eq!(server.terminate(), Some(0));
+    let database = Connection::open(directory.join("yarrow.db")).unwrap();
+    database.pragma_update(None, "user_version", 9_999).unwrap();
+    drop(database);
+    assert_unusable(&start_in_vain(&directory), "schema version 9999");
+    let database = Connection::open(directory.join("yarrow.db")).unwrap();
+    assert_eq!(database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)), Ok(9_999));
+}
+
+#[test]
+fn the_database_of_another_program_is_refused_and_not_touched() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("yarrow.db");
+    let theirs = Connection::open(&path).unwrap();
+    theirs.execute_batch("create table theirs (id integer); insert into theirs values (1);").unwrap();
+    drop(theirs);
+    let before = std::fs::read(&path).unwrap();
+    assert_unusable(&start_in_vain(temporary.path()), "was not made by Yarrow");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_not_touched() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("yarrow.db");
+    let text = "This was never a database. ".repeat(400);
+    std::fs::write(&path, &text).unwrap();
+    assert_unusable(&start_in_vain(temporary.path()), "is not a database");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("data");
+    std::fs::write(&path, "").unwrap();
+    assert_unusable(&start_in_vain(&path), "data directory");
+}
+
+/// Raises the limit on file sizes of a running process, as freeing space would.
+fn give_space(server: &Server) {
+    let process = server.process_id().to_string();
+    let status = Command::new("prlimit").args(["--pid", &process, "--fsize=unlimited:"]).status();
+    assert!(status.expect("this test needs `prlimit` of util-linux").success());
+}
+
+#[test]
+fn when_the_disk_takes_no_more_writing_fails_reading_goes_on_and_space_heals_it() {
+    // A limit on the size of files stands in for a full disk: the log cannot grow past it.
+    let server = Setup::default().after("trap '' XFSZ && ulimit -S -f 800").start();
+    let user = server.sign_in("13800138000");
+    let record = |id: &str| json!({ "localRecordId": id, "aiResult": "x".repeat(30_000) });
+    let mut acknowledged = Vec::new();
+    let failure = (0..200).find_map(|number| {
+        let id = format!("r-{number}");
+        let answer = server.post("/divination-history/save").by(&user).json(&record(&id)).send();
+        if answer.status == 201 {
+            acknowledged.push(id);
+            return None;
+        }
+        Some(answer)
+    });
+    let failure = failure.expect("the disk never filled up").expect(503);
+    assert!(["storage_failed", "storage_full"].contains(&failure.json()["code"].as_str().unwrap()), "{}", failure.text());
+    assert!(failure.header("retry-after").is_some());
+    assert!(!acknowledged.is_empty());
+    assert_reads_go_on(&server, &user);
+    acknowledged.reverse();
+    assert_eq!(saved(&server, &user), acknowledged);
+    server.get("/readyz").send().expect(503);
+
+    give_space(&server);
+    save(&server, &user, "after").expect(201);
+    server.get("/readyz").send().expect(200);
+    acknowledged.insert(0, "after".into());
+    assert_eq!(saved(&server, &user), acknowledged);
+    let integrity = server.database().query_row("pragma integrity_check", [], |row| row.get::<_, String>(0));
+    assert_eq!(integrity.as_deref(), Ok("ok"));
+}
+
+#[test]
+fn a_write_waits_for_another_process_and_reading_does_not() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let other = server.database();
+    other.execute_batch("begin immediate").unwrap();
+    let begun = Instant::now();
+    scope(|scope| {
+        let write = scope.spawn(|| save(&server, &user, "r-1").expect(201));
+        sleep(Duration::from_millis(200));
+        for _ in 0..20 {
+            assert_reads_go_on(&server, &user);
+        }
+        assert!(!write.is_finished());
+        sleep(Duration::from_millis(800));
+        other.execute_batch("rollback").unwrap();
+        write.join().unwrap();
+    });
+    assert!(begun.elapsed() >= Duration::from_secs(1) && begun.elapsed() < Duration::from_secs(4));
+    assert_eq!(saved(&server, &user), ["r-1"]);
+}
+
+#[test]
+fn a_write_that_waited_too_long_is_refused_and_nothing_of_the_network_log_is_lost() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let other = server.database();
+    other.execute_batch("begin immediate").unwrap();
+    let begun = Instant::now();
+    let refused = save(&server, &user, "r-1").expect_problem(503, "overloaded");
+    assert!(refused.header("retry-after").is_some());
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    for _ in 0..10 {
+        assert_reads_go_on(&server, &user);
+    }
+    sleep(Duration::from_secs(6));
+    other.execute_batch("rollback").unwrap();
+    save(&server, &user, "r-2").expect(201);
+    assert_eq!(saved(&server, &user), ["r-2"]);
+    let logged = "select count(*) from access_log where route = '/user/profile'";
+    eventually("the network log has all requests", || {
+        other.query_row(logged, [], |row| row.get::<_, i64>(0)).unwrap() == 10
+    });
+}
+
+#[track_caller]
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not even after ten seconds");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_full_queue_refuses_at_once_while_reading_goes_on() {
+    let server = Setup::default().with("DATABASE_WRITE_QUEUE", 4).start();
+    let user = server.sign_in("13800138000");
+    let other = server.database();
+    other.execute_batch("begin immediate").unwrap();
+    let statuses: Vec<_> = scope(|scope| {
+        let save_one = |number: usize| save(&server, &user, &format!("r-{number}"));
+        // The first is taken by the writer, which then waits for the lock; the next ones fill the queue.
+        let waiting: Vec<_> = (0..24)
+            .map(|number| {
+                sleep(Duration::from_millis(10));
+                scope.spawn(move || save_one(number))
+            })
+            .collect();
+        sleep(Duration::from_millis(300));
+        let begun = Instant::now();
+        let refused = save(&server, &user, "late").expect_problem(503, "overloaded");
+        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_reads_go_on(&server, &user);
+        other.execute_batch("rollback").unwrap();
+        waiting.into_iter().map(|write| write.join().unwrap().status).collect()
+    });
+    let accepted = statuses.iter().filter(|status| **status == 201).count();
+    let refused = statuses.iter().filter(|status| **status == 503).count();
+    assert_eq!(accepted + refused, 24, "{statuses:?}");
+    assert!((1..=8).contains(&accepted), "{statuses:?}");
+    assert_eq!(saved(&server, &user).len(), accepted);
+    save(&server, &user, "after").expect(201);
+}
+
+#[test]
+fn what_another_process_changes_is_seen_within_a_second_under_constant_load() {
+    let server = Setup::default().with("SERVER_WORKERS", 2).start();
+    let user = server.sign_in("13800138000");
+    let other = server.database();
+    let stop = AtomicBool::new(false);
+    scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    server.get("/user/profile").by(&user).send().expect(200);
+                }
+            });
+        }
+        for number in 0..5 {
+            let name = format!("name-{number}");
+            let changed = other.execute("update users set nickname = ?1 where id = ?2", (&name, &user.user_id)).unwrap();
+            assert_eq!(changed, 1);
+            let begun = Instant::now();
+            while server.get("/user/profile").by(&user).send().expect(200).json()["nickname"] != name.as_str() {
+                assert!(begun.elapsed() < Duration::from_secs(1), "the change is not seen");
+            }
+            sleep(Duration::from_millis(50));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn the_log_of_the_database_stays_small_under_constant_load() {
+    const SECONDS: u64 = 8;
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 1_000_000).start();
+    let users: Vec<_> = (0..4).map(|index| server.sign_in(&format!("1380013{index:04}"))).collect();
+    let stop = AtomicBool::new(false);
+    let log = server.directory().join("yarrow.db-wal");
+    let written = scope(|scope| {
+        let writers: Vec<_> = users
+            .iter()
+            .map(|user| {
+                let (server, stop) = (&server, &stop);
+                scope.spawn(move || {
+                    let mut written = 0_u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        let record = json!({ "localRecordId": written.to_string(), "aiResult": "x".repeat(30_000) });
+                        server.post("/divination-history/save").by(user).json(&record).send().expect(201);
+                        written += 1;
+                    }
+                    written
+                })
+            })
+            .collect();
+        for user in &users {
+            let (server, stop) = (&server, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    server.get("/user/profile").by(user).send().expect(200);
+                }
+            });
+        }
+        sleep(Duration::from_secs(SECONDS));
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum::<u64>()
+    });
+    // Each record takes more than 30 kB of the log.
+    let through = written * 30_000;
+    assert!(through > 60_000_000, "only {written} records were written: too little to prove anything");
+    let size = std::fs::metadata(&log).unwrap().len();
+    assert!(size < 40_000_000, "{through} bytes went through the log and it has grown to {size}");
+}
+
+#[test]
+fn a_server_that_ran_out_of_files_answers_again_when_connections_close() {
+    let server = Setup::default().after("ulimit -n 48").start();
+    let user = server.sign_in("13800138000");
+    let connections: Vec<_> = (0..80).map(|_| std::net::TcpStream::connect(server.address()).unwrap()).collect();
+    sleep(Duration::from_millis(300));
+    drop(connections);
+    save(&server, &user, "r-1").expect(201);
+    assert!(server.lines().iter().any(|line| line.contains("could not be accepted")), "{:#?}", server.lines());
+}
