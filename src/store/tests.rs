@@ -1,0 +1,343 @@
+//! What the store promises: whole operations, answers after the commit, and readers who see what they wrote.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::{scope, sleep, spawn},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Write, thread_parks};
+use crate::{
+    app::Clock,
+    error::{Code, Error, Result},
+};
+
+/// A store of its own, and the directory that goes with it.
+struct Opened {
+    store: Store,
+    _directory: TempDir,
+}
+
+impl Opened {
+    fn new() -> Self {
+        Self::with(4096, 8)
+    }
+
+    fn with(queue: usize, readers: u32) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let tuning = Tuning { mmap_size: 0, cache_kib: 1024, readers, queue };
+        let store = Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), true).unwrap();
+        Self { store, _directory: directory }
+    }
+
+    fn put(&self, name: &'static str, value: impl ToString) -> Pending<()> {
+        let value = value.to_string();
+        self.store.write(move |tx| put_in(tx, name, &value))
+    }
+
+    fn find(&self, name: &str) -> Option<String> {
+        self.store.read(|tx| tx.first("select value from settings where name = ?1", [name], |row| row.get(0))).unwrap()
+    }
+
+    /// A connection beside the store, as another process has it.
+    fn other(&self) -> Connection {
+        Connection::open(self.store.path()).unwrap()
+    }
+
+    /// Keeps the writer busy until the answer is dropped or sent, so that what is queued meanwhile is one commit.
+    fn hold_writer(&self) -> Sender<()> {
+        let (release, held) = channel();
+        let (running, has_begun) = channel();
+        let operation = move |_: &Write<'_>| {
+            running.send(()).unwrap();
+            let _ = held.recv();
+            Ok(())
+        };
+        spawn_wait(self.store.write(operation));
+        has_begun.recv().unwrap();
+        release
+    }
+}
+
+fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
+    tx.execute(
+        "insert into settings (name, value, updated_at) values (?1, ?2, ?3) \
+         on conflict (name) do update set value = excluded.value",
+        (name, value, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// The answer as soon as there is one.
+fn spawn_wait<T: Send + 'static>(pending: Pending<T>) -> Receiver<Result<T>> {
+    let (sender, receiver) = channel();
+    spawn(move || drop(sender.send(pending.wait())));
+    receiver
+}
+
+#[test]
+fn an_operation_that_fails_or_panics_is_undone_and_its_neighbours_commit() {
+    let opened = Opened::new();
+    let release = opened.hold_writer();
+    let before = opened.put("before", 1);
+    let failing = opened.store.write(|tx| {
+        put_in(tx, "failing", "1")?;
+        Err::<(), _>(Code::NotFound.into())
+    });
+    let between = opened.put("between", 1);
+    let panicking = opened.store.write::<(), _>(|tx| {
+        put_in(tx, "panicking", "1")?;
+        panic!("an operation panics");
+    });
+    let refused = opened.store.write(|tx| tx.execute("insert into settings (name) values ('incomplete')", []));
+    let after = opened.put("after", 1);
+    drop(release);
+    for committed in [before, between, after] {
+        committed.wait().unwrap();
+    }
+    assert_eq!(failing.wait().unwrap_err().code, Code::NotFound);
+    assert_eq!(panicking.wait().unwrap_err().code, Code::Internal);
+    assert_eq!(refused.wait().unwrap_err().code, Code::Internal);
+    let kept = ["before", "failing", "between", "panicking", "incomplete", "after"].map(|name| opened.find(name).is_some());
+    assert_eq!(kept, [true, false, true, false, false, true]);
+}
+
+#[test]
+fn nobody_is_answered_before_the_commit_and_everybody_after_it() {
+    let opened = Opened::new();
+    let release_writer = opened.hold_writer();
+    let first = spawn_wait(opened.put("first", 1));
+    let (release_second, held) = channel::<()>();
+    let second = spawn_wait(opened.store.write(move |tx| {
+        let _ = held.recv();
+        put_in(tx, "second", "1")
+    }));
+    drop(release_writer);
+    // The first has run; it waits for the second, which is in the same commit.
+    assert_eq!(first.recv_timeout(Duration::from_millis(200)).unwrap_err(), RecvTimeoutError::Timeout);
+    let seen = |name: &str| {
+        let count = "select count(*) from settings where name = ?1";
+        opened.other().query_row(count, [name], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!(seen("first"), 0);
+    drop(release_second);
+    first.recv().unwrap().unwrap();
+    second.recv().unwrap().unwrap();
+    assert_eq!((seen("first"), seen("second")), (1, 1));
+}
+
+#[test]
+fn an_operation_may_fail_for_its_caller_and_keep_what_it_changed() {
+    let opened = Opened::new();
+    let failing = opened.store.write(|tx| {
+        put_in(tx, "tries", "1")?;
+        Err::<(), _>(Error::new(Code::InvalidCode).keeping_changes())
+    });
+    assert_eq!(failing.wait().unwrap_err().code, Code::InvalidCode);
+    assert_eq!(opened.find("tries").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_commit_that_fails_fails_all_its_operations_and_the_writer_lives_on() {
+    let opened = Opened::new();
+    opened.put("value", "old").wait().unwrap();
+    let release = opened.hold_writer();
+    let before = opened.put("value", "new");
+    let keeping = opened.store.write(|tx| {
+        put_in(tx, "tries", "1")?;
+        Err::<(), _>(Error::new(Code::InvalidCode).keeping_changes())
+    });
+    let failed = opened.store.write(|_| Err::<(), _>(Code::NotFound.into()));
+    // The constraint is looked at when the whole commit ends, so this operation itself succeeds.
+    let dangling = opened.store.write(|tx| {
+        tx.execute("pragma defer_foreign_keys = true", [])?;
+        tx.execute("insert into history (user_id, sequence, local_record_id, created_at, updated_at) values (7, 1, 'r', 0, 0)", [])
+    });
+    let after = opened.put("after", 1);
+    drop(release);
+    assert!(before.wait().is_err());
+    // What was to stay did not, so the caller must not be told what presumes it.
+    assert_eq!(keeping.wait().unwrap_err().code, Code::Internal);
+    assert_eq!(failed.wait().unwrap_err().code, Code::NotFound);
+    assert!(dangling.wait().is_err());
+    assert!(after.wait().is_err());
+    assert_eq!(opened.find("value").as_deref(), Some("old"));
+    assert_eq!((opened.find("after"), opened.find("tries")), (None, None));
+    opened.put("value", "newest").wait().unwrap();
+    assert_eq!(opened.find("value").as_deref(), Some("newest"));
+}
+
+#[test]
+fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
+    let opened = Opened::new();
+    opened.put("number", 0).wait().unwrap();
+    let acknowledged = AtomicU64::new(0);
+    scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                thread_parks();
+                while acknowledged.load(Ordering::SeqCst) < 300 {
+                    let at_least = acknowledged.load(Ordering::SeqCst);
+                    let found: u64 = opened.find("number").unwrap().parse().unwrap();
+                    assert!(found >= at_least, "{found} was read after {at_least} was acknowledged");
+                }
+            });
+        }
+        scope.spawn(|| {
+            thread_parks();
+            for number in 1..=300 {
+                opened.put("number", number).wait().unwrap();
+                acknowledged.store(number, Ordering::SeqCst);
+                assert_eq!(opened.find("number"), Some(number.to_string()));
+            }
+        });
+    });
+}
+
+#[test]
+fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
+    let opened = Opened::new();
+    opened.put("number", 1).wait().unwrap();
+    let change =
+        |number: u64| opened.other().execute("update settings set value = ?1", [number.to_string()]).unwrap();
+    scope(|scope| {
+        scope.spawn(|| {
+            thread_parks();
+            let twice = opened.store.read(|tx| {
+                let number = || tx.one("select value from settings", [], |row| row.get::<_, String>(0));
+                let first = number()?;
+                change(2);
+                sleep(2 * SNAPSHOT_AGE);
+                Ok((first, number()?))
+            });
+            assert_eq!(twice.unwrap(), ("1".to_owned(), "1".to_owned()));
+            assert_eq!(opened.find("number").as_deref(), Some("2"));
+            change(3);
+            thread_parks();
+            assert_eq!(opened.find("number").as_deref(), Some("3"));
+            thread_parks();
+        });
+    });
+    assert_eq!(truncate_log(&opened.other()), 0);
+}
+
+/// Empties the write-ahead log. 1 if a reader is in the way.
+fn truncate_log(connection: &Connection) -> i64 {
+    connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_read_inside_a_read_gets_a_view_of_its_own() {
+    let opened = Opened::new();
+    opened.put("number", 1).wait().unwrap();
+    scope(|scope| {
+        scope.spawn(|| {
+            thread_parks();
+            let nested = opened.store.read(|_| Ok(opened.find("number")));
+            assert_eq!(nested.unwrap().as_deref(), Some("1"));
+        });
+    });
+}
+
+#[test]
+fn a_read_that_panics_leaves_no_transaction_behind() {
+    let opened = Opened::with(16, 1);
+    opened.put("number", 1).wait().unwrap();
+    for is_worker in [false, true] {
+        scope(|scope| {
+            scope.spawn(|| {
+                if is_worker {
+                    thread_parks();
+                }
+                let panicking = || {
+                    opened.store.read::<()>(|tx| {
+                        tx.one("select value from settings", [], |row| row.get::<_, String>(0))?;
+                        panic!("a read panics");
+                    })
+                };
+                assert!(catch_unwind(AssertUnwindSafe(panicking)).is_err());
+                assert_eq!(opened.find("number").as_deref(), Some("1"));
+                if is_worker {
+                    thread_parks();
+                }
+            });
+        });
+        opened.put("number", 1).wait().unwrap();
+        assert_eq!(truncate_log(&opened.other()), 0, "a reader is left in the way");
+    }
+}
+
+#[test]
+fn what_is_there_a_hundred_times_is_given_out_a_hundred_times_to_64_threads() {
+    let opened = Opened::new();
+    opened
+        .store
+        .write(|tx| {
+            let columns = "address, purpose, code_hmac, tries_left, expires_at";
+            tx.execute(&format!("insert into codes ({columns}) values ('a', 'sign_in', x'00', 100, 0)"), [])
+        })
+        .wait()
+        .unwrap();
+    let given = AtomicUsize::new(0);
+    scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| {
+                for _ in 0..4 {
+                    let take = "update codes set tries_left = tries_left - 1 where tries_left > 0";
+                    given.fetch_add(opened.store.write(move |tx| tx.execute(take, [])).wait().unwrap(), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(given.load(Ordering::Relaxed), 100);
+    let left = opened.store.read(|tx| tx.one("select tries_left from codes", [], |row| row.get::<_, i64>(0)));
+    assert_eq!(left.unwrap(), 0);
+}
+
+#[test]
+fn a_full_queue_refuses_at_once_and_takes_more_when_it_has_emptied() {
+    let opened = Opened::with(2, 4);
+    let release = opened.hold_writer();
+    let queued = [opened.put("a", 1), opened.put("b", 1)];
+    assert_eq!(opened.store.pressure().queued, 3);
+    let begun = Instant::now();
+    let refused = opened.put("c", 1).wait().unwrap_err();
+    assert!(begun.elapsed() < Duration::from_millis(100));
+    assert_eq!(refused.code, Code::Overloaded);
+    assert!(refused.retry_after.is_some());
+    drop(release);
+    for write in queued {
+        write.wait().unwrap();
+    }
+    opened.put("d", 1).wait().unwrap();
+    assert_eq!((opened.find("c"), opened.find("d").as_deref()), (None, Some("1")));
+}
+
+#[test]
+fn closing_commits_what_was_queued_and_refuses_what_comes_later() {
+    let opened = Opened::new();
+    let release = opened.hold_writer();
+    let queued: Vec<_> = (0..600).map(|number| opened.put("number", number)).collect();
+    drop(release);
+    opened.store.close();
+    for write in queued {
+        write.wait().unwrap();
+    }
+    assert_eq!(opened.find("number").as_deref(), Some("599"));
+    assert_eq!(opened.put("late", 1).wait().unwrap_err().code, Code::Overloaded);
+}
+
+#[test]
+fn a_write_whose_caller_has_gone_is_made_all_the_same() {
+    let opened = Opened::new();
+    drop(opened.put("abandoned", 1));
+    opened.put("next", 1).wait().unwrap();
+    assert_eq!(opened.find("abandoned").as_deref(), Some("1"));
+}
