@@ -7,11 +7,13 @@
 mod kit;
 
 mod admin;
+mod cli;
 mod durability;
 mod faults;
 mod idempotency;
 mod journey;
 mod ledger;
+mod limits;
 mod providers;
 mod rooms;
 mod v0;

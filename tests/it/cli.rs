@@ -1,0 +1,398 @@
+//! The command line as an operator meets it: help, settings, health, and what the log never says.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Binary, Setup};
+
+fn run(arguments: &[&str]) -> Output {
+    Binary::command().args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[track_caller]
+fn assert_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}{}", stdout(output), stderr(output));
+    assert!(!stderr(output).contains("panicked"), "{}", stderr(output));
+}
+
+/// A file with settings, in a directory of its own.
+struct SettingsFile {
+    directory: tempfile::TempDir,
+}
+
+impl SettingsFile {
+    fn new(content: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("yarrow.toml"), content).unwrap();
+        Self { directory }
+    }
+
+    fn path(&self) -> String {
+        self.directory.path().join("yarrow.toml").to_str().unwrap().to_owned()
+    }
+}
+
+/// What `config show --json` says of one setting: its value and where that comes from.
+fn shown(command: &mut Command, name: &str) -> (String, String) {
+    let output = command.args(["config", "show", "--json"]).output().unwrap();
+    assert_code(&output, 0);
+    let settings: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let setting = settings.as_array().unwrap().iter().find(|setting| setting["name"] == name).unwrap();
+    (setting["value"].as_str().unwrap().to_owned(), setting["origin"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn help_and_version_are_told() {
+    let help = run(&["--help"]);
+    assert_code(&help, 0);
+    for command in ["serve", "demo", "config", "healthcheck", "openapi", "--data-dir", "YARROW_SERVER_LISTEN"] {
+        assert!(stdout(&help).contains(command), "{command} is not in:\n{}", stdout(&help));
+    }
+    for command in ["serve", "config", "healthcheck", "openapi"] {
+        assert_code(&run(&[command, "--help"]), 0);
+    }
+    let version = run(&["--version"]);
+    assert_code(&version, 0);
+    assert_eq!(stdout(&version).trim(), concat!("yarrow ", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_usage_ends_with_code_2_and_the_usage() {
+    for arguments in [&[][..], &["--no-such-flag"], &["no-such-command"], &["serve", "--listen"], &["config"]] {
+        let output = run(arguments);
+        assert_code(&output, 2);
+        assert!(stderr(&output).contains("Usage: yarrow"), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn all_faults_of_the_configuration_are_told_at_once() {
+    let file = SettingsFile::new(
+        "unknown_key = 1\n[server]\nworkers = \"many\"\n[limits]\nbody = [\"64 KiB\"]\n[nowhere]\nkey = 1\n[auth]\ncode_tries = 0\n",
+    );
+    let mut command = Binary::command();
+    command.args(["config", "show", "--listen", "nowhere", "--config", &file.path()]);
+    command.env("YARROW_AUTH_CODE_LIFETIME", "soon").env("YARROW_NO_SUCH_SETTING", "1");
+    command.env("YARROW_SMS_ACCESS_KEY_SECRET_FILE", "/nonexistent/secret");
+    let output = command.output().unwrap();
+    assert_code(&output, 3);
+    assert_eq!(stdout(&output), "");
+    let said = stderr(&output);
+    for fault in [
+        "server.listen: `nowhere`",
+        "(from --listen)",
+        "server.workers: `many`",
+        "limits.body: must be a single value",
+        "unknown_key: there is no such setting",
+        "nowhere: there is no such setting",
+        "auth.code_lifetime: `soon`",
+        "YARROW_AUTH_CODE_LIFETIME",
+        "YARROW_NO_SUCH_SETTING: there is no such setting",
+        "sms.access_key_secret: /nonexistent/secret",
+    ] {
+        assert!(said.contains(fault), "{fault} is not in:\n{said}");
+    }
+}
+
+#[test]
+fn contradictions_between_settings_stop_the_start_and_make_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let mut command = Binary::command();
+    command.arg("serve").arg("--data-dir").arg(&directory);
+    command.env("YARROW_SMS_PROVIDER", "aliyun").env("YARROW_LLM_PROVIDER", "openai").env("YARROW_AUTH_CODE_TRIES", "0");
+    let output = command.output().unwrap();
+    assert_code(&output, 3);
+    for fault in ["sms.access_key_id", "sms.access_key_secret", "sms.sign_name", "llm.model", "auth.code_tries"] {
+        assert!(stderr(&output).contains(fault), "{fault} is not in:\n{}", stderr(&output));
+    }
+    assert!(!directory.exists());
+}
+
+#[test]
+fn an_unknown_provider_stops_the_start() {
+    for variable in ["YARROW_SMS_PROVIDER", "YARROW_LLM_PROVIDER", "YARROW_LOG_FORMAT"] {
+        let output = Binary::command().args(["config", "show"]).env(variable, "carrier-pigeon").output().unwrap();
+        assert_code(&output, 3);
+        assert!(stderr(&output).contains("is not one of"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_file_of_settings_that_cannot_be_read_is_a_fault() {
+    let output = run(&["config", "show", "--config", "/nonexistent/yarrow.toml"]);
+    assert_code(&output, 3);
+    assert!(stderr(&output).contains("/nonexistent/yarrow.toml"), "{}", stderr(&output));
+    let broken = SettingsFile::new("[server\n");
+    let output = run(&["config", "show", "--config", &broken.path()]);
+    assert_code(&output, 3);
+    assert!(stderr(&output).contains("yarrow.toml") && stderr(&output).contains("line 1"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+    let file = SettingsFile::new("[server]\nlisten = \"127.0.0.1:1\"\n");
+    let name = "server.listen";
+    assert_eq!(shown(&mut Binary::command(), name), ("\"127.0.0.1:8080\"".into(), "default".into()));
+    let with_file = || {
+        let mut command = Binary::command();
+        command.env("YARROW_CONFIG", file.path());
+        command
+    };
+    assert_eq!(shown(&mut with_file(), name), ("\"127.0.0.1:1\"".into(), file.path()));
+    let with_environment = || {
+        let mut command = with_file();
+        command.env("YARROW_SERVER_LISTEN", "127.0.0.1:2");
+        command
+    };
+    assert_eq!(shown(&mut with_environment(), name), ("\"127.0.0.1:2\"".into(), "YARROW_SERVER_LISTEN".into()));
+    let mut with_flag = with_environment();
+    with_flag.args(["--listen", "127.0.0.1:3"]);
+    assert_eq!(shown(&mut with_flag, name), ("\"127.0.0.1:3\"".into(), "--listen".into()));
+}
+
+#[test]
+fn a_value_may_stand_in_a_file_that_the_environment_names() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("model");
+    std::fs::write(&path, "oracle\n").unwrap();
+    let mut command = Binary::command();
+    command.env("YARROW_LLM_MODEL_FILE", &path);
+    assert_eq!(shown(&mut command, "llm.model"), ("\"oracle\"".into(), "YARROW_LLM_MODEL_FILE".into()));
+    let both = Binary::command()
+        .args(["config", "show"])
+        .env("YARROW_LLM_MODEL_FILE", &path)
+        .env("YARROW_LLM_MODEL", "sibyl")
+        .output()
+        .unwrap();
+    assert_code(&both, 3);
+    assert!(stderr(&both).contains("both YARROW_LLM_MODEL and YARROW_LLM_MODEL_FILE are set"), "{}", stderr(&both));
+}
+
+#[test]
+fn every_setting_is_shown_with_its_origin_and_secrets_are_masked() {
+    const CANARY: &str = "canary-0123456789-0123456789-0123456789";
+    let file = SettingsFile::new(&format!("[sms]\naccess_key_secret = \"{CANARY}\"\n"));
+    let command = || {
+        let mut command = Binary::command();
+        command.args(["--config", &file.path()]);
+        command.env("YARROW_AUTH_SECRET_KEY", CANARY).env("YARROW_LLM_API_KEY", CANARY);
+        command.env("YARROW_AUTH_REVIEW_ACCOUNTS", "13800138000=471147");
+        command
+    };
+    for arguments in [&["config", "show"][..], &["config", "show", "--json"], &["config", "sample"]] {
+        let output = command().args(arguments).output().unwrap();
+        assert_code(&output, 0);
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(!said.contains("canary") && !said.contains("471147"), "{said}");
+    }
+    let masked = "\"****\"".to_owned();
+    assert_eq!(shown(&mut command(), "auth.secret_key"), (masked.clone(), "YARROW_AUTH_SECRET_KEY".into()));
+    assert_eq!(shown(&mut command(), "sms.access_key_secret"), (masked, file.path()));
+    let (accounts, _) = shown(&mut command(), "auth.review_accounts");
+    assert_eq!(accounts, "{ \"13800138000\" = \"****\" }");
+    let table = stdout(&command().args(["config", "show"]).output().unwrap());
+    for name in ["data_dir", "server.listen", "limits.connections", "log.level", "YARROW_LLM_API_KEY", "default"] {
+        assert!(table.contains(name), "{name} is not in:\n{table}");
+    }
+}
+
+#[test]
+fn a_fault_never_repeats_a_secret() {
+    const CANARY: &str = "canary0123456789";
+    let wrong = [
+        // Too short, not of the shape name=value, not six digits.
+        vec![("YARROW_AUTH_SECRET_KEY", CANARY)],
+        vec![("YARROW_AUTH_REVIEW_ACCOUNTS", "13800138000:canary0123456789")],
+        vec![("YARROW_AUTH_REVIEW_ACCOUNTS", "13800138000=canary0123456789")],
+    ];
+    for variables in wrong {
+        let output = Binary::command().args(["config", "show"]).envs(variables).output().unwrap();
+        assert_code(&output, 3);
+        assert!(!stderr(&output).contains("canary"), "{}", stderr(&output));
+    }
+    // The line that cannot be read may be the one with the secret.
+    for broken in [
+        format!("[llm]\napi_key = \"{CANARY}\n"),
+        format!("[llm]\napi_key = {CANARY}\n"),
+        format!("[llm]\napi_key = [[\"{CANARY}\"]]\n"),
+        format!("[auth]\nsecret_key = \"{CANARY}\"\nsecret_key = \"{CANARY}\"\n"),
+    ] {
+        let file = SettingsFile::new(&broken);
+        let output = run(&["config", "show", "--config", &file.path()]);
+        assert_code(&output, 3);
+        assert!(!stderr(&output).contains("canary"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_sample_is_a_file_of_defaults_once_its_marks_are_taken_away() {
+    let sample = stdout(&run(&["config", "sample"]));
+    // As it is, it changes nothing.
+    let as_it_is = SettingsFile::new(&sample);
+    let unchanged = run(&["config", "show", "--json", "--config", &as_it_is.path()]);
+    assert_eq!(stdout(&unchanged), stdout(&run(&["config", "show", "--json"])));
+    // Each value stands behind a mark, under the line that explains it.
+    let is_setting = |line: &str| {
+        let name = line.split(" = ").next().unwrap_or_default();
+        line.contains(" = ") && name.chars().all(|character| character.is_ascii_lowercase() || character == '_')
+    };
+    let uncommented: Vec<_> = sample
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(|setting| is_setting(setting)).unwrap_or(line))
+        .collect();
+    let settings = uncommented.iter().filter(|line| is_setting(line)).count();
+    let all = serde_json::from_str::<Value>(&stdout(&unchanged)).unwrap().as_array().unwrap().len();
+    assert_eq!(settings, all);
+    let file = SettingsFile::new(&uncommented.join("\n"));
+    let from_file = run(&["config", "show", "--json", "--config", &file.path()]);
+    assert_code(&from_file, 0);
+    let values = |output: &Output| {
+        let settings: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let value = |setting: &Value| (setting["name"].to_string(), setting["value"].to_string());
+        settings.as_array().unwrap().iter().map(value).collect::<Vec<_>>()
+    };
+    assert_eq!(values(&from_file), values(&unchanged));
+}
+
+#[test]
+fn health_is_an_exit_code() {
+    let mut server = Setup::default().start();
+    let address = server.address().to_string();
+    let healthy = run(&["healthcheck", "--listen", &address]);
+    assert_code(&healthy, 0);
+    assert_eq!(stdout(&healthy), "ready\n");
+    let healthy = run(&["healthcheck", "--json", "--listen", &address]);
+    assert_eq!(stdout(&healthy), "{\"ready\":true}\n");
+    let everywhere = format!("0.0.0.0:{}", server.address().port());
+    assert_code(&run(&["healthcheck", "--listen", &everywhere]), 0);
+    assert_eq!(server.terminate(), Some(0));
+    let ill = run(&["healthcheck", "--listen", &address]);
+    assert_code(&ill, 1);
+    assert!(stderr(&ill).contains(&address), "{}", stderr(&ill));
+    assert_code(&run(&["healthcheck", "--listen", "nowhere"]), 3);
+    assert_code(&run(&["healthcheck", "--no-such-flag"]), 2);
+}
+
+#[test]
+fn an_address_that_is_taken_stops_the_start() {
+    let server = Setup::default().start();
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = Binary::command();
+    command.args(["serve", "--listen", &server.address().to_string(), "--data-dir"]).arg(temporary.path());
+    let output = command.output().unwrap();
+    assert_code(&output, 3);
+    assert!(stderr(&output).contains(&format!("Cannot listen on {}", server.address())), "{}", stderr(&output));
+}
+
+#[test]
+fn the_api_document_is_printed_without_a_server() {
+    let output = run(&["openapi"]);
+    assert_code(&output, 0);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["paths"]["/auth/login"]["post"].is_object());
+    assert!(!Path::new("data").exists());
+}
+
+#[test]
+fn a_reader_who_has_gone_is_no_failure() {
+    let program = Binary::command().get_program().to_str().unwrap().to_owned();
+    let piped = format!("{program} config sample | head -n 1; {program} openapi | true");
+    let output = Command::new("sh").args(["-c", &piped]).output().unwrap();
+    assert_code(&output, 0);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn log_lines_are_json_if_so_configured() {
+    let mut server = Setup::default().with("LOG_FORMAT", "json").with("LOG_LEVEL", "trace").start();
+    server.get("/healthz").header("x-request-id", "seen-in-the-log").send().expect(200);
+    let line = server.wait_for_line("seen-in-the-log");
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&event["route"], &event["status"], &event["level"]), (&json!("/healthz"), &json!(200), &json!("DEBUG")));
+    assert_eq!(server.terminate(), Some(0));
+    for line in server.lines().iter().filter(|line| !line.starts_with("yarrow is listening")) {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(event["timestamp"].is_string() && event["level"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn the_log_never_says_who_asked_what() {
+    const PHONE: &str = "13912345678";
+    const QUESTION: &str = "朱雀何时归巢";
+    const NICKNAME: &str = "玄武岩";
+    let mut server = Setup::default().with("LOG_LEVEL", "trace").with("AUTH_CODE_TRIES", 2).start();
+    let user = server.sign_in(PHONE);
+    let code = server.sent_code(PHONE);
+    let secret = "wrong-token-9d3c71aa";
+
+    let phone = [("phoneNumber", PHONE)];
+    let save = json!({ "localRecordId": "r-1", "phoneNumber": PHONE, "question": QUESTION, "aiResult": QUESTION });
+    let asked = json!({ "question": QUESTION, "divinationData": { "note": QUESTION } });
+    let name = json!({ "nickname": NICKNAME, "signature": QUESTION });
+    server.put("/user/profile").by(&user).json(&name).send().expect(200);
+    server.post("/divination-history/save").by(&user).json(&save).send().expect(201);
+    server.post("/divination/enhanced").by(&user).json(&asked).send().expect(200);
+    server.get(&format!("/divination-history/count/{PHONE}")).by(&user).send().expect(200);
+    server.post("/divination-history/get").by(&user).form(&phone).send().expect(200);
+    server.post("/auth/validate-token").form(&[("token", &user.token)]).send().expect(200);
+
+    // The same where something is wrong with it.
+    server.post("/auth/send-code").form(&phone).send().expect(429);
+    let login = |code: &str| server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", code)]).send();
+    login(&code).expect(401);
+    login("not a code").expect(422);
+    server.post("/auth/login").query(&[("phoneNumber", PHONE), ("code", &code)]).send().expect(401);
+    server.get("/user/profile").token(secret).send().expect(401);
+    server.post("/auth/refresh-token").form(&[("token", secret)]).send().expect(401);
+    server.get(&format!("/nowhere/{PHONE}?token={secret}&question={NICKNAME}")).send().expect(404);
+    server.get(&format!("/divination-history/count/{PHONE}")).send().expect(401);
+    server.post("/divination-history/save").by(&user).raw_json(&format!("{{\"question\":\"{QUESTION}")).send().expect(400);
+    server.put("/user/nickname").by(&user).json(&json!({ "nickname": NICKNAME.repeat(20) })).send().expect(422);
+    let too_long = json!({ "question": QUESTION.repeat(60) });
+    server.post("/divination/enhanced").by(&user).json(&too_long).send().expect(422);
+    let strange = server.request("PHONE", "/auth/login").header("x-request-id", PHONE).send();
+    strange.expect(405);
+    server.post("/auth/logout").by(&user).send().expect(200);
+
+    // With the database locked, requests fail in the service itself.
+    let other = server.database();
+    let user = { server.sign_in("13712345678") };
+    other.execute_batch("begin immediate").unwrap();
+    server.put("/user/nickname").by(&user).json(&json!({ "nickname": NICKNAME })).send().expect(503);
+    other.execute_batch("rollback").unwrap();
+
+    assert_eq!(server.terminate(), Some(0));
+    let lines = server.lines();
+    assert!(lines.iter().any(|line| line.contains("could not be served")), "{lines:#?}");
+    let of_development = |line: &&String| !line.starts_with("SMS to ");
+    let secrets = [PHONE, "13712345678", &code, &user.token, secret, QUESTION, NICKNAME];
+    for line in lines.iter().filter(of_development) {
+        // A request id is the client's own word for its request; it is the one thing repeated as it came.
+        let line = line.replace(&format!("request_id=\"{PHONE}\""), "");
+        for secret in secrets {
+            assert!(!line.contains(secret), "{secret} is in the log: {line}");
+        }
+    }
+    let database = server.database();
+    let mut statement = database.prepare("select coalesce(route, '') || method from access_log").unwrap();
+    let mut rows = statement.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let text: String = row.get(0).unwrap();
+        assert!(secrets.iter().all(|secret| !text.contains(secret)) && !text.contains("PHONE"), "{text}");
+    }
+}

@@ -1,0 +1,520 @@
+//! What bounds a connection and a request, and how the service stops.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::mpsc::{Sender, channel},
+    thread::{scope, sleep, spawn},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::kit::{Caller, Server, Setup};
+
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n";
+
+/// A connection on which a test speaks HTTP by hand.
+struct Wire(TcpStream);
+
+impl Wire {
+    fn to(server: &Server) -> Self {
+        let stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(stream)
+    }
+
+    /// False if the other side has closed.
+    fn send(&mut self, text: &str) -> bool {
+        self.0.write_all(text.as_bytes()).is_ok()
+    }
+
+    /// One answer with a body of known length: its head and its body.
+    fn receive(&mut self) -> Option<(String, Vec<u8>)> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            if self.0.read(&mut byte).unwrap_or(0) == 0 {
+                return None;
+            }
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap().to_lowercase();
+        let length = head.split("content-length: ").nth(1)?.lines().next()?.trim().parse().unwrap();
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).ok()?;
+        Some((head, body))
+    }
+
+    /// Everything until the other side closes, and how long that took.
+    fn read_to_end(&mut self) -> (String, Duration) {
+        let begun = Instant::now();
+        let mut received = Vec::new();
+        match self.0.read_to_end(&mut received) {
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("the connection is not closed: {error}"),
+            _ => (String::from_utf8_lossy(&received).into_owned(), begun.elapsed()),
+        }
+    }
+
+    #[track_caller]
+    fn expect_health(&mut self) {
+        assert!(self.send(HEALTH));
+        let (head, _) = self.receive().expect("no answer");
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+    }
+}
+
+#[track_caller]
+fn assert_between(took: Duration, least: u64, most: u64) {
+    let bounds = Duration::from_millis(least)..Duration::from_millis(most);
+    assert!(bounds.contains(&took), "it took {took:?}");
+}
+
+#[test]
+fn a_client_that_sends_its_head_a_byte_at_a_time_is_cut_off() {
+    let server = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").start();
+    for is_first_request in [true, false] {
+        let mut wire = Wire::to(&server);
+        if !is_first_request {
+            wire.expect_health();
+        }
+        let begun = Instant::now();
+        let slow = wire.0.try_clone().unwrap();
+        let drip = spawn(move || {
+            let mut slow = slow;
+            for byte in HEALTH.bytes() {
+                if slow.write_all(&[byte]).is_err() {
+                    return;
+                }
+                sleep(Duration::from_millis(200));
+            }
+        });
+        let (answer, _) = wire.read_to_end();
+        assert_eq!(answer, "");
+        assert_between(begun.elapsed(), 800, 3_000);
+        wire.0.shutdown(Shutdown::Both).ok();
+        drip.join().unwrap();
+    }
+}
+
+#[test]
+fn a_client_that_says_nothing_is_cut_off() {
+    let server = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").start();
+    let (answer, took) = Wire::to(&server).read_to_end();
+    assert_eq!(answer, "");
+    assert_between(took, 800, 3_000);
+}
+
+#[test]
+fn a_connection_may_be_idle_for_a_while_and_no_longer() {
+    let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with("LIMITS_IDLE_TIMEOUT", "3 s");
+    let server = setup.start();
+    let mut wire = Wire::to(&server);
+    wire.expect_health();
+    // Longer than a head may take: a quiet client is not a slow one.
+    sleep(Duration::from_millis(1_700));
+    wire.expect_health();
+    sleep(Duration::from_millis(1_700));
+    wire.expect_health();
+    let (answer, took) = wire.read_to_end();
+    assert_eq!(answer, "");
+    assert_between(took, 2_500, 5_000);
+}
+
+#[test]
+fn a_body_that_does_not_arrive_is_answered_and_a_slow_one_too() {
+    let server = Setup::default().with("LIMITS_BODY_TIMEOUT", "1 s").start();
+    let mut wire = Wire::to(&server);
+    let head = "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
+    assert!(wire.send(head) && wire.send("{\"code\":"));
+    let begun = Instant::now();
+    let (head, body) = wire.receive().expect("no answer");
+    assert_between(begun.elapsed(), 800, 3_000);
+    assert!(head.starts_with("http/1.1 408"), "{head}");
+    assert!(String::from_utf8(body).unwrap().contains("\"request_timeout\""));
+    // The rest of the body would be taken for the next request.
+    assert_eq!(wire.read_to_end().0, "");
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_others_go_on() {
+    let server = Setup::default().with("LIMITS_CONNECTIONS", 4).start();
+    let mut open: Vec<_> = (0..4).map(|_| Wire::to(&server)).collect();
+    for wire in &mut open {
+        wire.expect_health();
+    }
+    let mut refused = Wire::to(&server);
+    refused.send(HEALTH);
+    assert_eq!(refused.read_to_end().0, "");
+    for wire in &mut open {
+        wire.expect_health();
+    }
+    drop(open.pop());
+    sleep(Duration::from_millis(200));
+    Wire::to(&server).expect_health();
+}
+
+#[test]
+fn one_client_cannot_take_all_connections_unless_it_is_a_trusted_proxy() {
+    let limited = Setup::default().with("LIMITS_CONNECTIONS_PER_CLIENT", 2);
+    let of_strangers = limited.clone().with("SERVER_TRUSTED_PROXIES", "").start();
+    let mut open: Vec<_> = (0..2).map(|_| Wire::to(&of_strangers)).collect();
+    open.iter_mut().for_each(Wire::expect_health);
+    let mut refused = Wire::to(&of_strangers);
+    refused.send(HEALTH);
+    assert_eq!(refused.read_to_end().0, "");
+    let of_proxies = limited.with("SERVER_TRUSTED_PROXIES", "127.0.0.0/8").start();
+    let mut open: Vec<_> = (0..6).map(|_| Wire::to(&of_proxies)).collect();
+    open.iter_mut().for_each(Wire::expect_health);
+}
+
+#[test]
+fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
+    let server = Setup::default().with("LIMITS_REQUESTS", 1).start();
+    let mut slow = Wire::to(&server);
+    let head = "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
+    assert!(slow.send(head));
+    sleep(Duration::from_millis(200));
+    for _ in 0..3 {
+        let refused = server.get("/healthz").send().expect_problem(503, "overloaded");
+        assert!(refused.header("retry-after").is_some());
+    }
+    assert!(slow.send("{}"));
+    slow.receive().expect("no answer");
+    server.get("/healthz").send().expect(200);
+    // A client that leaves in the middle gives its place back too.
+    let mut leaving = Wire::to(&server);
+    assert!(leaving.send(head));
+    sleep(Duration::from_millis(200));
+    server.get("/healthz").send().expect(503);
+    drop(leaving);
+    sleep(Duration::from_millis(200));
+    server.get("/healthz").send().expect(200);
+}
+
+#[test]
+fn a_request_whose_client_left_is_in_the_network_log() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let database = server.database();
+    database.execute_batch("begin immediate").unwrap();
+    let mut leaving = Wire::to(&server);
+    leaving.send(&format!(
+        "POST /divination-history/save?localRecordId=r-1 HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
+         x-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
+        user.token
+    ));
+    sleep(Duration::from_millis(300));
+    drop(leaving);
+    sleep(Duration::from_millis(300));
+    database.execute_batch("rollback").unwrap();
+    let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let status = loop {
+        match database.query_row(logged, [], |row| row.get::<_, i64>(0)) {
+            Ok(status) => break status,
+            Err(_) => assert!(Instant::now() < deadline, "the request is not in the network log"),
+        }
+        sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status, 499);
+    // The write went on without its caller.
+    assert_eq!(database.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
+}
+
+/// A model server that answers each call as told. It says when a call has come.
+struct Model {
+    address: String,
+    calls: std::sync::mpsc::Receiver<Sender<Piece>>,
+}
+
+enum Piece {
+    Text(&'static str),
+    End,
+}
+
+impl Model {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/v1", listener.local_addr().unwrap());
+        let (told, calls) = channel();
+        spawn(move || {
+            for stream in listener.incoming() {
+                let (pieces, to_send) = channel();
+                let stream = stream.unwrap();
+                if told.send(pieces).is_err() {
+                    return;
+                }
+                spawn(move || answer_in_pieces(stream, to_send));
+            }
+        });
+        Self { address, calls }
+    }
+
+    fn setup(&self) -> Setup {
+        let setup = Setup::default().with("LLM_PROVIDER", "openai").with("LLM_MODEL", "oracle");
+        setup.with("LLM_BASE_URL", &self.address)
+    }
+
+    /// Waits for the next call, to answer it.
+    fn next_call(&self) -> Sender<Piece> {
+        self.calls.recv_timeout(Duration::from_secs(10)).expect("the model was not asked")
+    }
+}
+
+fn answer_in_pieces(mut stream: TcpStream, pieces: std::sync::mpsc::Receiver<Piece>) {
+    let mut request = vec![0; 64 << 10];
+    let _ = stream.read(&mut request);
+    let mut send = |text: &str| {
+        let _ = stream.write_all(text.as_bytes());
+    };
+    send("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => {
+                let delta = json!({ "model": "oracle", "choices": [{ "index": 0, "delta": { "content": text } }] });
+                send(&format!("data: {delta}\n\n"));
+            }
+            Piece::End => {
+                let end = json!({ "model": "oracle", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+                send(&format!("data: {end}\n\ndata: [DONE]\n\n"));
+                return;
+            }
+        }
+    }
+}
+
+fn ask(server: &Server, user: &Caller) -> crate::kit::Request {
+    let question = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
+    server.post("/divination/enhanced").by(user).json(&question)
+}
+
+#[test]
+fn stopping_lets_running_requests_end_and_takes_no_new_ones() {
+    let model = Model::start();
+    let mut server = model.setup().start();
+    let user = server.sign_in("13800138000");
+    let request = ask(&server, &user);
+    let mut idle = Wire::to(&server);
+    idle.expect_health();
+    let running = spawn(move || request.send());
+    let call = model.next_call();
+    call.send(Piece::Text("行")).unwrap();
+    server.ask_to_stop();
+    assert_eq!(idle.read_to_end().0, "");
+    assert!(TcpStream::connect(server.address()).is_err(), "a new connection was taken");
+    sleep(Duration::from_millis(500));
+    assert!(!running.is_finished());
+    call.send(Piece::Text("则吉")).unwrap();
+    call.send(Piece::End).unwrap();
+    let answer = running.join().unwrap().expect(200).json();
+    assert_eq!(answer["result"], "行则吉");
+    assert_eq!(server.wait_for_end(), Some(0));
+    let stored = "select count(*) from interpretations where status = 'succeeded'";
+    assert_eq!(server.database().query_row(stored, [], |row| row.get::<_, i64>(0)), Ok(1));
+}
+
+#[test]
+fn stopping_waits_no_longer_than_it_was_told_to() {
+    let model = Model::start();
+    let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "1 s").start();
+    let user = server.sign_in("13800138000");
+    let request = ask(&server, &user);
+    let running = spawn(move || request.try_send().is_err());
+    let _call = model.next_call();
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    assert_between(begun.elapsed(), 900, 6_000);
+    assert!(running.join().unwrap(), "the request was answered");
+}
+
+#[test]
+fn being_told_to_stop_twice_ends_the_wait() {
+    let model = Model::start();
+    let mut server = model.setup().start();
+    let user = server.sign_in("13800138000");
+    let request = ask(&server, &user);
+    let running = spawn(move || request.try_send().is_err());
+    let _call = model.next_call();
+    server.ask_to_stop();
+    sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    assert_between(begun.elapsed(), 0, 4_000);
+    assert!(running.join().unwrap(), "the request was answered");
+}
+
+#[test]
+fn changes_that_were_queued_are_made_before_the_process_ends() {
+    let mut server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let other = server.database();
+    other.execute_batch("begin immediate").unwrap();
+    let record = json!({ "localRecordId": "r-1" });
+    let request = server.post("/divination-history/save").by(&user).json(&record);
+    let running = spawn(move || request.send());
+    sleep(Duration::from_millis(300));
+    server.ask_to_stop();
+    sleep(Duration::from_millis(300));
+    other.execute_batch("rollback").unwrap();
+    running.join().unwrap().expect(201);
+    assert_eq!(server.wait_for_end(), Some(0));
+    assert_eq!(other.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
+}
+
+/// Asks for an event stream and gives what came until the connection closed or the stream ended.
+fn stream(server: &Server, user: &Caller, headers: &str) -> Wire {
+    let body = json!({ "question": "何时启程？" }).to_string();
+    let mut wire = Wire::to(server);
+    wire.send(&format!(
+        "POST /divination/enhanced HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
+        user.token,
+        body.len()
+    ));
+    wire
+}
+
+/// Reads until this text has come.
+#[track_caller]
+fn read_until(wire: &mut Wire, text: &str) -> String {
+    let mut received = Vec::new();
+    let mut piece = [0; 4096];
+    while !String::from_utf8_lossy(&received).contains(text) {
+        let count = wire.0.read(&mut piece).unwrap_or_else(|error| {
+            panic!("{error} before {text:?} came: {}", String::from_utf8_lossy(&received));
+        });
+        assert!(count > 0, "closed before {text:?} came: {}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&piece[..count]);
+    }
+    String::from_utf8_lossy(&received).into_owned()
+}
+
+#[test]
+fn a_stream_may_take_longer_than_a_connection_may_be_idle() {
+    let model = Model::start();
+    let server = model.setup().with("LIMITS_IDLE_TIMEOUT", "1 s").start();
+    let user = server.sign_in("13800138000");
+    let mut wire = stream(&server, &user, "");
+    let call = model.next_call();
+    call.send(Piece::Text("first")).unwrap();
+    read_until(&mut wire, "first");
+    sleep(Duration::from_millis(2_500));
+    call.send(Piece::Text("second")).unwrap();
+    call.send(Piece::End).unwrap();
+    let received = read_until(&mut wire, "event: done");
+    if !received.ends_with("0\r\n\r\n") {
+        read_until(&mut wire, "0\r\n\r\n");
+    }
+    // The connection is idle from now on, and not since its last request.
+    sleep(Duration::from_millis(500));
+    wire.expect_health();
+}
+
+#[test]
+fn an_answer_that_took_longer_than_a_connection_may_be_idle_leaves_it_usable() {
+    let model = Model::start();
+    let server = model.setup().with("LIMITS_IDLE_TIMEOUT", "1 s").start();
+    let user = server.sign_in("13800138000");
+    let body = json!({ "question": "何时启程？" }).to_string();
+    let mut wire = Wire::to(&server);
+    wire.send(&format!(
+        "POST /divination/enhanced HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        user.token,
+        body.len()
+    ));
+    let call = model.next_call();
+    sleep(Duration::from_millis(2_500));
+    call.send(Piece::Text("则吉")).unwrap();
+    call.send(Piece::End).unwrap();
+    let (head, _) = wire.receive().expect("no answer");
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    sleep(Duration::from_millis(400));
+    wire.expect_health();
+}
+
+#[test]
+fn a_stream_is_not_held_back_to_be_compressed() {
+    let model = Model::start();
+    let server = model.setup().start();
+    let user = server.sign_in("13800138000");
+    let mut wire = stream(&server, &user, "accept-encoding: gzip\r\n");
+    let call = model.next_call();
+    call.send(Piece::Text("first")).unwrap();
+    let received = read_until(&mut wire, "first");
+    assert!(!received.to_lowercase().contains("content-encoding"), "{received}");
+    call.send(Piece::End).unwrap();
+    read_until(&mut wire, "event: done");
+}
+
+#[test]
+fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
+    let server = Setup::default().start();
+    let plain = server.get("/openapi.json").send().expect(200);
+    let plain_text = plain.text();
+    assert_eq!(plain.header("content-encoding"), None);
+    let mut wire = Wire::to(&server);
+    wire.send("GET /openapi.json HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: gzip\r\nconnection: close\r\n\r\n");
+    let mut received = Vec::new();
+    wire.0.read_to_end(&mut received).unwrap();
+    let end_of_head = received.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&received[..end_of_head]).to_lowercase();
+    assert!(head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"), "{head}");
+    assert!(received.len() < plain_text.len() / 2);
+    let mut wire = Wire::to(&server);
+    wire.send("GET /healthz HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: gzip\r\n\r\n");
+    let (head, body) = wire.receive().unwrap();
+    assert!(!head.contains("content-encoding"), "{head}");
+    assert_eq!(body, b"{\"status\":\"ok\"}");
+}
+
+#[test]
+fn head_is_answered_like_get_without_the_body() {
+    let server = Setup::default().start();
+    for path in ["/healthz", "/openapi.json"] {
+        let length = server.get(path).send().expect(200).bytes.len();
+        let mut wire = Wire::to(&server);
+        wire.send(&format!("HEAD {path} HTTP/1.1\r\nhost: yarrow\r\nconnection: close\r\n\r\n"));
+        let (answer, _) = wire.read_to_end();
+        let answer = answer.to_lowercase();
+        assert!(answer.starts_with("http/1.1 200") && answer.ends_with("\r\n\r\n"), "{answer}");
+        assert!(answer.contains(&format!("content-length: {length}\r\n")), "{answer}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_frees_its_connection() {
+    let server = Setup::default().with("LIMITS_CONNECTIONS", 8).start();
+    for _ in 0..20 {
+        let mut open: Vec<_> = (0..6).map(|_| Wire::to(&server)).collect();
+        open.iter_mut().for_each(Wire::expect_health);
+        drop(open);
+        sleep(Duration::from_millis(20));
+    }
+    Wire::to(&server).expect_health();
+}
+
+#[test]
+fn two_thousand_idle_connections_leave_the_server_answering() {
+    // This process holds the other ends. Its own soft limit on open files may be lower than it is allowed to be.
+    let own = std::process::id().to_string();
+    let raised = std::process::Command::new("prlimit").args(["--pid", &own, "--nofile=8192:"]).status();
+    assert!(raised.expect("this test needs `prlimit` of util-linux").success());
+    let setup = Setup::default().after("ulimit -n 8192").with("LIMITS_HEADER_TIMEOUT", "60 s");
+    let server = setup.start();
+    let connections: Vec<_> = scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| (0..250).map(|_| Wire::to(&server)).collect::<Vec<_>>())).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(connections.len(), 2_000);
+    let user = server.sign_in("13800138000");
+    for _ in 0..50 {
+        let begun = Instant::now();
+        server.get("/user/profile").by(&user).send().expect(200);
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+    let mut last = connections.into_iter().last().unwrap();
+    last.expect_health();
+}
