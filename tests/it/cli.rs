@@ -113,7 +113,10 @@ fn contradictions_between_settings_stop_the_start_and_make_nothing() {
     let directory = temporary.path().join("data");
     let mut command = Binary::command();
     command.arg("serve").arg("--data-dir").arg(&directory);
-    command.env("YARROW_SMS_PROVIDER", "aliyun").env("YARROW_LLM_PROVIDER", "openai").env("YARROW_AUTH_CODE_TRIES", "0");
+    command
+        .env("YARROW_SMS_PROVIDER", "aliyun")
+        .env("YARROW_LLM_PROVIDER", "openai")
+        .env("YARROW_AUTH_CODE_TRIES", "0");
     let output = command.output().unwrap();
     assert_code(&output, 3);
     for fault in ["sms.access_key_id", "sms.access_key_secret", "sms.sign_name", "llm.model", "auth.code_tries"] {
@@ -322,7 +325,10 @@ fn log_lines_are_json_if_so_configured() {
     server.get("/healthz").header("x-request-id", "seen-in-the-log").send().expect(200);
     let line = server.wait_for_line("seen-in-the-log");
     let event: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&event["route"], &event["status"], &event["level"]), (&json!("/healthz"), &json!(200), &json!("DEBUG")));
+    assert_eq!(
+        (&event["route"], &event["status"], &event["level"]),
+        (&json!("/healthz"), &json!(200), &json!("DEBUG"))
+    );
     assert_eq!(server.terminate(), Some(0));
     for line in server.lines().iter().filter(|line| !line.starts_with("yarrow is listening")) {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -361,7 +367,12 @@ fn the_log_never_says_who_asked_what() {
     server.post("/auth/refresh-token").form(&[("token", secret)]).send().expect(401);
     server.get(&format!("/nowhere/{PHONE}?token={secret}&question={NICKNAME}")).send().expect(404);
     server.get(&format!("/divination-history/count/{PHONE}")).send().expect(401);
-    server.post("/divination-history/save").by(&user).raw_json(&format!("{{\"question\":\"{QUESTION}")).send().expect(400);
+    server
+        .post("/divination-history/save")
+        .by(&user)
+        .raw_json(&format!("{{\"question\":\"{QUESTION}"))
+        .send()
+        .expect(400);
     server.put("/user/nickname").by(&user).json(&json!({ "nickname": NICKNAME.repeat(20) })).send().expect(422);
     let too_long = json!({ "question": QUESTION.repeat(60) });
     server.post("/divination/enhanced").by(&user).json(&too_long).send().expect(422);

@@ -176,7 +176,16 @@ impl Traced {
     fn start(directory: &Path) -> Self {
         let trace = directory.join("trace");
         let mut command = Command::new("strace");
-        command.args(["-f", "-tt", "-y", "-s", "48", "-e", "trace=pwrite64,pwritev,fdatasync,fsync,write,writev,sendto", "-o"]);
+        command.args([
+            "-f",
+            "-tt",
+            "-y",
+            "-s",
+            "48",
+            "-e",
+            "trace=pwrite64,pwritev,fdatasync,fsync,write,writev,sendto",
+            "-o",
+        ]);
         command.arg(&trace).arg(Binary::command().get_program());
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.join("data"));
         let log = std::fs::File::create(directory.join("log")).unwrap();
@@ -231,7 +240,9 @@ fn an_answer_leaves_only_after_the_log_is_synced() {
         let is_of_log = call.contains("-wal>");
         if is_of_log && call.contains("pwrite64(") {
             (is_written, is_synced) = (true, false);
-        } else if call.contains("fdatasync resumed") || is_of_log && call.contains("fdatasync(") && call.contains(" = 0") {
+        } else if call.contains("fdatasync resumed")
+            || is_of_log && call.contains("fdatasync(") && call.contains(" = 0")
+        {
             is_synced = is_written;
         } else if call.contains("HTTP/1.1 201") {
             assert!(is_synced, "an answer left before what it acknowledges was written and synced: {call}");

@@ -134,7 +134,11 @@ fn when_the_disk_takes_no_more_writing_fails_reading_goes_on_and_space_heals_it(
         Some(answer)
     });
     let failure = failure.expect("the disk never filled up").expect(503);
-    assert!(["storage_failed", "storage_full"].contains(&failure.json()["code"].as_str().unwrap()), "{}", failure.text());
+    assert!(
+        ["storage_failed", "storage_full"].contains(&failure.json()["code"].as_str().unwrap()),
+        "{}",
+        failure.text()
+    );
     assert!(failure.header("retry-after").is_some());
     assert!(!acknowledged.is_empty());
     assert_reads_go_on(&server, &user);
@@ -255,7 +259,8 @@ fn what_another_process_changes_is_seen_within_a_second_under_constant_load() {
         }
         for number in 0..5 {
             let name = format!("name-{number}");
-            let changed = other.execute("update users set nickname = ?1 where id = ?2", (&name, &user.user_id)).unwrap();
+            let changed =
+                other.execute("update users set nickname = ?1 where id = ?2", (&name, &user.user_id)).unwrap();
             assert_eq!(changed, 1);
             let begun = Instant::now();
             while server.get("/user/profile").by(&user).send().expect(200).json()["nickname"] != name.as_str() {

@@ -359,7 +359,7 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
     let user = server.sign_in(PHONES[0]);
     let is_done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let uses = scope.spawn(|| {
+        let consumer = scope.spawn(|| {
             let mut count = 0;
             while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
                 server.post("/coin/consume").by(&user).send().expect(200);
@@ -371,7 +371,7 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
             .map(|_| server.command(&["ledger", "verify"]).expect(0).json()["entries"].as_i64().unwrap())
             .collect();
         is_done.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(entries.is_sorted() && entries[4] <= uses.join().unwrap() + 1, "{entries:?}");
+        assert!(entries.is_sorted() && entries[4] <= consumer.join().unwrap() + 1, "{entries:?}");
     });
 }
 

@@ -126,7 +126,8 @@ fn a_connection_may_be_idle_for_a_while_and_no_longer() {
 fn a_body_that_does_not_arrive_is_answered_and_a_slow_one_too() {
     let server = Setup::default().with("LIMITS_BODY_TIMEOUT", "1 s").start();
     let mut wire = Wire::to(&server);
-    let head = "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
+    let head =
+        "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
     assert!(wire.send(head) && wire.send("{\"code\":"));
     let begun = Instant::now();
     let (head, body) = wire.receive().expect("no answer");
@@ -173,7 +174,8 @@ fn one_client_cannot_take_all_connections_unless_it_is_a_trusted_proxy() {
 fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
     let server = Setup::default().with("LIMITS_REQUESTS", 1).start();
     let mut slow = Wire::to(&server);
-    let head = "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
+    let head =
+        "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
     assert!(slow.send(head));
     sleep(Duration::from_millis(200));
     for _ in 0..3 {
@@ -277,7 +279,8 @@ fn answer_in_pieces(mut stream: TcpStream, pieces: std::sync::mpsc::Receiver<Pie
                 send(&format!("data: {delta}\n\n"));
             }
             Piece::End => {
-                let end = json!({ "model": "oracle", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+                let end =
+                    json!({ "model": "oracle", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
                 send(&format!("data: {end}\n\ndata: [DONE]\n\n"));
                 return;
             }
@@ -505,7 +508,8 @@ fn two_thousand_idle_connections_leave_the_server_answering() {
     let setup = Setup::default().after("ulimit -n 8192").with("LIMITS_HEADER_TIMEOUT", "60 s");
     let server = setup.start();
     let connections: Vec<_> = scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| (0..250).map(|_| Wire::to(&server)).collect::<Vec<_>>())).collect();
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| (0..250).map(|_| Wire::to(&server)).collect::<Vec<_>>())).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(connections.len(), 2_000);

@@ -141,7 +141,9 @@ fn lex(text: &str) -> Lexed {
         let raw = (!is_in_word).then(|| raw_string(text, at)).flatten();
         let (end, is_literal) = match bytes[at] {
             b'/' if text[at..].starts_with("//") => (text[at..].find('\n').map_or(bytes.len(), |end| at + end), false),
-            b'/' if text[at..].starts_with("/*") => (text[at..].find("*/").map_or(bytes.len(), |end| at + end + 2), false),
+            b'/' if text[at..].starts_with("/*") => {
+                (text[at..].find("*/").map_or(bytes.len(), |end| at + end + 2), false)
+            }
             b'"' => (end_of_string(bytes, at), true),
             b'r' | b'b' if raw.is_some() => (raw.unwrap_or_default(), true),
             b'\'' => (end_of_character(text, at), true),
@@ -304,7 +306,8 @@ fn a_table_is_named_in_sql_by_its_owner_only() {
     for source in sources().iter().filter(|source| !source.is_below(&["store/"])) {
         for literal in &source.literals {
             let literal = literal.replace("\\\n", " ").to_lowercase();
-            let words: Vec<_> = literal.split(|character: char| !character.is_alphanumeric() && character != '_').collect();
+            let words: Vec<_> =
+                literal.split(|character: char| !character.is_alphanumeric() && character != '_').collect();
             let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
             for pair in words.windows(2) {
                 let [verb, table] = pair else { continue };
@@ -401,7 +404,8 @@ fn a_subject_uses_only_those_above_it() {
         let own = place_of(subject).unwrap_or_else(|| panic!("src/ops/mod.rs does not name {subject}"));
         for word in source.words() {
             let is_path = word.after.starts_with("::") && !word.after.starts_with("::<");
-            let is_computation = computations.iter().any(|part| format!("{}{}", word.text, word.after).starts_with(part));
+            let is_computation =
+                computations.iter().any(|part| format!("{}{}", word.text, word.after).starts_with(part));
             if is_path && !is_computation && place_of(word.text).is_some_and(|used| used > own) {
                 places.push(source.line(word.line));
             }
@@ -425,8 +429,26 @@ fn the_doors_are_not_known_to_what_stands_behind_them() {
 #[test]
 fn the_text_speaks_of_the_product_alone() {
     let words = [
-        "todo", "fixme", "xxx", "hack", "wip", "helper", "helpers", "stub", "stubbed", "mock", "dummy",
-        "placeholder", "throwaway", "worktree", "workspace", "subagent", "claude", "anthropic", "copilot", "chatgpt",
+        "todo",
+        "fixme",
+        "xxx",
+        "hack",
+        "wip",
+        "helper",
+        "helpers",
+        "stub",
+        "stubbed",
+        "mock",
+        "dummy",
+        "placeholder",
+        "throwaway",
+        "worktree",
+        "workspace",
+        "subagent",
+        "claude",
+        "anthropic",
+        "copilot",
+        "chatgpt",
     ];
     let mut places = Vec::new();
     for source in sources() {

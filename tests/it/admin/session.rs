@@ -20,7 +20,7 @@ fn an_administrator_signs_in_and_operates() {
     let token = server.admin("root", PASSWORD);
     assert!(token.starts_with("ys_"));
     sync(&server, &token).expect(200);
-    server.get("/user/profile").token(&token).send().expect_problem(403, "forbidden");
+    server.put("/user/profile").token(&token).send().expect_problem(403, "forbidden");
     let database = server.database();
     let kept: String = database.query_row("select password_hash from admins", [], |row| row.get(0)).unwrap();
     assert!(kept.starts_with("$argon2id$"), "{kept}");
