@@ -3,9 +3,16 @@
 mod client;
 mod operator;
 mod received;
+mod document;
+mod model;
+mod parallel;
+mod raw;
 mod server;
 pub mod vendors;
 
 pub use client::{Answer, Body, Caller, Request};
 pub use operator::Ended;
+pub use document::{Document, Operation, Parameter, Place};
+pub use model::{Behaviour, Model};
+pub use parallel::at_once;
 pub use server::{Binary, Server, Setup};

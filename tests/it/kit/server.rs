@@ -11,7 +11,13 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::client::{Caller, Request};
+use super::{
+    client::{Answer, Caller, Request},
+    raw,
+};
+
+/// The longest that a view of the server may outlive a change by another process.
+const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 
 /// How a server is to be started.
 #[derive(Clone, Default)]
@@ -128,24 +134,31 @@ impl Server {
         }
     }
 
-    /// The newest code that was sent to this number, as printed by the console driver.
-    pub fn sent_code(&self, phone_number: &str) -> String {
+    /// The codes that were sent to this number so far, as printed by the console driver.
+    pub fn sent_codes(&self, phone_number: &str) -> Vec<String> {
         let to = format!("SMS to +86{phone_number}: ");
+        let lines = self.lines();
+        let texts = lines.iter().filter(|line| line.contains(&to)).map(|line| line.split("code is ").nth(1).unwrap());
+        texts.map(|text| text.chars().take_while(char::is_ascii_digit).collect()).collect()
+    }
+
+    /// Asks for a code and waits until it is printed.
+    pub fn request_code(&self, phone_number: &str) -> String {
+        let before = self.sent_codes(phone_number).len();
+        self.post("/auth/send-code").form(&[("phoneNumber", phone_number)]).send().expect(200);
         let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            if let Some(line) = self.lines().iter().rev().find(|line| line.contains(&to)) {
-                let text = line.split("code is ").nth(1).unwrap();
-                return text.chars().take_while(char::is_ascii_digit).collect();
+        while Instant::now() < deadline {
+            if let Some(code) = self.sent_codes(phone_number).get(before) {
+                return code.clone();
             }
-            assert!(Instant::now() < deadline, "no code for {phone_number} in {:#?}", self.lines());
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(2));
         }
+        panic!("no code for {phone_number} in {:#?}", self.lines());
     }
 
     /// Signs this number in by a code that is really sent.
     pub fn sign_in(&self, phone_number: &str) -> Caller {
-        self.post("/auth/send-code").form(&[("phoneNumber", phone_number)]).send().expect(200);
-        let code = self.sent_code(phone_number);
+        let code = self.request_code(phone_number);
         let answer = self.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", &code)]).send();
         let signed_in = answer.expect(200).json();
         Caller {
@@ -178,6 +191,29 @@ impl Server {
         connection
     }
 
+    /// Changes rows behind the server's back, and waits until no view of the server is older than the change.
+    /// This is how tests travel in time.
+    pub fn edit(&self, sql: &str) {
+        self.database().execute_batch(sql).unwrap();
+        std::thread::sleep(SNAPSHOT_AGE + Duration::from_millis(10));
+    }
+
+    /// The one value that a query finds.
+    pub fn value<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+        self.database().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Signs this number in as often as a test likes, at once after another.
+    pub fn sign_in_again(&self, phone_number: &str) -> Caller {
+        self.database().execute("delete from code_sends", []).unwrap();
+        self.sign_in(phone_number)
+    }
+
+    /// Sends bytes as they are over a connection of their own and reads one answer.
+    pub fn send_raw(&self, bytes: &[u8]) -> Answer {
+        raw::exchange(self.address, bytes)
+    }
+
     /// Ends the process at once, as a crash would.
     pub fn kill(mut self) -> PathBuf {
         self.process.kill().unwrap();
@@ -187,6 +223,16 @@ impl Server {
             let _ = temporary.keep();
         }
         self.directory.clone()
+    }
+
+    /// Ends the process at once, as a crash would, and starts another on the same directory.
+    pub fn crash_and_restart(mut self, setup: Setup) -> Self {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let temporary = self._temporary.take();
+        let mut restarted = setup.on(&self.directory).start();
+        restarted._temporary = temporary;
+        restarted
     }
 
     /// Tells the process to stop, as the system would, and does not wait for it.

@@ -1,3 +1,7 @@
-//! The first generation.
+//! The first generation's endpoints, one file for each segment of their paths.
 
+mod auth;
 mod coin;
+mod divination;
+mod divination_history;
+mod user;

@@ -1,0 +1,148 @@
+//! The API document of a running server, as a list of operations that tests can walk.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    client::{Caller, Request},
+    server::Server,
+};
+
+/// The document.
+pub struct Document {
+    pub value: Value,
+    pub operations: Vec<Operation>,
+}
+
+/// One method on one path.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Upper case.
+    pub method: String,
+    /// With `{name}` where parameters stand.
+    pub path: String,
+    pub needs_token: bool,
+    pub parameters: Vec<Parameter>,
+    pub value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    pub name: String,
+    pub place: Place,
+    pub is_required: bool,
+    pub schema: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Path,
+    Query,
+    Body,
+}
+
+impl Document {
+    pub fn of(server: &Server) -> Self {
+        Self::new(server.get("/openapi.json").send().expect(200).json())
+    }
+
+    fn new(value: Value) -> Self {
+        let paths = value["paths"].as_object().unwrap();
+        let of_path = |(path, methods): (&String, &Value)| -> Vec<Operation> {
+            let methods = methods.as_object().unwrap().clone();
+            methods.into_iter().map(|(method, value)| Operation::new(&method, path, value)).collect()
+        };
+        let operations = paths.iter().flat_map(of_path).collect();
+        Self { value, operations }
+    }
+
+    /// What a reference leads to.
+    pub fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        match schema.get("$ref").and_then(Value::as_str) {
+            Some(path) => self.value.pointer(path.strip_prefix('#').unwrap()).unwrap_or_else(|| panic!("no {path}")),
+            None => schema,
+        }
+    }
+}
+
+impl Operation {
+    fn new(method: &str, path: &str, value: Value) -> Self {
+        let mut parameters = Vec::new();
+        for parameter in value["parameters"].as_array().into_iter().flatten() {
+            parameters.push(Parameter {
+                name: parameter["name"].as_str().unwrap().to_owned(),
+                place: if parameter["in"] == "path" { Place::Path } else { Place::Query },
+                is_required: parameter["required"].as_bool().unwrap(),
+                schema: parameter["schema"].clone(),
+            });
+        }
+        let body = &value["requestBody"]["content"]["application/json"]["schema"];
+        let required = body["required"].as_array().cloned().unwrap_or_default();
+        for (name, schema) in body["properties"].as_object().into_iter().flatten() {
+            parameters.push(Parameter {
+                name: name.clone(),
+                place: Place::Body,
+                is_required: required.contains(&json!(name)),
+                schema: schema.clone(),
+            });
+        }
+        let needs_token = !value["security"].as_array().unwrap().contains(&json!({}));
+        Self { method: method.to_uppercase(), path: path.to_owned(), needs_token, parameters, value }
+    }
+
+    /// `POST /auth/login`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    pub fn takes_body(&self) -> bool {
+        self.method != "GET"
+    }
+
+    /// The path with this caller's own values in it.
+    pub fn path_of(&self, caller: &Caller) -> String {
+        let mut path = self.path.clone();
+        for parameter in self.parameters.iter().filter(|parameter| parameter.place == Place::Path) {
+            let value = parameter.value_of(caller);
+            path = path.replace(&format!("{{{}}}", parameter.name), value.as_str().unwrap());
+        }
+        path
+    }
+
+    /// The request of this caller with nothing but what the path needs.
+    pub fn bare(&self, server: &Server, caller: &Caller) -> Request {
+        self.with_token(server.request(&self.method, &self.path_of(caller)), caller)
+    }
+
+    /// Adds the token where one is needed.
+    pub fn with_token(&self, request: Request, caller: &Caller) -> Request {
+        if self.needs_token { request.by(caller) } else { request }
+    }
+
+    /// Right values for the parameters that are required and not in the path.
+    pub fn required_values(&self, caller: &Caller) -> Map<String, Value> {
+        let is_wanted = |parameter: &&Parameter| parameter.is_required && parameter.place != Place::Path;
+        let wanted = self.parameters.iter().filter(is_wanted);
+        wanted.map(|parameter| (parameter.name.clone(), parameter.value_of(caller))).collect()
+    }
+}
+
+impl Parameter {
+    /// A right value: the caller's own where a caller is meant, else the document's example.
+    pub fn value_of(&self, caller: &Caller) -> Value {
+        match self.name.as_str() {
+            "userId" | "user_id" | "id" if self.is_user_id() => json!(caller.user_id),
+            "phoneNumber" | "phone_number" => json!(caller.phone_number),
+            _ if self.schema["type"] == "array" => json!([self.schema["items"]["example"]]),
+            _ => self.schema["example"].clone(),
+        }
+    }
+
+    /// Whether this names a user, who must be the caller.
+    pub fn is_user_id(&self) -> bool {
+        self.schema["pattern"] == "^[0-9]{1,18}$"
+    }
+
+    pub fn is_phone_number(&self) -> bool {
+        matches!(self.name.as_str(), "phoneNumber" | "phone_number")
+    }
+}

@@ -1,0 +1,165 @@
+//! A language model's server that answers as a test tells it to.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use super::server::Setup;
+
+/// What the model does with a call.
+#[derive(Clone, Debug)]
+pub enum Behaviour {
+    /// Streams these pieces and ends well.
+    Pieces(Vec<&'static str>),
+    /// Streams the first piece, waits until the gate is opened, then streams the rest.
+    Gated(Vec<&'static str>),
+    /// Says nothing at all until the gate is opened.
+    Silent,
+    /// Refuses with this status.
+    Status(u16),
+    /// Answers 200 with something that is no completion.
+    Nonsense,
+}
+
+/// One call as it came.
+#[derive(Clone, Debug)]
+pub struct ModelCall {
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Value,
+}
+
+impl ModelCall {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A running stub. Its threads end with the test's process.
+#[derive(Clone)]
+pub struct Model {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    behaviour: Behaviour,
+    calls: Mutex<Vec<ModelCall>>,
+    gate: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Model {
+    pub fn start(behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Shared { behaviour, calls: Mutex::default(), gate: Mutex::new(false), opened: Condvar::new() };
+        let shared = Arc::new(shared);
+        let accepting = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let shared = Arc::clone(&accepting);
+                // A caller who has left ends the call with an error, which is nothing to the stub.
+                std::thread::spawn(move || shared.serve(stream));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// A server that asks this model.
+    pub fn setup(&self) -> Setup {
+        Setup::default()
+            .with("LLM_PROVIDER", "openai")
+            .with("LLM_BASE_URL", format!("http://{}/v1", self.address))
+            .with("LLM_API_KEY", "the-key-of-the-model")
+            .with("LLM_MODEL", "stub-1")
+    }
+
+    pub fn calls(&self) -> Vec<ModelCall> {
+        self.shared.calls.lock().unwrap().clone()
+    }
+
+    /// Waits until so many calls have come.
+    pub fn wait_for_calls(&self, count: usize) {
+        for _ in 0..2_000 {
+            if self.calls().len() >= count {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{count} calls did not come, but {:?}", self.calls());
+    }
+
+    /// Lets the calls that wait, and all later ones, go on.
+    pub fn open_gate(&self) {
+        *self.shared.gate.lock().unwrap() = true;
+        self.shared.opened.notify_all();
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let Some(call) = read_call(&stream) else { return Ok(()) };
+        self.calls.lock().unwrap().push(call);
+        match &self.behaviour {
+            Behaviour::Pieces(pieces) => tell(&mut stream, pieces, || {}),
+            Behaviour::Gated(pieces) => tell(&mut stream, pieces, || self.wait()),
+            Behaviour::Silent => {
+                self.wait();
+                tell(&mut stream, &["late"], || {})
+            }
+            Behaviour::Status(status) => {
+                let body = json!({ "error": { "message": "secret words of the vendor" } }).to_string();
+                let head = format!("HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\n");
+                write!(stream, "{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+            }
+            Behaviour::Nonsense => {
+                write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<p>Hello</p>")
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let gate = self.gate.lock().unwrap();
+        drop(self.opened.wait_timeout_while(gate, Duration::from_secs(30), |open| !*open).unwrap());
+    }
+}
+
+/// Streams the pieces, pausing after the first.
+fn tell(stream: &mut TcpStream, pieces: &[&str], pause: impl FnOnce()) -> std::io::Result<()> {
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    let mut pause = Some(pause);
+    for piece in pieces {
+        let chunk = json!({ "model": "stub-1", "choices": [{ "index": 0, "delta": { "content": piece } }] });
+        write!(stream, "data: {chunk}\n\n")?;
+        stream.flush()?;
+        if let Some(pause) = pause.take() {
+            pause();
+        }
+    }
+    let end = json!({ "model": "stub-1", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18 } });
+    write!(stream, "data: {end}\n\ndata: [DONE]\n\n")
+}
+
+fn read_call(stream: &TcpStream) -> Option<ModelCall> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.push((name.to_lowercase(), value.to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()?;
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(ModelCall { headers, body: serde_json::from_slice(&body).ok()? })
+}

@@ -1,0 +1,730 @@
+//! `/auth`: codes and what sending them may cost, signing in, and the life of a token.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Caller, Request, Server, Setup, at_once};
+
+const PHONE: &str = "13800138000";
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+fn ask(server: &Server, phone_number: &str) -> Request {
+    server.post("/auth/send-code").form(&[("phoneNumber", phone_number)])
+}
+
+fn log_in(server: &Server, phone_number: &str, code: &str) -> Request {
+    server.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", code)])
+}
+
+/// Lets this much time pass for the sending budgets.
+fn let_pass(server: &Server, seconds: u64) {
+    server.edit(&format!("update code_sends set sent_at = sent_at - {seconds} * 1000"));
+}
+
+/// Another code of the same length.
+fn wrong(code: &str) -> String {
+    let last = code.chars().last().unwrap().to_digit(10).unwrap();
+    format!("{}{}", &code[..code.len() - 1], (last + 1) % 10)
+}
+
+fn validate(server: &Server, token: &str) -> Value {
+    server.post("/auth/validate-token").form(&[("token", token)]).send().expect(200).json()
+}
+
+fn refresh(server: &Server, token: &str) -> Request {
+    server.post("/auth/refresh-token").form(&[("token", token)])
+}
+
+fn refreshed(server: &Server, token: &str) -> String {
+    refresh(server, token).send().expect(200).json()["token"].as_str().unwrap().to_owned()
+}
+
+fn log_out(server: &Server, token: &str) -> Answer {
+    server.post("/auth/logout").form(&[("token", token)]).send().expect(200)
+}
+
+#[track_caller]
+fn expect_works(server: &Server, token: &str) {
+    server.get("/user/profile").token(token).send().expect(200);
+}
+
+#[track_caller]
+fn expect_dead(server: &Server, token: &str) {
+    let answer = server.get("/user/profile").token(token).send().expect_problem(401, "unauthenticated");
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+}
+
+/// Fails the test unless this is 429 with a wait of about so many seconds.
+#[track_caller]
+fn expect_wait(answer: Answer, seconds: u64) {
+    let answer = answer.expect_problem(429, "too_many_requests");
+    let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((seconds.saturating_sub(20)..=seconds).contains(&wait), "{wait} s and not about {seconds} s");
+}
+
+/// The answer with what differs from request to request taken out.
+fn essence(answer: &Answer) -> (u16, Vec<String>, Value) {
+    let mut body = answer.json();
+    if let Some(body) = body.as_object_mut() {
+        body.remove("requestId");
+    }
+    let mut headers: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+    headers.sort();
+    (answer.status, headers, body)
+}
+
+// Asking for a code.
+
+#[test]
+fn a_code_is_sent_and_its_terms_are_told() {
+    let server = Setup::default().start();
+    let sent = ask(&server, "+86 138-0013-8000").send().expect(200).json();
+    assert_eq!(sent, json!({ "phoneNumber": PHONE, "expiresIn": 300, "resendAfter": 60 }));
+    let_pass(&server, MINUTE);
+    let code = server.request_code(PHONE);
+    assert!(code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit()), "{code}");
+}
+
+#[test]
+fn codes_are_kept_as_hashes_only() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let kept: Vec<u8> = server.value("select code_hmac from codes");
+    assert_eq!(kept.len(), 32);
+    for file in std::fs::read_dir(server.directory()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == code.as_bytes()), "the code is in a file");
+    }
+}
+
+#[test]
+fn an_address_is_sent_one_code_a_minute() {
+    let server = Setup::default().start();
+    ask(&server, PHONE).send().expect(200);
+    expect_wait(ask(&server, PHONE).send(), MINUTE);
+    ask(&server, "13800138001").send().expect(200);
+    let_pass(&server, 40);
+    expect_wait(ask(&server, PHONE).send(), 20);
+    let_pass(&server, 20);
+    ask(&server, PHONE).send().expect(200);
+    assert_eq!(server.sent_codes(PHONE).len(), 2);
+}
+
+#[test]
+fn an_address_is_sent_five_codes_an_hour() {
+    let server = Setup::default().start();
+    for _ in 0..5 {
+        ask(&server, PHONE).send().expect(200);
+        let_pass(&server, 5 * MINUTE);
+    }
+    // The oldest of the five was sent 25 minutes ago.
+    expect_wait(ask(&server, PHONE).send(), 35 * MINUTE);
+    let_pass(&server, 35 * MINUTE);
+    ask(&server, PHONE).send().expect(200);
+    expect_wait(ask(&server, PHONE).send(), 5 * MINUTE);
+}
+
+#[test]
+fn an_address_is_sent_ten_codes_a_day() {
+    let server = Setup::default().start();
+    for _ in 0..10 {
+        ask(&server, PHONE).send().expect(200);
+        let_pass(&server, 2 * HOUR);
+    }
+    expect_wait(ask(&server, PHONE).send(), 4 * HOUR);
+    let_pass(&server, 4 * HOUR);
+    ask(&server, PHONE).send().expect(200);
+}
+
+#[test]
+fn all_spellings_of_a_number_share_one_budget() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    for spelling in ["+8613800138000", "0086 138 0013 8000", "１３８００１３８０００", " 138-0013-8000 "] {
+        expect_wait(ask(&server, spelling).send(), MINUTE);
+    }
+    let number = server.post("/auth/send-code").json(&json!({ "phoneNumber": 13_800_138_000_u64 })).send();
+    expect_wait(number, MINUTE);
+    let signed_in = log_in(&server, "+86 13800138000", &code).send().expect(200).json();
+    assert_eq!(signed_in["phoneNumber"], PHONE);
+}
+
+#[test]
+fn parallel_requests_for_one_address_send_one_code() {
+    let server = Setup::default().start();
+    let answers = at_once((0..20).map(|_| ask(&server, PHONE)).collect());
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 429).count(), 19);
+    assert_eq!(server.sent_codes(PHONE).len(), 1);
+}
+
+fn from(server: &Server, client: &str, phone_number: &str) -> Answer {
+    ask(server, phone_number).header("x-forwarded-for", client).send()
+}
+
+#[test]
+fn a_client_may_ask_twenty_times_an_hour_and_is_its_whole_ipv6_network() {
+    let defaults = Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 20).with("AUTH_SENDS_PER_CLIENT_DAY", 100);
+    let server = defaults.start();
+    for number in 0..20 {
+        from(&server, &format!("2001:db8:1:2::{number:x}"), &format!("138001380{number:02}")).expect(200);
+    }
+    expect_wait(from(&server, "2001:db8:1:2:ffff:ffff:ffff:ffff", "13800138090"), HOUR);
+    from(&server, "2001:db8:1:3::1", "13800138091").expect(200);
+    from(&server, "203.0.113.1", "13800138092").expect(200);
+    let_pass(&server, HOUR);
+    from(&server, "2001:db8:1:2::1", "13800138093").expect(200);
+}
+
+#[test]
+fn a_client_may_ask_only_so_often_a_day() {
+    let server = Setup::default().with("AUTH_SENDS_PER_CLIENT_DAY", 3).start();
+    for number in 0..3 {
+        from(&server, "203.0.113.1", &format!("138001380{number:02}")).expect(200);
+        let_pass(&server, 2 * HOUR);
+    }
+    expect_wait(from(&server, "203.0.113.1", "13800138090"), 18 * HOUR);
+    from(&server, "203.0.113.2", "13800138091").expect(200);
+    // What a client writes into the header itself is not its address.
+    expect_wait(from(&server, "198.51.100.9, 203.0.113.1", "13800138092"), 18 * HOUR);
+}
+
+#[test]
+fn there_is_a_budget_over_all() {
+    let server = Setup::default().with("AUTH_SENDS_PER_DAY", 3).start();
+    for number in 0..3 {
+        from(&server, &format!("203.0.113.{number}"), &format!("138001380{number:02}")).expect(200);
+    }
+    expect_wait(from(&server, "203.0.113.9", "13800138090"), DAY);
+    let_pass(&server, DAY);
+    from(&server, "203.0.113.9", "13800138090").expect(200);
+}
+
+#[test]
+fn budgets_survive_a_crash() {
+    let server = Setup::default().start();
+    ask(&server, PHONE).send().expect(200);
+    let server = server.crash_and_restart(Setup::default());
+    expect_wait(ask(&server, PHONE).send(), MINUTE);
+    assert_eq!(server.sent_codes(PHONE).len(), 0);
+}
+
+#[test]
+fn known_and_unknown_numbers_are_answered_alike() {
+    let server = Setup::default().start();
+    let known = server.sign_in(PHONE).phone_number;
+    let_pass(&server, HOUR);
+    let unknown = "13800138001";
+    let blank = |number: &str, answer: &Answer| {
+        let (status, headers, body) = essence(answer);
+        (status, headers, body.to_string().replace(number, "NUMBER"))
+    };
+    let sent = [&known, unknown].map(|number| blank(number, &ask(&server, number).send()));
+    assert_eq!(sent[0], sent[1]);
+    let refused = [&known, unknown].map(|number| blank(number, &ask(&server, number).send()));
+    assert_eq!(refused[0], refused[1]);
+    let guessed = [&known, unknown].map(|number| blank(number, &log_in(&server, number, "000000").send()));
+    assert_eq!(guessed[0], guessed[1]);
+}
+
+#[test]
+fn numbers_that_cannot_sign_in_are_refused_and_cost_nothing() {
+    let server = Setup::default().start();
+    for (number, code) in [
+        ("010-62345678", "not_mobile"),
+        ("+1 202 555 0123", "region_not_allowed"),
+        ("1380013800", "invalid_format"),
+        ("nobody", "invalid_format"),
+    ] {
+        ask(&server, number).send().expect_fields(&[("phoneNumber", code)]);
+    }
+    assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
+}
+
+#[test]
+fn a_provider_that_fails_leaves_no_code_and_costs_nothing() {
+    // Nothing listens on port 1: it is certain that the provider accepted nothing.
+    let broken = Setup::default()
+        .with("SMS_PROVIDER", "aliyun")
+        .with("SMS_ENDPOINT", "http://127.0.0.1:1")
+        .with("SMS_ACCESS_KEY_ID", "id")
+        .with("SMS_ACCESS_KEY_SECRET", "secret")
+        .with("SMS_SIGN_NAME", "Yarrow")
+        .with("SMS_TEMPLATE_CODE", "SMS_1");
+    let server = broken.start();
+    let answer = ask(&server, PHONE).send().expect_problem(503, "provider_unavailable");
+    assert!(answer.header("retry-after").is_some());
+    assert!(!answer.text().contains("127.0.0.1"), "{}", answer.text());
+    assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
+}
+
+// Signing in.
+
+#[test]
+fn a_right_code_makes_an_account_and_later_finds_it() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let first = log_in(&server, PHONE, &code).send().expect(200).json();
+    assert_eq!(first["isNewUser"], true);
+    assert_eq!(first["phoneNumber"], PHONE);
+    assert_eq!(first["token"].as_str().unwrap().len(), 43);
+    let members: Vec<_> = first.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = HashSet::from(["userId", "phoneNumber", "token", "expiresAt", "isNewUser"]);
+    assert_eq!(HashSet::from_iter(members), expected);
+
+    let_pass(&server, HOUR);
+    let code = server.request_code(PHONE);
+    let second = log_in(&server, PHONE, &code).send().expect(200).json();
+    assert_eq!(second["isNewUser"], false);
+    assert_eq!(second["userId"], first["userId"]);
+    assert_ne!(second["token"], first["token"]);
+    expect_works(&server, first["token"].as_str().unwrap());
+    expect_works(&server, second["token"].as_str().unwrap());
+}
+
+#[test]
+fn tokens_are_kept_as_hashes_only() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for file in std::fs::read_dir(server.directory()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        let token = user.token.as_bytes();
+        assert!(!bytes.windows(token.len()).any(|window| window == token), "the token is in a file");
+    }
+    let lines = server.lines().join("\n");
+    assert!(!lines.contains(&user.token));
+}
+
+#[test]
+fn every_bad_code_is_refused_alike() {
+    let server = Setup::default().start();
+    let unknown = essence(&log_in(&server, "13800138009", "123456").send().expect_problem(401, "invalid_code"));
+
+    let code = server.request_code(PHONE);
+    let wrong_one = essence(&log_in(&server, PHONE, &wrong(&code)).send());
+    assert_eq!(wrong_one, unknown);
+    let shorter = essence(&log_in(&server, PHONE, &code[..5]).send());
+    assert_eq!(shorter, unknown);
+
+    server.edit("update codes set expires_at = expires_at - 300000");
+    let expired = essence(&log_in(&server, PHONE, &code).send());
+    assert_eq!(expired, unknown);
+
+    let_pass(&server, HOUR);
+    let code = server.request_code(PHONE);
+    log_in(&server, PHONE, &code).send().expect(200);
+    let used = essence(&log_in(&server, PHONE, &code).send());
+    assert_eq!(used, unknown);
+
+    let_pass(&server, HOUR);
+    let code = server.request_code(PHONE);
+    for _ in 0..5 {
+        log_in(&server, PHONE, &wrong(&code)).send().expect_problem(401, "invalid_code");
+    }
+    let dead = essence(&log_in(&server, PHONE, &code).send());
+    assert_eq!(dead, unknown);
+}
+
+#[test]
+fn the_fifth_try_still_counts_as_one() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    for _ in 0..4 {
+        log_in(&server, PHONE, &wrong(&code)).send().expect_problem(401, "invalid_code");
+    }
+    log_in(&server, PHONE, &code).send().expect(200);
+}
+
+#[test]
+fn the_code_of_another_number_is_no_use() {
+    let server = Setup::default().start();
+    let (code, other) = (server.request_code(PHONE), server.request_code("13800138001"));
+    if code != other {
+        log_in(&server, PHONE, &other).send().expect_problem(401, "invalid_code");
+    }
+    log_in(&server, "13800138002", &code).send().expect_problem(401, "invalid_code");
+    log_in(&server, PHONE, &code).send().expect(200);
+}
+
+#[test]
+fn a_new_code_takes_the_place_of_the_old_one() {
+    let server = Setup::default().start();
+    let old = server.request_code(PHONE);
+    let_pass(&server, MINUTE);
+    let new = server.request_code(PHONE);
+    if old != new {
+        log_in(&server, PHONE, &old).send().expect_problem(401, "invalid_code");
+    }
+    log_in(&server, PHONE, &new).send().expect(200);
+}
+
+#[test]
+fn a_hundred_parallel_guesses_get_five_tries() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let guesses = (0..99).map(|_| log_in(&server, PHONE, &wrong(&code))).collect();
+    for answer in at_once(guesses) {
+        answer.expect_problem(401, "invalid_code");
+    }
+    assert_eq!(server.value::<i64>("select tries_left from codes"), 0);
+    log_in(&server, PHONE, &code).send().expect_problem(401, "invalid_code");
+}
+
+#[test]
+fn twenty_parallel_right_codes_give_one_token() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let answers = at_once((0..20).map(|_| log_in(&server, PHONE, &code)).collect());
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 401).count(), 19);
+    assert_eq!(server.value::<i64>("select count(*) from tokens"), 1);
+    assert_eq!(server.value::<i64>("select count(*) from users"), 1);
+}
+
+#[test]
+fn a_crash_gives_no_tries_back() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    for _ in 0..3 {
+        log_in(&server, PHONE, &wrong(&code)).send().expect_problem(401, "invalid_code");
+    }
+    let server = server.crash_and_restart(Setup::default());
+    for _ in 0..2 {
+        log_in(&server, PHONE, &wrong(&code)).send().expect_problem(401, "invalid_code");
+    }
+    log_in(&server, PHONE, &code).send().expect_problem(401, "invalid_code");
+}
+
+#[test]
+fn a_code_works_after_a_crash() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let server = server.crash_and_restart(Setup::default());
+    let token = log_in(&server, PHONE, &code).send().expect(200).json()["token"].as_str().unwrap().to_owned();
+    let server = server.crash_and_restart(Setup::default());
+    expect_works(&server, &token);
+}
+
+#[test]
+fn a_code_may_come_as_a_number() {
+    let server = Setup::default().start();
+    // A number has no leading zeros, so a code that begins with one is no good as a number.
+    let numbers = (0..40).map(|number| format!("138001380{number:02}"));
+    let codes = numbers.map(|phone_number| (server.request_code(&phone_number), phone_number));
+    let (code, phone_number) = codes.into_iter().find(|(code, _)| !code.starts_with('0')).unwrap();
+    let body = json!({ "phoneNumber": phone_number, "code": code.parse::<u32>().unwrap() });
+    server.post("/auth/login").json(&body).send().expect(200);
+}
+
+// Review accounts.
+
+fn with_review_account() -> Setup {
+    Setup::default().with("AUTH_REVIEW_ACCOUNTS", "13800138000=246810")
+}
+
+#[test]
+fn a_review_account_is_sent_nothing_and_has_no_budget() {
+    let server = with_review_account().with("AUTH_SENDS_PER_DAY", 1).start();
+    for _ in 0..20 {
+        ask(&server, PHONE).send().expect(200);
+    }
+    assert_eq!(server.sent_codes(PHONE).len(), 0);
+    assert_eq!(server.value::<i64>("select count(*) from code_sends"), 0);
+    log_in(&server, PHONE, "246810").send().expect(200);
+    // Each asking is good for one sign-in.
+    log_in(&server, PHONE, "246810").send().expect_problem(401, "invalid_code");
+    ask(&server, PHONE).send().expect(200);
+    log_in(&server, PHONE, "246810").send().expect(200);
+}
+
+#[test]
+fn a_review_account_is_answered_like_any_other() {
+    let server = with_review_account().start();
+    let review = essence(&ask(&server, PHONE).send());
+    let (status, headers, body) = essence(&ask(&server, "13800138001").send());
+    assert_eq!((status, headers), (review.0, review.1));
+    assert_eq!(body["expiresIn"], review.2["expiresIn"]);
+}
+
+#[test]
+fn a_review_account_has_five_tries_too_and_asking_gives_none_back() {
+    let server = with_review_account().start();
+    log_in(&server, PHONE, "246810").send().expect_problem(401, "invalid_code");
+    ask(&server, PHONE).send().expect(200);
+    for _ in 0..5 {
+        log_in(&server, PHONE, "000000").send().expect_problem(401, "invalid_code");
+        ask(&server, PHONE).send().expect(200);
+    }
+    log_in(&server, PHONE, "246810").send().expect_problem(401, "invalid_code");
+    server.edit("update codes set expires_at = expires_at - 300000");
+    ask(&server, PHONE).send().expect(200);
+    log_in(&server, PHONE, "246810").send().expect(200);
+}
+
+// What a token is worth.
+
+#[test]
+fn a_good_token_is_valid_and_stays() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let validity = validate(&server, &user.token);
+    let expires_at = validity["expiresAt"].clone();
+    assert!(expires_at.as_str().unwrap().ends_with('Z'), "{validity}");
+    let expected = json!({ "valid": true, "refreshed": false, "token": user.token, "userId": user.user_id,
+        "phoneNumber": PHONE, "expiresAt": expires_at });
+    assert_eq!(validity, expected);
+    assert_eq!(validate(&server, &user.token), expected);
+}
+
+#[test]
+fn a_bad_token_is_not_valid_and_nothing_else_is_told() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let expired = server.sign_in("13800138001");
+    server.edit(&format!("update tokens set expires_at = 1 where user_id = {}", expired.user_id));
+    let signed_out = server.sign_in("13800138002");
+    log_out(&server, &signed_out.token);
+    for token in ["x", &user.token[1..], &user.token.to_uppercase(), &expired.token, &signed_out.token] {
+        assert_eq!(validate(&server, token), json!({ "valid": false }), "{token}");
+        refresh(&server, token).send().expect_problem(401, "unauthenticated");
+        expect_dead(&server, token);
+    }
+}
+
+#[test]
+fn a_token_close_to_its_end_is_replaced_when_it_is_validated() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.edit("update tokens set expires_at = unixepoch() * 1000 + 8 * 86400000");
+    assert_eq!(validate(&server, &user.token)["refreshed"], false);
+    server.edit("update tokens set expires_at = unixepoch() * 1000 + 6 * 86400000");
+    let validity = validate(&server, &user.token);
+    assert_eq!((&validity["valid"], &validity["refreshed"]), (&json!(true), &json!(true)));
+    let successor = validity["token"].as_str().unwrap();
+    assert_ne!(successor, user.token);
+    // An answer that was lost: asking again gives the same.
+    assert_eq!(validate(&server, &user.token), validity);
+    expect_works(&server, successor);
+    expect_works(&server, &user.token);
+    assert_eq!(validate(&server, successor)["refreshed"], false);
+    let lifetime: i64 = server.value("select expires_at - created_at from tokens where replaced_at is null");
+    assert_eq!(lifetime, 30 * 86_400_000);
+}
+
+#[test]
+fn twenty_parallel_validations_near_the_end_give_one_successor() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.edit("update tokens set expires_at = unixepoch() * 1000 + 86400000");
+    let request = || server.post("/auth/validate-token").token(&user.token);
+    let tokens: HashSet<_> =
+        at_once((0..20).map(|_| request()).collect()).iter().map(|answer| answer.json()["token"].to_string()).collect();
+    assert_eq!(tokens.len(), 1);
+    assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
+}
+
+#[test]
+fn a_sign_in_ends_for_good_after_its_absolute_lifetime() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.edit(
+        "update tokens set family_expires_at = unixepoch() * 1000 + 86400000, \
+         expires_at = unixepoch() * 1000 + 86400000",
+    );
+    // Replacing it would give it no more time.
+    assert_eq!(validate(&server, &user.token)["refreshed"], false);
+    let successor = refreshed(&server, &user.token);
+    let end: i64 = server.value("select max(expires_at) - max(family_expires_at) from tokens where replaced_at is null");
+    assert_eq!(end, 0);
+    server.edit("update tokens set expires_at = 1, family_expires_at = 1");
+    expect_dead(&server, &successor);
+    refresh(&server, &successor).send().expect_problem(401, "unauthenticated");
+}
+
+// Replacing a token.
+
+#[test]
+fn refreshing_gives_a_successor_and_the_old_one_a_grace() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answer = refresh(&server, &user.token).send().expect(200).json();
+    let members: Vec<_> = answer.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["expiresAt", "token"], "{answer}");
+    let successor = answer["token"].as_str().unwrap();
+    assert_ne!(successor, user.token);
+    // The answer was lost: the same again, as often as the client asks within the grace.
+    assert_eq!(refreshed(&server, &user.token), successor);
+    assert_eq!(refreshed(&server, &user.token), successor);
+    expect_works(&server, &user.token);
+    expect_works(&server, successor);
+    assert_eq!(server.value::<i64>("select count(*) from tokens"), 2);
+}
+
+#[test]
+fn successors_can_be_refreshed_in_turn() {
+    let server = Setup::default().start();
+    let mut token = server.sign_in(PHONE).token;
+    for _ in 0..5 {
+        token = refreshed(&server, &token);
+    }
+    expect_works(&server, &token);
+    assert_eq!(server.value::<i64>("select count(distinct family) from tokens"), 1);
+    assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
+}
+
+#[test]
+fn twenty_parallel_refreshes_give_one_successor() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answers = at_once((0..20).map(|_| refresh(&server, &user.token)).collect());
+    let tokens: HashSet<_> = answers.into_iter().map(|answer| answer.expect(200).json()["token"].to_string()).collect();
+    assert_eq!(tokens.len(), 1);
+    assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
+}
+
+fn after_grace(server: &Server) {
+    server.edit("update tokens set replaced_at = replaced_at - 30001");
+}
+
+#[test]
+fn a_replaced_token_shown_after_its_grace_ends_the_family() {
+    let server = Setup::default().start();
+    let bystander = server.sign_in("13800138001");
+    let ways: [(&str, fn(&Server, &str)); 3] = [
+        ("as the Bearer token", |server, token| expect_dead(server, token)),
+        ("to be refreshed", |server, token| {
+            refresh(server, token).send().expect_problem(401, "unauthenticated");
+        }),
+        ("to be validated", |server, token| assert_eq!(validate(server, token), json!({ "valid": false }))),
+    ];
+    for (way, show) in ways {
+        let stolen = server.sign_in_again(PHONE).token;
+        let successor = refreshed(&server, &stolen);
+        after_grace(&server);
+        expect_works(&server, &successor);
+        show(&server, &stolen);
+        let answer = server.get("/user/profile").token(&successor).send();
+        assert_eq!(answer.status, 401, "the successor lives although its predecessor was shown {way}");
+    }
+    expect_works(&server, &bystander.token);
+}
+
+#[test]
+fn the_grace_is_a_setting() {
+    let server = Setup::default().with("AUTH_TOKEN_GRACE", "0 s").start();
+    let user = server.sign_in(PHONE);
+    refreshed(&server, &user.token);
+    refresh(&server, &user.token).send().expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn a_family_that_ended_leaves_the_users_other_devices_alone() {
+    let server = Setup::default().start();
+    let (one, other) = (server.sign_in(PHONE), server.sign_in_again(PHONE));
+    refreshed(&server, &one.token);
+    after_grace(&server);
+    expect_dead(&server, &one.token);
+    expect_works(&server, &other.token);
+}
+
+// Signing out.
+
+#[test]
+fn signing_out_ends_the_token_and_its_relatives_at_once() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let successor = refreshed(&server, &user.token);
+    assert_eq!(log_out(&server, &successor).json(), json!({ "loggedOut": true }));
+    expect_dead(&server, &successor);
+    expect_dead(&server, &user.token);
+    refresh(&server, &user.token).send().expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn signing_out_is_fine_twice_and_for_unknown_tokens() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in_again(PHONE));
+    for token in [&user.token, &user.token, "unknown"] {
+        assert_eq!(log_out(&server, token).json(), json!({ "loggedOut": true }));
+    }
+    expect_works(&server, &other.token);
+}
+
+#[test]
+fn signing_out_survives_a_crash() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    log_out(&server, &user.token);
+    let server = server.crash_and_restart(Setup::default());
+    expect_dead(&server, &user.token);
+}
+
+#[test]
+fn the_eleventh_device_signs_the_oldest_out() {
+    let server = Setup::default().start();
+    let devices: Vec<Caller> = (0..10).map(|_| server.sign_in_again(PHONE)).collect();
+    for device in &devices {
+        expect_works(&server, &device.token);
+    }
+    let eleventh = server.sign_in_again(PHONE);
+    expect_dead(&server, &devices[0].token);
+    for device in devices[1..].iter().chain([&eleventh]) {
+        expect_works(&server, &device.token);
+    }
+}
+
+#[test]
+fn replaced_tokens_are_no_devices() {
+    let server = Setup::default().with("AUTH_TOKENS_PER_USER", 2).start();
+    let first = server.sign_in(PHONE);
+    let mut token = server.sign_in_again(PHONE).token;
+    for _ in 0..5 {
+        token = refreshed(&server, &token);
+    }
+    expect_works(&server, &first.token);
+    expect_works(&server, &token);
+}
+
+// Where the token stands.
+
+#[test]
+fn a_token_may_come_as_parameter_or_as_bearer() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let path = "/auth/validate-token";
+    let requests = [
+        server.post(path).by(&user),
+        server.post(path).query(&[("token", &user.token)]),
+        server.post(path).form(&[("token", &user.token)]),
+        server.post(path).json(&json!({ "token": user.token })),
+        server.post(path).by(&user).json(&json!({ "token": user.token })),
+        server.post(path).header("authorization", &format!("bearer {}", user.token)),
+    ];
+    for request in requests {
+        assert_eq!(request.clone().send().expect(200).json()["valid"], true, "{request:?}");
+    }
+}
+
+#[test]
+fn two_different_tokens_are_a_conflict_and_change_nothing() {
+    let server = Setup::default().start();
+    let (one, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    for path in ["/auth/validate-token", "/auth/refresh-token", "/auth/logout"] {
+        let request = server.post(path).by(&one).json(&json!({ "token": other.token }));
+        request.send().expect_problem(400, "conflicting_parameter");
+    }
+    expect_works(&server, &one.token);
+    expect_works(&server, &other.token);
+}
+
+#[test]
+fn without_any_token_there_is_nothing_to_say() {
+    let server = Setup::default().start();
+    for path in ["/auth/validate-token", "/auth/refresh-token", "/auth/logout"] {
+        server.post(path).send().expect_fields(&[("token", "required")]);
+    }
+}
