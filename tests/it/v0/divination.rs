@@ -1,1 +1,419 @@
+//! `/divination`: interpretations, whole and as they are written, and their records.
 
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup};
+
+const PHONE: &str = "13800138000";
+/// On the default word list.
+const LISTED: &str = "赌博";
+
+fn ask(server: &Server, user: &Caller, body: &Value) -> Request {
+    server.post("/divination/enhanced").by(user).json(body)
+}
+
+fn simple() -> Value {
+    json!({ "question": "今年换工作合适吗？", "questionType": "career", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } })
+}
+
+fn record(server: &Server, user: &Caller, trace_id: &Value) -> Value {
+    let path = format!("/divination/records/trace/{}", trace_id.as_str().unwrap());
+    server.get(&path).by(user).send().expect(200).json()
+}
+
+fn records(server: &Server, user: &Caller, query: &[(&str, &str)]) -> Value {
+    server.get(&format!("/divination/records/user/{}", user.user_id)).by(user).query(query).send().expect(200).json()
+}
+
+/// The events of a stream: names and data.
+fn events(text: &str) -> Vec<(String, Value)> {
+    let event = |block: &str| {
+        let (name, data) = block.strip_prefix("event: ")?.split_once("\ndata: ")?;
+        Some((name.to_owned(), serde_json::from_str(data).unwrap()))
+    };
+    text.split("\n\n").filter_map(event).collect()
+}
+
+fn is_trace_id(value: &Value) -> bool {
+    let text = value.as_str().unwrap();
+    text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+// The offline interpreter.
+
+#[test]
+fn a_casting_is_interpreted_with_nothing_configured() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &simple()).send().expect(200).json();
+    assert!(is_trace_id(&answer["traceId"]));
+    assert_eq!((&answer["status"], &answer["provider"]), (&json!("succeeded"), &json!("builtin")));
+    assert!(answer["result"].as_str().unwrap().contains("屯"), "{answer}");
+    assert!(answer["durationMs"].is_i64() && answer["usage"].is_object(), "{answer}");
+
+    let record = record(&server, &user, &answer["traceId"]);
+    for name in ["traceId", "status", "result", "provider", "model", "durationMs", "usage"] {
+        assert_eq!(record[name], answer[name], "{name}");
+    }
+    for name in ["question", "questionType", "divinationData"] {
+        assert_eq!(record[name], simple()[name], "{name}");
+    }
+    assert_eq!(record["userId"], user.user_id);
+    assert!(record["finishedAt"].is_string());
+}
+
+#[test]
+fn the_language_follows_the_client() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let english = ask(&server, &user, &simple()).header("accept-language", "en-GB,en;q=0.9").send().expect(200).json();
+    let result = english["result"].as_str().unwrap();
+    assert!(result.split_whitespace().count() > 20, "{result}");
+}
+
+#[test]
+fn a_question_is_enough_and_a_question_is_needed() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &json!({ "question": "你好" })).send().expect(200).json();
+    assert_eq!(answer["status"], "succeeded");
+    for body in [json!({}), json!({ "question": "  " }), json!({ "question": null })] {
+        ask(&server, &user, &body).send().expect_fields(&[("question", "required")]);
+    }
+    let long = json!({ "question": "问".repeat(201) });
+    ask(&server, &user, &long).send().expect_fields(&[("question", "too_long")]);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 1);
+}
+
+#[test]
+fn divination_data_is_kept_to_the_byte() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let data = r#"{ "lines" :[7, 8,8 , 8,7,6], "note":"\u4e7e" , "n":1E+2}"#;
+    let body = format!(r#"{{"question":"x","divinationData":{data}}}"#);
+    let answer = server.post("/divination/enhanced").by(&user).raw_json(&body).send().expect(200).json();
+    let path = format!("/divination/records/trace/{}", answer["traceId"].as_str().unwrap());
+    let text = server.get(&path).by(&user).send().expect(200).text();
+    assert!(text.contains(&format!(r#""divinationData":{data},"#)), "{text}");
+}
+
+#[test]
+fn a_stream_tells_what_it_is_then_the_text_then_the_whole() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect(200);
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let events = events(&answer.text());
+    let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((names[0], names[names.len() - 1]), ("meta", "done"));
+    assert!(names.len() > 2 && names[1..names.len() - 1].iter().all(|name| *name == "delta"), "{names:?}");
+    let pieces: String = events[1..events.len() - 1].iter().map(|(_, data)| data["text"].as_str().unwrap()).collect();
+    let (meta, done) = (&events[0].1, &events[events.len() - 1].1);
+    assert_eq!(done["result"], pieces);
+    assert_eq!(done["traceId"], meta["traceId"]);
+    assert_eq!(record(&server, &user, &meta["traceId"])["result"], pieces);
+}
+
+#[test]
+fn what_is_wrong_with_the_request_is_a_problem_even_for_a_stream() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let stream = |body: Value| ask(&server, &user, &body).header("accept", "text/event-stream");
+    stream(json!({})).send().expect_fields(&[("question", "required")]);
+    stream(json!({ "question": LISTED })).send().expect_problem(422, "content_rejected");
+    stream(json!({ "question": "x", "userId": 999_999 })).send().expect_problem(403, "not_yours");
+}
+
+#[test]
+fn a_listed_word_reaches_no_model_and_leaves_a_violation() {
+    let model = Model::start(Behaviour::Pieces(vec!["x"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &json!({ "question": format!("今天{LISTED}好吗") })).send();
+    let answer = answer.expect_problem(422, "content_rejected");
+    assert!(!answer.text().contains(LISTED), "{}", answer.text());
+    assert_eq!(answer.json()["errors"][0]["field"], "question");
+    assert!(model.calls().is_empty());
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
+    let masked: String = server.value("select masked_text from violations where content_type = 'question'");
+    assert!(!masked.contains(LISTED) && masked.starts_with("今天") && masked.ends_with("好吗"), "{masked}");
+}
+
+// Records.
+
+#[test]
+fn records_come_newest_first_in_pages() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for number in 0..5 {
+        ask(&server, &user, &json!({ "question": format!("问{number}") })).send().expect(200);
+    }
+    let questions = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().unwrap();
+        items.iter().map(|item| item["question"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = records(&server, &user, &[]);
+    assert_eq!(questions(&all), ["问4", "问3", "问2", "问1", "问0"]);
+    assert_eq!((&all["page"], &all["size"], &all["total"]), (&json!(1), &json!(20), &json!(5)));
+    let second = records(&server, &user, &[("page", "2"), ("size", "2")]);
+    assert_eq!(questions(&second), ["问2", "问1"]);
+    assert_eq!((&second["page"], &second["size"], &second["total"]), (&json!(2), &json!(2), &json!(5)));
+    assert_eq!(records(&server, &user, &[("page", "9")])["items"], json!([]));
+    let path = format!("/divination/records/user/{}", user.user_id);
+    for (query, code) in [
+        (("page", "0"), "out_of_range"),
+        (("page", "x"), "invalid_type"),
+        (("size", "0"), "out_of_range"),
+        (("size", "101"), "out_of_range"),
+        (("size", "-1"), "invalid_type"),
+    ] {
+        server.get(&path).by(&user).query(&[query]).send().expect_fields(&[(query.0, code)]);
+    }
+}
+
+#[test]
+fn records_of_others_do_not_exist() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let answer = ask(&server, &other, &simple()).send().expect(200).json();
+    let of_other = format!("/divination/records/trace/{}", answer["traceId"].as_str().unwrap());
+    let of_nobody = format!("/divination/records/trace/{}", "0".repeat(32));
+    for path in [of_other, of_nobody] {
+        server.get(&path).by(&user).send().expect_problem(404, "not_found");
+    }
+    for id in [other.user_id.as_str(), "999999"] {
+        let path = format!("/divination/records/user/{id}");
+        server.get(&path).by(&user).send().expect_problem(403, "not_yours");
+        let body = json!({ "question": "x", "userId": id });
+        ask(&server, &user, &body).send().expect_problem(403, "not_yours");
+    }
+    let bad = "/divination/records/trace/xyz";
+    server.get(bad).by(&user).send().expect_fields(&[("traceId", "invalid_format")]);
+    assert_eq!(records(&server, &user, &[])["total"], 0);
+}
+
+// A model elsewhere.
+
+#[test]
+fn a_model_is_told_what_it_needs_and_nothing_of_the_person() {
+    let model = Model::start(Behaviour::Pieces(vec!["水雷", "屯"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let nickname = json!({ "nickname": "青山不老" });
+    server.put("/user/profile").by(&user).json(&nickname).send().expect(200);
+    let answer = ask(&server, &user, &simple()).send().expect(200).json();
+    assert_eq!((&answer["result"], &answer["provider"], &answer["model"]), (&json!("水雷屯"), &json!("openai"), &json!("stub-1")));
+    assert_eq!(answer["usage"], json!({ "promptTokens": 11, "completionTokens": 7 }));
+
+    let call = model.calls().remove(0);
+    assert_eq!(call.header("authorization"), Some("Bearer the-key-of-the-model"));
+    let trace_id = answer["traceId"].as_str().unwrap();
+    assert!(call.header("traceparent").unwrap().starts_with(&format!("00-{trace_id}-")), "{call:?}");
+    assert_eq!(call.body["model"], "stub-1");
+    let said = call.body["messages"].to_string();
+    assert!(said.contains("今年换工作合适吗？") && said.contains("career"), "{said}");
+    let everything = format!("{:?} {}", call.headers, call.body);
+    for secret in [PHONE, &user.token, "青山不老"] {
+        assert!(!everything.contains(secret), "{everything}");
+    }
+}
+
+#[test]
+fn a_user_has_two_calls_running_and_no_more() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    std::thread::scope(|scope| {
+        let running: Vec<_> = [&user, &user, &other]
+            .map(|caller| {
+                let request = ask(&server, caller, &simple());
+                scope.spawn(move || request.send())
+            })
+            .into();
+        model.wait_for_calls(3);
+        let refused = ask(&server, &user, &simple()).send().expect_problem(429, "too_many_calls");
+        assert!(refused.header("retry-after").is_some());
+        ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect_problem(429, "too_many_calls");
+        // Others and other things are not held up.
+        server.get("/user/profile").by(&user).send().expect(200);
+        assert_eq!(records(&server, &user, &[])["items"][0]["status"], "running");
+        model.open_gate();
+        for answer in running {
+            answer.join().unwrap().expect(200);
+        }
+    });
+    ask(&server, &user, &simple()).send().expect(200);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 4);
+}
+
+#[test]
+fn the_service_has_so_many_calls_running_over_all() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().with("LLM_CALLS", 1).start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    std::thread::scope(|scope| {
+        let request = ask(&server, &user, &simple());
+        let running = scope.spawn(move || request.send());
+        model.wait_for_calls(1);
+        let refused = ask(&server, &other, &simple()).send().expect_problem(503, "overloaded");
+        assert!(refused.header("retry-after").is_some());
+        model.open_gate();
+        running.join().unwrap().expect(200);
+    });
+    ask(&server, &other, &simple()).send().expect(200);
+}
+
+/// Fails the test unless the call fails like this and has left a record that says so.
+#[track_caller]
+fn expect_failure(server: &Server, user: &Caller, status: u16, code: &str) {
+    let problem = ask(server, user, &simple()).send().expect_problem(status, code);
+    assert!(!problem.text().contains("secret words of the vendor"), "{}", problem.text());
+    let record = record(server, user, &problem.json()["traceId"]);
+    assert_eq!((&record["status"], &record["result"]), (&json!("failed"), &Value::Null));
+    assert!(record["durationMs"].is_i64() && record["errorClass"].is_string(), "{record}");
+}
+
+#[test]
+fn a_model_that_refuses_is_502_with_a_record() {
+    let model = Model::start(Behaviour::Status(400));
+    let server = model.setup().start();
+    expect_failure(&server, &server.sign_in(PHONE), 502, "provider_failed");
+    assert_eq!(model.calls().len(), 1);
+}
+
+#[test]
+fn a_model_that_talks_nonsense_is_502_with_a_record() {
+    let server = Model::start(Behaviour::Nonsense).setup().start();
+    expect_failure(&server, &server.sign_in(PHONE), 502, "provider_failed");
+}
+
+#[test]
+fn an_overloaded_model_is_asked_twice_and_is_503() {
+    let model = Model::start(Behaviour::Status(503));
+    let server = model.setup().start();
+    expect_failure(&server, &server.sign_in(PHONE), 503, "provider_unavailable");
+    assert_eq!(model.calls().len(), 2);
+}
+
+#[test]
+fn a_model_that_cannot_be_reached_is_503() {
+    let server = Model::start(Behaviour::Silent).setup().with("LLM_BASE_URL", "http://127.0.0.1:1/v1").start();
+    expect_failure(&server, &server.sign_in(PHONE), 503, "provider_unavailable");
+}
+
+#[test]
+fn a_model_that_says_nothing_is_504() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().with("LLM_FIRST_BYTE_TIMEOUT", "200 ms").with("LLM_IDLE_TIMEOUT", "200 ms").start();
+    expect_failure(&server, &server.sign_in(PHONE), 504, "provider_timeout");
+}
+
+#[test]
+fn a_stream_that_fails_ends_with_an_error_event() {
+    let server = Model::start(Behaviour::Status(400)).setup().start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect(200);
+    let events = events(&answer.text());
+    let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["meta", "error"]);
+    assert_eq!(events[1].1["code"], "provider_failed");
+    assert_eq!(events[1].1["traceId"], events[0].1["traceId"]);
+    assert_eq!(record(&server, &user, &events[0].1["traceId"])["status"], "failed");
+}
+
+/// Opens a stream by hand and reads it until the first piece of the text.
+fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let body = simple().to_string();
+    write!(
+        stream,
+        "POST /divination/enhanced HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        user.token,
+        body.len()
+    )
+    .unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while !line.contains("event: delta") {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended before any text");
+    }
+    reader
+}
+
+/// Waits until the only record says something else than `running`, and returns what it says.
+fn ended(server: &Server) -> String {
+    for _ in 0..1_000 {
+        let status: String = server.value("select status from interpretations");
+        if status != "running" {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the call still runs");
+}
+
+#[test]
+fn pieces_arrive_while_the_model_still_writes() {
+    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let mut reader = listen(&server, &user);
+    assert_eq!(server.value::<String>("select status from interpretations"), "running");
+    model.open_gate();
+    let mut line = String::new();
+    while !line.contains("event: done") {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended before it was done");
+    }
+    assert_eq!(ended(&server), "succeeded");
+}
+
+#[test]
+fn a_listener_who_leaves_cancels_the_call_and_frees_its_place() {
+    let model = Model::start(Behaviour::Gated(vec!["一", "二", "三", "四"]));
+    let server = model.setup().with("LLM_CALLS_PER_USER", 1).start();
+    let user = server.sign_in(PHONE);
+    drop(listen(&server, &user));
+    // The server sees that the peer has gone before there is another piece to send.
+    std::thread::sleep(Duration::from_millis(100));
+    model.open_gate();
+    assert_eq!(ended(&server), "cancelled");
+    ask(&server, &user, &simple()).send().expect(200);
+}
+
+#[test]
+fn a_call_that_a_crash_cut_off_is_known_afterwards() {
+    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let reader = listen(&server, &user);
+    let server = server.crash_and_restart(model.setup());
+    drop(reader);
+    let listed = records(&server, &user, &[]);
+    assert_eq!((&listed["total"], &listed["items"][0]["status"]), (&json!(1), &json!("interrupted")));
+}
+
+#[test]
+fn no_question_is_logged() {
+    let server = Setup::default().with("LOG_LEVEL", "debug").start();
+    let user = server.sign_in(PHONE);
+    ask(&server, &user, &json!({ "question": "寂静的问题", "divinationData": "寂静的卦" })).send().expect(200);
+    ask(&server, &user, &json!({ "question": format!("寂静{LISTED}") })).send().expect_problem(422, "content_rejected");
+    server.get("/user/profile").by(&user).query(&[("id", "999")]).send().expect_problem(403, "not_yours");
+    let lines: Vec<_> = server.lines().into_iter().filter(|line| !line.contains("SMS to")).collect();
+    let log = lines.join("\n");
+    assert!(log.contains("/divination/enhanced"), "{log}");
+    for secret in ["寂静", PHONE, &user.token] {
+        assert!(!log.contains(secret), "{log}");
+    }
+}

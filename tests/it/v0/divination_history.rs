@@ -1,1 +1,351 @@
+//! `/divination-history`: castings that clients store, given back as they came.
 
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Caller, Server, Setup, at_once};
+
+const PHONE: &str = "13800138000";
+
+fn save(server: &Server, user: &Caller, body: &Value) -> Answer {
+    server.post("/divination-history/save").by(user).json(body).send()
+}
+
+fn save_id(server: &Server, user: &Caller, id: &str) -> Answer {
+    save(server, user, &json!({ "localRecordId": id }))
+}
+
+fn list(server: &Server, user: &Caller, body: &Value) -> Value {
+    server.post("/divination-history/get").by(user).json(body).send().expect(200).json()
+}
+
+fn ids(listed: &Value) -> Vec<&str> {
+    listed["items"].as_array().unwrap().iter().map(|item| item["localRecordId"].as_str().unwrap()).collect()
+}
+
+fn delete(server: &Server, user: &Caller, body: &Value) -> Answer {
+    server.post("/divination-history/delete").by(user).json(body).send()
+}
+
+fn count(server: &Server, user: &Caller) -> Value {
+    let path = format!("/divination-history/count/{}", user.phone_number);
+    server.get(&path).by(user).send().expect(200).json()["count"].clone()
+}
+
+fn deactivate_all(server: &Server, user: &Caller) -> Value {
+    let form = [("phoneNumber", user.phone_number.as_str()), ("userId", user.user_id.as_str())];
+    server.post("/divination-history/deactivate-all").by(user).form(&form).send().expect(200).json()
+}
+
+#[test]
+fn a_record_comes_back_as_it_was_saved() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let record = json!({
+        "userId": user.user_id, "phoneNumber": PHONE, "localRecordId": "r-1", "jsonData": { "lines": [7, 8] },
+        "aiResult": "水雷屯", "questionType": "career", "question": "今年换工作合适吗？", "timestamp": 1_767_225_600_000_i64,
+    });
+    let saved = save(&server, &user, &record).expect(201).json();
+    for (name, value) in record.as_object().unwrap() {
+        assert_eq!(&saved[name], value, "{name}");
+    }
+    assert_eq!(saved["createdAt"], saved["updatedAt"]);
+    assert_eq!(list(&server, &user, &json!({ "phoneNumber": PHONE })), json!({ "items": [saved], "total": 1 }));
+    assert_eq!(count(&server, &user), 1);
+}
+
+#[test]
+fn everything_but_the_record_id_may_be_missing() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let saved = save_id(&server, &user, "r-1").expect(201).json();
+    for name in ["jsonData", "aiResult", "questionType", "question", "timestamp"] {
+        assert_eq!(saved[name], Value::Null, "{name}");
+    }
+    save(&server, &user, &json!({ "question": "x" })).expect_fields(&[("localRecordId", "required")]);
+}
+
+#[test]
+fn json_data_and_timestamp_are_kept_to_the_byte() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let values = [
+        r#"{ "b" :[1,2 ,  3], "a":{"x":null} }"#,
+        "{\n\t\"lines\": [\n7\n]\n}",
+        r#"{"a":1,"a":2}"#,
+        r#""\u4e7e\u0041\/ \ud83d\ude00 乾""#,
+        r#"{"\u0061":"\n"}"#,
+        r#""  padded  ""#,
+        r#""""#,
+        r#"" ""#,
+        "123456789012345678901234567890.10",
+        "-0.0",
+        "1E+2",
+        "12345678901234567890123456789012345678901234567890",
+        "true",
+        "[]",
+        "{}",
+        r#""{\"lines\":[7]}""#,
+        r#""null""#,
+    ];
+    let timestamps = ["1767225600000", r#""2026-01-01 08:00:00""#, "1.7672256E12", r#""\u0032026""#];
+    for (number, value) in values.iter().enumerate() {
+        let timestamp = timestamps[number % timestamps.len()];
+        let body = format!(r#"{{"localRecordId":"r-1","jsonData": {value} ,"timestamp" :{timestamp} }}"#);
+        let saved = server.post("/divination-history/save").by(&user).raw_json(&body).send();
+        assert!(matches!(saved.status, 200 | 201), "{value}: {}", saved.text());
+        let listed = server.post("/divination-history/get").by(&user).send().expect(200);
+        for answer in [saved.text(), listed.text()] {
+            assert!(answer.contains(&format!(r#""jsonData":{value},"#)), "{value} in {answer}");
+            assert!(answer.contains(&format!(r#""timestamp":{timestamp},"#)), "{timestamp} in {answer}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_in_a_form_comes_back_as_that_text() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let text = "{ \"lines\": [7, 8] }\n乾+&=%";
+    let form = [("localRecordId", "r-1"), ("jsonData", text), ("timestamp", "1767225600000")];
+    let saved = server.post("/divination-history/save").by(&user).form(&form).send().expect(201).json();
+    assert_eq!((&saved["jsonData"], &saved["timestamp"]), (&json!(text), &json!("1767225600000")));
+}
+
+#[test]
+fn saving_the_same_id_again_replaces_the_record_in_its_place() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let body = json!({ "localRecordId": "r-1", "question": "old", "aiResult": "old", "timestamp": 1 });
+    let first = save(&server, &user, &body).expect(201).json();
+    save_id(&server, &user, "r-2").expect(201);
+    let second = save(&server, &user, &json!({ "localRecordId": "r-1", "question": "new" })).expect(200).json();
+    assert_eq!(second["createdAt"], first["createdAt"]);
+    assert_eq!((&second["question"], &second["aiResult"]), (&json!("new"), &Value::Null));
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["r-2", "r-1"]);
+    // A number is an id too.
+    save(&server, &user, &json!({ "localRecordId": 7 })).expect(201);
+    save(&server, &user, &json!({ "localRecordId": "7" })).expect(200);
+}
+
+#[test]
+fn parallel_saves_of_one_id_make_one_record() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let body = json!({ "localRecordId": "r-1" });
+    let request = || server.post("/divination-history/save").by(&user).json(&body);
+    let answers = at_once((0..20).map(|_| request()).collect());
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 19);
+    assert_eq!(count(&server, &user), 1);
+}
+
+#[test]
+fn lists_are_newest_first_by_the_servers_order_and_not_the_clients_time() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for (id, timestamp) in [("a", 3), ("b", 1), ("c", 2)] {
+        save(&server, &user, &json!({ "localRecordId": id, "timestamp": timestamp })).expect(201);
+    }
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["c", "b", "a"]);
+}
+
+#[test]
+fn pages_cut_the_list() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for id in ["a", "b", "c", "d", "e"] {
+        save_id(&server, &user, id).expect(201);
+    }
+    let page = |page: u64, size: u64| list(&server, &user, &json!({ "page": page, "size": size }));
+    assert_eq!(ids(&page(1, 2)), ["e", "d"]);
+    assert_eq!(ids(&page(3, 2)), ["a"]);
+    assert_eq!(page(4, 2), json!({ "items": [], "total": 5 }));
+    assert_eq!(page(1, 100)["total"], 5);
+    assert_eq!(ids(&page(4_294_967_295, 100)), Vec::<&str>::new());
+    assert_eq!(ids(&list(&server, &user, &json!({ "size": "1" }))), ["e"]);
+    for (name, value, code) in [
+        ("page", json!(0), "out_of_range"),
+        ("page", json!(-1), "invalid_type"),
+        ("page", json!("x"), "invalid_type"),
+        ("page", json!(1.5), "invalid_type"),
+        ("page", json!(4_294_967_296_u64), "invalid_type"),
+        ("size", json!(0), "out_of_range"),
+        ("size", json!(101), "out_of_range"),
+    ] {
+        let answer = server.post("/divination-history/get").by(&user).json(&json!({ name: value })).send();
+        answer.expect_fields(&[(name, code)]);
+    }
+}
+
+#[test]
+fn without_a_page_a_list_has_up_to_a_thousand_records() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.edit(&format!(
+        "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 1001) \
+         insert into history (user_id, sequence, local_record_id, created_at, updated_at) \
+         select {}, n, 'r-' || n, 1, 1 from numbers",
+        user.user_id
+    ));
+    let listed = list(&server, &user, &json!({}));
+    let ids = ids(&listed);
+    assert_eq!((ids.len(), ids[0], ids[999]), (1000, "r-1001", "r-2"));
+    assert_eq!(listed["total"], 1001);
+}
+
+#[test]
+fn a_question_type_narrows_the_list_and_its_total() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for (id, question_type) in [("a", "career"), ("b", "love"), ("c", "career")] {
+        save(&server, &user, &json!({ "localRecordId": id, "questionType": question_type })).expect(201);
+    }
+    save_id(&server, &user, "d").expect(201);
+    let listed = list(&server, &user, &json!({ "questionType": "career" }));
+    assert_eq!((ids(&listed), &listed["total"]), (vec!["c", "a"], &json!(2)));
+    assert_eq!(list(&server, &user, &json!({ "questionType": "%" }))["total"], 0);
+    assert_eq!(list(&server, &user, &json!({ "questionType": "" }))["total"], 4);
+}
+
+#[test]
+fn records_are_deleted_one_by_one_or_together() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for id in ["a", "b", "c", "d", "e", "f", "g", "null"] {
+        save_id(&server, &user, id).expect(201);
+    }
+    let deleted = |body: Value| delete(&server, &user, &body).expect(200).json()["deleted"].clone();
+    assert_eq!(deleted(json!({ "localRecordId": "a" })), 1);
+    assert_eq!(deleted(json!({ "localRecordId": "a" })), 0);
+    assert_eq!(deleted(json!({ "localRecordIds": ["b", "c", "x", "b"] })), 2);
+    assert_eq!(deleted(json!({ "localRecordIds": "d,e" })), 2);
+    let repeated = [("localRecordIds", "f"), ("localRecordIds", "x")];
+    let answer = server.post("/divination-history/delete").by(&user).form(&repeated).send().expect(200);
+    assert_eq!(answer.json(), json!({ "deleted": 1 }));
+    // No list is no list, and not a record called null.
+    assert_eq!(deleted(json!({ "localRecordId": "g", "localRecordIds": null })), 1);
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["null"]);
+    for nothing in [json!({}), json!({ "localRecordIds": [] }), json!({ "localRecordIds": null, "localRecordId": "" })] {
+        delete(&server, &user, &nothing).expect_fields(&[("localRecordId", "required")]);
+    }
+    let many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
+    delete(&server, &user, &json!({ "localRecordIds": many })).expect_fields(&[("localRecordIds", "too_many")]);
+    delete(&server, &user, &json!({ "localRecordIds": many[..100] })).expect(200);
+    for bad in [json!([["a"]]), json!([{ "a": 1 }]), json!({ "a": 1 }), json!([null]), json!(["ok", true])] {
+        delete(&server, &user, &json!({ "localRecordIds": bad })).expect_fields(&[("localRecordIds", "invalid_type")]);
+    }
+    assert_eq!(count(&server, &user), 1);
+}
+
+#[test]
+fn a_user_keeps_so_many_records_and_no_more() {
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
+    let user = server.sign_in(PHONE);
+    for id in ["a", "b", "c"] {
+        save_id(&server, &user, id).expect(201);
+    }
+    save_id(&server, &user, "d").expect_problem(409, "history_full");
+    save_id(&server, &user, "a").expect(200);
+    delete(&server, &user, &json!({ "localRecordId": "b" })).expect(200);
+    save_id(&server, &user, "d").expect(201);
+    save_id(&server, &user, "e").expect_problem(409, "history_full");
+    save_id(&server, &server.sign_in("13800138001"), "d").expect(201);
+    // Hidden records do not count.
+    deactivate_all(&server, &user);
+    save_id(&server, &user, "e").expect(201);
+}
+
+#[test]
+fn parallel_saves_do_not_pass_the_limit() {
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
+    let user = server.sign_in(PHONE);
+    let request = |number: u32| {
+        server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": number }))
+    };
+    let answers = at_once((0..20).map(request).collect());
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 3);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 409).count(), 17);
+    assert_eq!(count(&server, &user), 3);
+}
+
+#[test]
+fn deactivated_records_are_hidden_and_can_be_saved_anew() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for id in ["a", "b", "c"] {
+        save_id(&server, &user, id).expect(201);
+    }
+    assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 3 }));
+    assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 0 }));
+    assert_eq!((count(&server, &user), &list(&server, &user, &json!({}))["total"]), (json!(0), &json!(0)));
+    assert_eq!(delete(&server, &user, &json!({ "localRecordId": "a" })).expect(200).json()["deleted"], 0);
+    assert_eq!(server.value::<i64>("select count(*) from history where deactivated_at is not null"), 3);
+
+    save_id(&server, &user, "d").expect(201);
+    save_id(&server, &user, "b").expect(201);
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["b", "d"]);
+    save_id(&server, &user, "b").expect(200);
+    assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
+}
+
+#[test]
+fn others_records_cannot_be_reached() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    save_id(&server, &other, "a").expect(201);
+    // A number that nobody has is refused in the same words.
+    for number in [other.phone_number.as_str(), "13800138099"] {
+        for path in ["get", "delete", "save", "deactivate-all"] {
+            let body = json!({ "phoneNumber": number, "localRecordId": "a" });
+            let request = server.post(&format!("/divination-history/{path}")).by(&user).json(&body);
+            request.send().expect_problem(403, "not_yours");
+        }
+        let path = format!("/divination-history/count/{number}");
+        server.get(&path).by(&user).send().expect_problem(403, "not_yours");
+    }
+    save(&server, &user, &json!({ "userId": other.user_id, "localRecordId": "a" })).expect_problem(403, "not_yours");
+    let mixed = json!({ "userId": user.user_id, "phoneNumber": other.phone_number, "localRecordId": "a" });
+    save(&server, &user, &mixed).expect_problem(403, "not_yours");
+    // The same record id is another record with another user.
+    save_id(&server, &user, "a").expect(201);
+    assert_eq!(delete(&server, &user, &json!({ "localRecordId": "a" })).expect(200).json()["deleted"], 1);
+    assert_eq!((count(&server, &user), count(&server, &other)), (json!(0), json!(1)));
+}
+
+#[test]
+fn the_own_number_is_known_in_every_spelling() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    save_id(&server, &user, "a").expect(201);
+    for path in ["+8613800138000", "%2B86%20138%200013%208000", "008613800138000"] {
+        let answer = server.get(&format!("/divination-history/count/{path}")).by(&user).send().expect(200);
+        assert_eq!(answer.json()["count"], 1);
+    }
+    assert_eq!(list(&server, &user, &json!({ "phoneNumber": "138 0013 8000" }))["total"], 1);
+}
+
+#[test]
+fn sizes_are_bounded() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    // The quotes count too: what is bounded is the JSON as it came.
+    let with_data = |bytes: usize| json!({ "localRecordId": "a", "jsonData": "x".repeat(bytes - 2) });
+    save(&server, &user, &with_data(64 * 1024)).expect(201);
+    save(&server, &user, &with_data(64 * 1024 + 1)).expect_fields(&[("jsonData", "too_long")]);
+    let with_answer = |characters: usize| json!({ "localRecordId": "a", "aiResult": "x".repeat(characters) });
+    save(&server, &user, &with_answer(32 * 1024)).expect(200);
+    save(&server, &user, &with_answer(32 * 1024 + 1)).expect_fields(&[("aiResult", "too_long")]);
+    let largest = json!({ "localRecordId": "a", "padding": "x".repeat(256 * 1024 - 40) });
+    save(&server, &user, &largest).expect(200);
+    let larger = json!({ "localRecordId": "a", "padding": "x".repeat(256 * 1024) });
+    save(&server, &user, &larger).expect_problem(413, "body_too_large");
+}
+
+#[test]
+fn records_survive_a_crash() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    save_id(&server, &user, "a").expect(201);
+    let server = server.crash_and_restart(Setup::default());
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["a"]);
+}

@@ -1,1 +1,217 @@
+//! `/user`: what users say of themselves, screened before it stands.
 
+use serde_json::{Value, json};
+
+use crate::kit::{Caller, Request, Server, Setup};
+
+const PHONE: &str = "13800138000";
+/// On the default word list.
+const LISTED: &str = "赌博";
+
+fn profile(server: &Server, user: &Caller) -> Value {
+    server.get("/user/profile").by(user).send().expect(200).json()
+}
+
+fn change(server: &Server, user: &Caller, body: &Value) -> Request {
+    server.put("/user/profile").by(user).json(body)
+}
+
+#[test]
+fn a_new_user_has_said_nothing() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let expected = json!({ "id": user.user_id, "userId": user.user_id, "nickname": "", "gender": "unknown",
+        "birthday": null, "signature": "" });
+    assert_eq!(profile(&server, &user), expected);
+}
+
+#[test]
+fn only_what_is_sent_changes() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let all = json!({ "nickname": " 青山 ", "gender": "female", "birthday": "1990-05-17", "signature": "心静则明" });
+    let changed = change(&server, &user, &all).send().expect(200).json();
+    let expected = json!({ "id": user.user_id, "userId": user.user_id, "nickname": "青山", "gender": "female",
+        "birthday": "1990-05-17", "signature": "心静则明" });
+    assert_eq!(changed, expected);
+    for (name, value) in [("nickname", "白云"), ("gender", "male"), ("birthday", "2000-02-29"), ("signature", "安")] {
+        let before = profile(&server, &user);
+        let after = change(&server, &user, &json!({ name: value })).send().expect(200).json();
+        let mut expected = before.clone();
+        expected[name] = json!(value);
+        assert_eq!(after, expected);
+        assert_eq!(profile(&server, &user), expected);
+    }
+    let before = profile(&server, &user);
+    assert_eq!(change(&server, &user, &json!({})).send().expect(200).json(), before);
+    let nulls = json!({ "nickname": null, "gender": null, "birthday": null, "signature": null });
+    assert_eq!(change(&server, &user, &nulls).send().expect(200).json(), before);
+}
+
+#[test]
+fn an_empty_text_takes_away_what_was_said() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let all = json!({ "nickname": "青山", "birthday": "1990-05-17", "signature": "心静则明" });
+    change(&server, &user, &all).send().expect(200);
+    let none = json!({ "nickname": "", "birthday": "", "signature": "" });
+    let changed = change(&server, &user, &none).send().expect(200).json();
+    assert_eq!((&changed["nickname"], &changed["birthday"], &changed["signature"]), (&json!(""), &json!(null), &json!("")));
+}
+
+#[test]
+fn nickname_and_signature_have_calls_of_their_own() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let nickname = [("userId", user.user_id.as_str()), ("nickname", "青山")];
+    let changed = server.put("/user/nickname").by(&user).form(&nickname).send().expect(200).json();
+    assert_eq!(changed["nickname"], "青山");
+    let changed = server.put("/user/signature").by(&user).query(&[("signature", "心静则明")]).send().expect(200).json();
+    assert_eq!((&changed["nickname"], &changed["signature"]), (&json!("青山"), &json!("心静则明")));
+    server.put("/user/nickname").by(&user).send().expect_fields(&[("nickname", "required")]);
+    server.put("/user/signature").by(&user).send().expect_fields(&[("signature", "required")]);
+}
+
+#[test]
+fn genders_are_understood_in_every_promised_spelling() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let spellings = [
+        (json!("unknown"), "unknown"), (json!(0), "unknown"), (json!("未知"), "unknown"),
+        (json!("male"), "male"), (json!(1), "male"), (json!("1"), "male"), (json!("男"), "male"), (json!("M"), "male"),
+        (json!("female"), "female"), (json!(2), "female"), (json!("女"), "female"), (json!("F"), "female"),
+        (json!("other"), "other"), (json!(9), "other"), (json!("其他"), "other"), (json!("FEMALE"), "female"),
+    ];
+    for (spelling, meaning) in spellings {
+        let changed = change(&server, &user, &json!({ "gender": spelling })).send().expect(200).json();
+        assert_eq!(changed["gender"], meaning, "{spelling}");
+    }
+    for spelling in [json!("3"), json!("x"), json!(-1)] {
+        change(&server, &user, &json!({ "gender": spelling })).send().expect_fields(&[("gender", "unknown_value")]);
+    }
+}
+
+#[test]
+fn a_birthday_is_a_real_day_from_1900_to_today() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for (day, code) in [
+        ("2023-02-29", "invalid_format"),
+        ("17.5.1990", "invalid_format"),
+        ("1990-05-17T00:00:00Z", "invalid_format"),
+        ("1899-12-31", "out_of_range"),
+        ("2999-01-01", "out_of_range"),
+    ] {
+        change(&server, &user, &json!({ "birthday": day })).send().expect_fields(&[("birthday", code)]);
+    }
+    // It is already this day in Shanghai, wherever the server stands.
+    let today: String = server.value("select date('now', '+8 hours')");
+    assert_eq!(change(&server, &user, &json!({ "birthday": today })).send().expect(200).json()["birthday"], today);
+}
+
+#[test]
+fn lengths_are_counted_in_characters() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let right = json!({ "nickname": "山".repeat(20), "signature": "水".repeat(100) });
+    change(&server, &user, &right).send().expect(200);
+    let wrong = json!({ "nickname": "山".repeat(21), "signature": "水".repeat(101) });
+    change(&server, &user, &wrong).send().expect_fields(&[("nickname", "too_long"), ("signature", "too_long")]);
+}
+
+#[test]
+fn all_bad_fields_are_told_at_once_and_nothing_changes() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let before = profile(&server, &user);
+    let body = json!({ "nickname": "山".repeat(21), "gender": "x", "birthday": "x", "signature": "fine", "id": "x" });
+    change(&server, &user, &body).send().expect_fields(&[
+        ("nickname", "too_long"),
+        ("gender", "unknown_value"),
+        ("birthday", "invalid_format"),
+        ("id", "invalid_format"),
+    ]);
+    assert_eq!(profile(&server, &user), before);
+}
+
+#[test]
+fn a_listed_word_is_refused_and_the_refusal_remembered() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    change(&server, &user, &json!({ "nickname": "青山", "signature": "心静则明" })).send().expect(200);
+    let before = profile(&server, &user);
+    let text = format!("来{LISTED}吧");
+    let requests = [
+        ("nickname", change(&server, &user, &json!({ "nickname": text, "gender": "male" }))),
+        ("signature", change(&server, &user, &json!({ "signature": text, "nickname": "fine" }))),
+        ("nickname", server.put("/user/nickname").by(&user).form(&[("nickname", &text)])),
+        ("signature", server.put("/user/signature").by(&user).form(&[("signature", &text)])),
+    ];
+    for (number, (field, request)) in requests.into_iter().enumerate() {
+        let answer = request.send().expect_problem(422, "content_rejected");
+        assert!(!answer.text().contains(LISTED), "{}", answer.text());
+        let errors = &answer.json()["errors"];
+        assert_eq!((errors.as_array().unwrap().len(), &errors[0]["field"]), (1, &json!(field)));
+        assert_eq!(profile(&server, &user), before);
+        let row: String = server.value(
+            "select json_array(user_id, content_type, violation_type, words, masked_text, provider) from violations \
+             order by id desc limit 1",
+        );
+        let row: Value = serde_json::from_str(&row).unwrap();
+        assert_eq!(row[0].to_string(), user.user_id);
+        assert_eq!((&row[1], &row[2]), (&json!(field), &json!("gambling")));
+        assert!(row[3].as_str().unwrap().contains(LISTED));
+        let masked = row[4].as_str().unwrap();
+        assert!(!masked.contains(LISTED) && masked.starts_with('来') && masked.ends_with('吧'), "{masked}");
+        assert_eq!(row[5], "local");
+        assert_eq!(server.value::<i64>("select count(*) from violations"), i64::try_from(number).unwrap() + 1);
+    }
+}
+
+#[test]
+fn two_refused_texts_are_two_refusals() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answer = change(&server, &user, &json!({ "nickname": LISTED, "signature": LISTED })).send();
+    let errors = answer.expect_problem(422, "content_rejected").json()["errors"].clone();
+    assert_eq!(errors.as_array().unwrap().len(), 2);
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 2);
+}
+
+#[test]
+fn another_user_is_not_ones_own_whether_it_exists_or_not() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let before = profile(&server, &other);
+    for id in [other.user_id.as_str(), "999999"] {
+        server.get("/user/profile").by(&user).query(&[("id", id)]).send().expect_problem(403, "not_yours");
+        server.get("/user/profile").by(&user).query(&[("userId", id)]).send().expect_problem(403, "not_yours");
+        let body = json!({ "id": id, "nickname": LISTED });
+        change(&server, &user, &body).send().expect_problem(403, "not_yours");
+        let form = [("userId", id), ("nickname", "x")];
+        server.put("/user/nickname").by(&user).form(&form).send().expect_problem(403, "not_yours");
+        let form = [("userId", id), ("signature", "x")];
+        server.put("/user/signature").by(&user).form(&form).send().expect_problem(403, "not_yours");
+    }
+    assert_eq!(profile(&server, &other), before);
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 0);
+}
+
+#[test]
+fn unknown_names_bind_to_nothing() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let body = json!({ "nickname": "青山", "phone_number": "13800138009", "createdAt": 0, "is_admin": true, "email": "a@b.c" });
+    change(&server, &user, &body).send().expect(200);
+    assert_eq!(server.value::<String>("select phone_number from users"), PHONE);
+    assert_eq!(server.value::<Option<String>>("select email from users"), None);
+}
+
+#[test]
+fn a_change_survives_a_crash() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    change(&server, &user, &json!({ "nickname": "青山" })).send().expect(200);
+    let server = server.crash_and_restart(Setup::default());
+    assert_eq!(profile(&server, &user)["nickname"], "青山");
+}
