@@ -1,1 +1,523 @@
+//! Every parameter of every endpoint, given every wrong value, wherever parameters may stand.
+//!
+//! The endpoints are those of the running server's own document, so that a new one is tested without being named.
 
+use serde_json::{Map, Value, json};
+
+use crate::kit::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup};
+
+/// Where a client puts its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Query,
+    Form,
+    Json,
+}
+
+const WAYS: [Way; 3] = [Way::Query, Way::Form, Way::Json];
+
+struct World {
+    server: Server,
+    user: Caller,
+    document: Document,
+}
+
+impl World {
+    fn new() -> Self {
+        // Sign-in calls are made by the hundred here, and the model's answers are not what is tested.
+        let server = Setup::default().with("AUTH_SENDS_PER_ADDRESS_HOUR", 100_000).start();
+        let user = server.sign_in("13800138000");
+        let document = Document::of(&server);
+        Self { server, user, document }
+    }
+
+    /// Every operation with each of its parameters that are not in the path.
+    fn parameters(&self) -> impl Iterator<Item = (&Operation, &Parameter)> {
+        let operations = self.document.operations.iter();
+        operations
+            .flat_map(|operation| operation.parameters.iter().map(move |parameter| (operation, parameter)))
+            .filter(|(_, parameter)| parameter.place != Place::Path)
+    }
+
+    /// A request that is right but for this one value. A JSON text stands for itself in a query or a form.
+    fn with(&self, operation: &Operation, name: &str, value: &str, way: Way) -> Request {
+        let mut values = operation.required_values(&self.user);
+        values.remove(name);
+        let request = operation.bare(&self.server, &self.user);
+        match way {
+            Way::Json => request.raw_json(&json_with(&values, name, value)),
+            Way::Query | Way::Form => {
+                let mut pairs = texts(&values);
+                pairs.push((name.to_owned(), text_of(value)));
+                let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                if way == Way::Query { request.query(&pairs) } else { request.form(&pairs) }
+            }
+        }
+    }
+}
+
+/// The ways that an operation takes parameters.
+fn ways(operation: &Operation) -> impl Iterator<Item = Way> {
+    let takes_body = operation.takes_body();
+    WAYS.into_iter().filter(move |way| takes_body || *way == Way::Query)
+}
+
+/// A JSON object of these values and one more member, written as it is.
+fn json_with(values: &Map<String, Value>, name: &str, value: &str) -> String {
+    let mut members: Vec<_> = values.iter().map(|(name, value)| format!("{}:{value}", json!(name))).collect();
+    members.push(format!("{}:{value}", json!(name)));
+    format!("{{{}}}", members.join(","))
+}
+
+fn texts(values: &Map<String, Value>) -> Vec<(String, String)> {
+    values.iter().map(|(name, value)| (name.clone(), text_of(&value.to_string()))).collect()
+}
+
+/// What a JSON value looks like in a form.
+fn text_of(json: &str) -> String {
+    match serde_json::from_str(json) {
+        Ok(Value::String(text)) => text,
+        Ok(Value::Array(items)) => items.iter().map(|item| text_of(&item.to_string())).collect::<Vec<_>>().join(","),
+        _ => json.to_owned(),
+    }
+}
+
+/// Whether the parameter takes any JSON value.
+fn takes_anything(parameter: &Parameter) -> bool {
+    parameter.schema.get("type").is_none()
+}
+
+/// Fails the test unless the answer is a bad field's.
+#[track_caller]
+fn expect_bad(answer: Answer, parameter: &Parameter, codes: &[&str], what: &str) {
+    assert_eq!(answer.status, 422, "{what}: {}", answer.text());
+    let problem = answer.json();
+    assert_eq!(problem["code"], "invalid_parameters", "{what}: {problem}");
+    let errors = problem["errors"].as_array().unwrap();
+    let found = errors.iter().find(|error| error["field"] == parameter.name.as_str());
+    let code = found.unwrap_or_else(|| panic!("{what}: {problem}"))["code"].as_str().unwrap();
+    assert!(codes.contains(&code), "{what}: {problem}");
+    assert_eq!(errors.len(), 1, "{what}: {problem}");
+}
+
+#[test]
+fn a_missing_parameter_is_missed_if_it_is_required() {
+    let world = World::new();
+    let mut missed = 0;
+    for (operation, parameter) in world.parameters().filter(|(_, parameter)| parameter.is_required) {
+        let mut values = operation.required_values(&world.user);
+        values.remove(&parameter.name);
+        let request = operation.bare(&world.server, &world.user);
+        let answer = if operation.takes_body() { request.json(&Value::Object(values)) } else { request }.send();
+        expect_bad(answer, parameter, &["required"], &format!("{} without {}", operation.name(), parameter.name));
+        missed += 1;
+    }
+    assert!(missed >= 6, "only {missed}");
+}
+
+#[test]
+fn an_empty_parameter_is_a_missing_one_or_an_empty_text() {
+    let world = World::new();
+    for (operation, parameter) in world.parameters() {
+        for way in ways(operation) {
+            for value in [r#""""#, r#"" ""#, r#"" \t\n ""#, "null"] {
+                if value == "null" && way != Way::Json {
+                    continue;
+                }
+                let what = format!("{} {} {value} as {way:?}", operation.name(), parameter.name);
+                let answer = world.with(operation, &parameter.name, value, way).send();
+                assert!(answer.status < 500, "{what}: {}", answer.text());
+                let empty_is_a_value = ["nickname", "signature"].contains(&parameter.name.as_str());
+                if parameter.is_required && (value == "null" || !empty_is_a_value) {
+                    expect_bad(answer, parameter, &["required"], &what);
+                } else if answer.status == 422 {
+                    // Nothing else was asked for: that is what may be wrong now, not the empty value.
+                    let required = answer.json()["errors"][0]["code"] == "required";
+                    assert!(required && operation.required_values(&world.user).is_empty(), "{what}: {}", answer.text());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_another_type_are_refused() {
+    let world = World::new();
+    for (operation, parameter) in world.parameters().filter(|(_, parameter)| !takes_anything(parameter)) {
+        let is_list = parameter.schema["type"] == "array";
+        let wrong = if is_list {
+            vec!["{}", r#"{"a":1}"#, "true", "[[]]", r#"[["a"]]"#, "[{}]", "[null]", "[true]"]
+        } else {
+            vec!["[]", r#"["a"]"#, "[1]", "{}", r#"{"a":1}"#, r#"{"$gt":""}"#, "true", "false"]
+        };
+        for value in wrong {
+            let answer = world.with(operation, &parameter.name, value, Way::Json).send();
+            let what = format!("{} {} {value}", operation.name(), parameter.name);
+            expect_bad(answer, parameter, &["invalid_type"], &what);
+        }
+    }
+}
+
+#[test]
+fn values_that_are_too_long_are_refused() {
+    let world = World::new();
+    let mut refused = 0;
+    for (operation, parameter) in world.parameters() {
+        let Some(limit) = parameter.schema["maxLength"].as_u64() else { continue };
+        let too_long = Value::from("乾".repeat(usize::try_from(limit).unwrap() + 1)).to_string();
+        for way in ways(operation) {
+            let what = format!("{} {} as {way:?}", operation.name(), parameter.name);
+            let answer = world.with(operation, &parameter.name, &too_long, way).send();
+            // What is too long for the whole body or for a request line is refused before it is read.
+            if !matches!(answer.status, 413 | 414 | 431) {
+                expect_bad(answer, parameter, &["too_long"], &what);
+            }
+            refused += 1;
+        }
+    }
+    assert!(refused > 20, "only {refused}");
+}
+
+#[test]
+fn absurd_values_are_refused_without_a_fault() {
+    let world = World::new();
+    let absurd = [
+        "-1", "0", "99999999999999999999999999", "1e999", "-1e-999", "0.1", "1e3", r#""NaN""#, r#""Infinity""#,
+        r#""' or 1=1 --""#, r#""%00%s%n""#, r#""../../etc/passwd""#, r#""\u202e\u200b""#, r#""${jndi:ldap://x}""#,
+        r#""\ud83d\ude00""#, r#""9223372036854775808""#, r#""-9223372036854775808""#, r#""0x10""#, r#""１２""#,
+    ];
+    for (operation, parameter) in world.parameters() {
+        for way in ways(operation) {
+            for value in absurd {
+                let answer = world.with(operation, &parameter.name, value, way).send();
+                let what = format!("{} {} {value} as {way:?}", operation.name(), parameter.name);
+                assert!(answer.status < 500, "{what}: {}", answer.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn nul_and_half_surrogates_are_refused_everywhere() {
+    let world = World::new();
+    let characters = ["invalid_character", "invalid_format", "unknown_value", "invalid_type"];
+    for (operation, parameter) in world.parameters() {
+        let is_list = parameter.schema["type"] == "array";
+        for way in ways(operation) {
+            for text in [r#""a\u0000b""#, r#""\u0000""#] {
+                let answer = world.with(operation, &parameter.name, text, way).send();
+                let what = format!("{} {} {text} as {way:?}", operation.name(), parameter.name);
+                expect_bad(answer, parameter, &characters, &what);
+            }
+        }
+        if !operation.takes_body() {
+            continue;
+        }
+        for half in [r#""\ud800""#, r#""a\udc00b""#, r#""\ude00\ud83d""#] {
+            let value = if is_list { format!("[{half}]") } else { half.to_owned() };
+            let answer = world.with(operation, &parameter.name, &value, Way::Json).send();
+            let what = format!("{} {} {value}", operation.name(), parameter.name);
+            expect_bad(answer, parameter, &["invalid_character"], &what);
+        }
+        if takes_anything(parameter) {
+            for inside in [r#"{"a":["\u0000"]}"#, r#"{"\u0000":1}"#, r#"[["\ud800"]]"#, r#"{"\udc00":1}"#] {
+                let answer = world.with(operation, &parameter.name, inside, Way::Json).send();
+                let what = format!("{} {} {inside}", operation.name(), parameter.name);
+                expect_bad(answer, parameter, &["invalid_character"], &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_request_is_read_alike_in_every_way() {
+    let world = World::new();
+    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+        // What a first call changes, a second finds changed: only reading is compared, so each is made wrong alike.
+        for parameter in operation.parameters.iter().filter(|parameter| !takes_anything(parameter)) {
+            let problems: Vec<_> = ways(operation)
+                .map(|way| {
+                    let mut problem = world.with(operation, &parameter.name, r#""a\u0000""#, way).send().json();
+                    problem["requestId"].take();
+                    problem
+                })
+                .collect();
+            assert!(problems.iter().all(|problem| *problem == problems[0]), "{}: {problems:#?}", operation.name());
+        }
+    }
+}
+
+/// Two values that differ, of a kind that the parameter takes.
+fn two_values(parameter: &Parameter, user: &Caller) -> (Value, Value) {
+    let right = parameter.value_of(user);
+    let other = match &right {
+        Value::Array(_) => json!(["another"]),
+        Value::Object(_) => json!({ "another": 1 }),
+        Value::Number(number) => json!(number.as_i64().unwrap() + 1),
+        _ => json!("another"),
+    };
+    (right, other)
+}
+
+#[test]
+fn one_name_with_two_values_is_a_conflict() {
+    let world = World::new();
+    for (operation, parameter) in world.parameters() {
+        let name = parameter.name.as_str();
+        let is_list = parameter.schema["type"] == "array";
+        let (one, other) = two_values(parameter, &world.user);
+        let (one_text, other_text) = (text_of(&one.to_string()), text_of(&other.to_string()));
+        let pair = [(name, one_text.as_str()), (name, other_text.as_str())];
+        let bare = || operation.bare(&world.server, &world.user);
+        let mut requests = vec![("twice in the query", bare().query(&pair))];
+        if operation.takes_body() {
+            let twice = format!("{{{0}:{one},{0}:{other}}}", json!(name));
+            requests.extend([
+                ("twice in a form", bare().form(&pair)),
+                ("twice in JSON", bare().raw_json(&twice)),
+                ("in query and form", bare().query(&pair[..1]).form(&pair[1..])),
+                ("in query and JSON", bare().query(&pair[..1]).json(&json!({ name: other }))),
+            ]);
+        }
+        for (place, request) in requests {
+            // A list may be given item by item.
+            if is_list && place.starts_with("twice") {
+                continue;
+            }
+            let answer = request.send();
+            let what = format!("{} {name} {place}", operation.name());
+            assert_eq!(answer.status, 400, "{what}: {}", answer.text());
+            assert_eq!(answer.json()["code"], "conflicting_parameter", "{what}");
+            assert!(answer.json()["detail"].as_str().unwrap().contains(name), "{what}");
+        }
+    }
+}
+
+#[test]
+fn one_name_with_the_same_value_twice_is_fine() {
+    let world = World::new();
+    let user = &world.user;
+    let twice = [("userId", user.user_id.as_str()), ("userId", user.user_id.as_str())];
+    let request = world.server.get("/user/profile").by(user).query(&twice);
+    request.send().expect(200);
+    let number: u64 = user.user_id.parse().unwrap();
+    let request = world.server.put("/user/nickname").by(user).query(&[("userId", &user.user_id), ("nickname", "1")]);
+    request.json(&json!({ "userId": number, "nickname": "1" })).send().expect(200);
+    let body = r#"{"localRecordId":"a","jsonData":{"a":1},"jsonData":{"a":1}}"#;
+    world.server.post("/divination-history/save").by(user).raw_json(body).send().expect(201);
+}
+
+#[test]
+fn bodies_that_are_no_json_object_are_refused() {
+    let world = World::new();
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000 / 8), "]".repeat(10_000 / 8));
+    let bodies: [&[u8]; 14] = [
+        b"{", b"}", b"{\"a\":}", b"{\"a\":1,}", b"{'a':1}", b"{a:1}", b"[]", b"\"text\"", b"1", b"null", b"{} {}",
+        b"\xef\xbb\xbf{}", b"{\"a\":\"\xff\"}", deep.as_bytes(),
+    ];
+    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+        for body in bodies {
+            let request = operation.bare(&world.server, &world.user).bytes(Some("application/json"), body.to_vec());
+            let answer = request.send();
+            let what = format!("{} {}", operation.name(), String::from_utf8_lossy(&body[..body.len().min(40)]));
+            assert_eq!(answer.status, 400, "{what}: {}", answer.text());
+            assert_eq!(answer.json()["code"], "invalid_json", "{what}");
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_levels_are_too_deep_wherever_they_stand() {
+    let world = World::new();
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let objects = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
+    for name in ["jsonData", "localRecordId", "unknown"] {
+        for value in [&deep, &objects] {
+            let body = format!(r#"{{"localRecordId":"a","{name}":{value}}}"#);
+            let request = world.server.post("/divination-history/save").by(&world.user).raw_json(&body);
+            request.send().expect_problem(400, "invalid_json");
+        }
+    }
+    // In a text they are only brackets.
+    let body = json!({ "localRecordId": "a", "jsonData": deep });
+    world.server.post("/divination-history/save").by(&world.user).json(&body).send().expect(201);
+}
+
+#[test]
+fn what_is_not_utf_8_is_refused() {
+    let world = World::new();
+    for operation in world.document.operations.iter().filter(|operation| !operation.parameters.is_empty()) {
+        let path = operation.path_of(&world.user);
+        let request = world.server.request(&operation.method, &format!("{path}?x=%ff%fe"));
+        let answer = operation.with_token(request, &world.user).send();
+        assert_eq!(answer.status, 400, "{}: {}", operation.name(), answer.text());
+        assert_eq!(answer.json()["code"], "invalid_request");
+        if operation.takes_body() {
+            for form in [&b"x=%ff"[..], b"x=\xff", b"%c3%28=1"] {
+                let request = operation.bare(&world.server, &world.user);
+                let answer = request.bytes(Some("application/x-www-form-urlencoded"), form.to_vec()).send();
+                assert_eq!(answer.status, 400, "{}: {}", operation.name(), answer.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn other_content_types_are_415() {
+    let world = World::new();
+    let types = [
+        None,
+        Some(""),
+        Some("text/plain"),
+        Some("text/json"),
+        Some("application/jsonp"),
+        Some("application/xml"),
+        Some("multipart/form-data; boundary=x"),
+        Some("application/octet-stream"),
+        Some("*/*"),
+        Some(";application/json"),
+    ];
+    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+        for content_type in types {
+            let request = operation.bare(&world.server, &world.user).bytes(content_type, b"{}".to_vec());
+            let answer = request.send();
+            let what = format!("{} {content_type:?}", operation.name());
+            assert_eq!(answer.status, 415, "{what}: {}", answer.text());
+            assert_eq!(answer.json()["code"], "unsupported_media_type", "{what}");
+        }
+    }
+    // With parameters of its own, in capitals, and with nothing to be typed, it is fine.
+    let put = || world.server.put("/user/nickname").by(&world.user);
+    let json = br#"{"nickname":"x"}"#.to_vec();
+    put().bytes(Some("application/json; charset=utf-8"), json.clone()).send().expect(200);
+    put().bytes(Some("Application/JSON"), json).send().expect(200);
+    put().query(&[("nickname", "x")]).bytes(Some("text/plain"), Vec::new()).send().expect(200);
+}
+
+/// A request with a body of so many bytes, announced by its length or sent in chunks.
+fn with_body(world: &World, operation: &Operation, token: &str, bytes: usize, chunked: bool) -> Answer {
+    let path = operation.path_of(&world.user);
+    let mut request = format!("{} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n", operation.method);
+    if operation.needs_token {
+        request += &format!("authorization: Bearer {token}\r\n");
+    }
+    request += "content-type: application/x-www-form-urlencoded\r\n";
+    let body = "x".repeat(bytes);
+    if chunked {
+        let chunks: String = body.as_bytes().chunks(4_096).map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), "x".repeat(chunk.len()))).collect();
+        request += &format!("transfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n");
+    } else {
+        request += &format!("content-length: {bytes}\r\n\r\n{body}");
+    }
+    world.server.send_raw(request.as_bytes())
+}
+
+/// The largest body of an endpoint, in KiB.
+fn limit_of(operation: &Operation) -> usize {
+    match operation.path.as_str() {
+        path if path.starts_with("/auth/") => 4,
+        "/divination-history/save" => 256,
+        "/divination/enhanced" => 32,
+        _ => 64,
+    }
+}
+
+#[test]
+fn bodies_have_a_largest_size() {
+    let world = World::new();
+    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+        let limit = limit_of(operation) * 1024;
+        for chunked in [false, true] {
+            let what = format!("{} with {limit} bytes, chunked: {chunked}", operation.name());
+            let fits = with_body(&world, operation, &world.user.token, limit, chunked);
+            assert!(fits.status < 500 && fits.status != 413, "{what}: {}", fits.text());
+            let larger = with_body(&world, operation, &world.user.token, limit + 1, chunked);
+            assert_eq!(larger.status, 413, "{what} and one more: {}", larger.text());
+            assert_eq!(larger.json()["code"], "body_too_large", "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_reaches_a_client_that_is_still_sending() {
+    let world = World::new();
+    for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
+        for chunked in [false, true] {
+            let what = format!("{}, chunked: {chunked}", operation.name());
+            let larger = with_body(&world, operation, &world.user.token, 900_000, chunked);
+            assert_eq!(larger.status, 413, "{what}: {}", larger.text());
+            if operation.needs_token {
+                let stranger = with_body(&world, operation, "nobody", 900_000, chunked);
+                assert_eq!(stranger.status, 401, "{what}: {}", stranger.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_length_that_lies_is_no_fault() {
+    let world = World::new();
+    for length in ["-1", "x", "99999999999999999999", "1, 2", ""] {
+        let head = format!("POST /auth/login HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        let answer = world.server.send_raw(head.as_bytes());
+        assert!((400..500).contains(&answer.status), "{length}: {}", answer.status);
+    }
+    let both = "POST /auth/login HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\
+                transfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+    assert!((400..500).contains(&world.server.send_raw(both.as_bytes()).status));
+}
+
+#[test]
+fn path_parameters_are_checked_too() {
+    let world = World::new();
+    for (operation, parameter) in world.document.operations.iter().flat_map(|operation| {
+        let of_path = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+        of_path.map(move |parameter| (operation, parameter))
+    }) {
+        for value in ["%00", "%20", "%ff", "a%00b", "%e4%b9%be", "null", "-1", "0", "1e3", "..%2f", &"9".repeat(400)] {
+            let path = operation.path.replace(&format!("{{{}}}", parameter.name), value);
+            let request = operation.with_token(world.server.request(&operation.method, &path), &world.user);
+            let answer = request.send();
+            let what = format!("{} {path}", operation.method);
+            assert!(matches!(answer.status, 400 | 404 | 422), "{what}: {} {}", answer.status, answer.text());
+            assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
+        }
+    }
+}
+
+#[test]
+fn all_bad_fields_are_told_at_once() {
+    let world = World::new();
+    let operations = world.document.operations.iter().filter(|operation| operation.takes_body());
+    for operation in operations.filter(|operation| operation.parameters.len() > 1) {
+        let bad: Map<String, Value> = operation
+            .parameters
+            .iter()
+            .map(|parameter| {
+                let value = if takes_anything(parameter) { json!("\0") } else { json!({ "a": 1 }) };
+                (parameter.name.clone(), value)
+            })
+            .collect();
+        let answer = operation.bare(&world.server, &world.user).json(&Value::Object(bad.clone())).send();
+        assert_eq!(answer.status, 422, "{}: {}", operation.name(), answer.text());
+        let problem = answer.json();
+        let errors = problem["errors"].as_array().unwrap();
+        let mut fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
+        fields.sort_unstable();
+        let mut expected: Vec<_> = bad.keys().map(String::as_str).collect();
+        expected.sort_unstable();
+        assert_eq!(fields, expected, "{}", operation.name());
+    }
+}
+
+#[test]
+fn no_bad_input_left_a_fault_in_the_log() {
+    let world = World::new();
+    for (operation, parameter) in world.parameters() {
+        for value in ["{}", "[]", "1e999", r#""\u0000""#, r#""\ud800""#] {
+            world.with(operation, &parameter.name, value, Way::Json).send();
+        }
+    }
+    let faults: Vec<_> = world.server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}

@@ -1,1 +1,278 @@
+//! The API document: well formed, complete, and the same from both doors.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::kit::{Binary, Document, Operation, Place, Server, Setup};
+
+fn document() -> (Server, Document) {
+    let server = Setup::default().start();
+    let document = Document::of(&server);
+    (server, document)
+}
+
+/// Calls `visit` with every object inside the value.
+fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a serde_json::Map<String, Value>)) {
+    match value {
+        Value::Object(members) => {
+            visit(members);
+            members.values().for_each(|value| walk(value, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|value| walk(value, visit)),
+        _ => {}
+    }
+}
+
+/// Whether the value fits the schema, as far as types, required members and items go.
+fn fits(document: &Document, schema: &Value, value: &Value) -> Result<(), String> {
+    let schema = document.resolve(schema);
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap()).collect(),
+        _ => Vec::new(),
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    if !kinds.is_empty() && !kinds.contains(&kind) {
+        return Err(format!("{value} is no {kinds:?}"));
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if value.get(name.as_str().unwrap()).is_none() {
+            return Err(format!("{name} is missing in {value}"));
+        }
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(member) = value.get(name) {
+            fits(document, schema, member).map_err(|fault| format!("{name}: {fault}"))?;
+        }
+    }
+    for item in value.as_array().into_iter().flatten() {
+        fits(document, &schema["items"], item)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_head_is_that_of_openapi_3_1() {
+    let (server, document) = document();
+    assert_eq!(document.value["openapi"], "3.1.0");
+    for member in ["title", "version", "description"] {
+        assert!(document.value["info"][member].is_string(), "{member}");
+    }
+    let answer = server.get("/openapi.json").send();
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let schemes = &document.value["components"]["securitySchemes"];
+    assert_eq!((&schemes["bearer"]["type"], &schemes["bearer"]["scheme"]), (&"http".into(), &"bearer".into()));
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_component_is_used() {
+    let (_server, document) = document();
+    let mut references = BTreeSet::new();
+    walk(&document.value, &mut |members| {
+        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+            references.insert(reference.to_owned());
+        }
+    });
+    assert!(!references.is_empty());
+    for reference in &references {
+        let found = document.value.pointer(reference.strip_prefix('#').unwrap());
+        assert!(found.is_some(), "{reference} leads nowhere");
+    }
+    for name in document.value["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(references.contains(&format!("#/components/schemas/{name}")), "{name} is not used");
+    }
+}
+
+#[test]
+fn every_operation_says_what_it_is() {
+    let (_server, document) = document();
+    let mut ids = BTreeSet::new();
+    for operation in &document.operations {
+        let (name, value) = (operation.name(), &operation.value);
+        let id = value["operationId"].as_str().unwrap_or_else(|| panic!("{name} has no operationId"));
+        assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        assert!(ids.insert(id), "{id} is there twice");
+        assert!(!value["summary"].as_str().unwrap().is_empty(), "{name}");
+        assert!(!value["tags"].as_array().unwrap().is_empty(), "{name}");
+        for scheme in value["security"].as_array().unwrap() {
+            let known = scheme.as_object().unwrap().keys().all(|name| name == "bearer");
+            assert!(known, "{name}: {scheme}");
+        }
+    }
+}
+
+#[test]
+fn path_parameters_are_those_of_the_template() {
+    let (_server, document) = document();
+    for operation in &document.operations {
+        let in_template: BTreeSet<_> =
+            operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect();
+        let path = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+        let declared: BTreeSet<_> = path.clone().map(|parameter| parameter.name.as_str()).collect();
+        assert_eq!(declared, in_template, "{}", operation.name());
+        assert!(path.clone().all(|parameter| parameter.is_required), "{}", operation.name());
+        let names: BTreeSet<_> = operation.parameters.iter().map(|parameter| &parameter.name).collect();
+        assert_eq!(names.len(), operation.parameters.len(), "{} has a parameter twice", operation.name());
+    }
+}
+
+#[test]
+fn every_parameter_has_a_meaning_and_an_example_that_fits() {
+    let (_server, document) = document();
+    for operation in &document.operations {
+        let name = operation.name();
+        for parameter in operation.value["parameters"].as_array().into_iter().flatten() {
+            assert!(!parameter["description"].as_str().unwrap().is_empty(), "{name}: {parameter}");
+        }
+        for parameter in &operation.parameters {
+            let schema = &parameter.schema;
+            let example = schema.get("example").or_else(|| schema["items"].get("example"));
+            let example = example.unwrap_or_else(|| panic!("{name}: {} has no example", parameter.name));
+            let of = if schema["type"] == "array" { &schema["items"] } else { schema };
+            fits(&document, of, example).unwrap_or_else(|fault| panic!("{name}: {}: {fault}", parameter.name));
+        }
+    }
+}
+
+#[test]
+fn every_answer_is_described_and_its_examples_fit() {
+    let (_server, document) = document();
+    for operation in &document.operations {
+        let responses = operation.value["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{}", operation.name());
+        assert!(responses.contains_key("500"), "{}", operation.name());
+        assert_eq!(
+            responses.contains_key("413") && responses.contains_key("415"),
+            operation.takes_body(),
+            "{}",
+            operation.name()
+        );
+        for (status, response) in responses {
+            let what = format!("{} {status}", operation.name());
+            assert!(!response["description"].as_str().unwrap().is_empty(), "{what}");
+            for (content_type, content) in response["content"].as_object().into_iter().flatten() {
+                expect_examples(&document, content_type, content, &what);
+            }
+            if status.as_str() >= "400" {
+                assert!(response["content"]["application/problem+json"].is_object(), "{what}");
+            }
+        }
+        let body = &operation.value["requestBody"]["content"];
+        for (content_type, content) in body.as_object().into_iter().flatten() {
+            expect_examples(&document, content_type, content, &operation.name());
+        }
+    }
+}
+
+#[track_caller]
+fn expect_examples(document: &Document, content_type: &str, content: &Value, what: &str) {
+    let schema = &content["schema"];
+    assert!(schema.is_object(), "{what} {content_type} has no schema");
+    let several = content["examples"].as_object().into_iter().flat_map(|examples| examples.values());
+    let examples: Vec<_> = content.get("example").into_iter().chain(several.map(|example| &example["value"])).collect();
+    assert!(!examples.is_empty() || !content_type.contains("json"), "{what} {content_type} has no example");
+    for example in examples {
+        fits(document, schema, example).unwrap_or_else(|fault| panic!("{what} {content_type}: {fault}"));
+    }
+}
+
+#[test]
+fn what_is_documented_is_served() {
+    let (server, document) = document();
+    let user = server.sign_in("13800138000");
+    for operation in &document.operations {
+        let answer = operation.bare(&server, &user).send();
+        assert_ne!(answer.status, 405, "{}", operation.name());
+        // The two whose example names nothing that exists are not found for that reason alone.
+        let names_nothing = operation.path.ends_with("{traceId}");
+        assert!(answer.status != 404 || names_nothing, "{}: {}", operation.name(), answer.text());
+        let described = operation.value["responses"].as_object().unwrap();
+        assert!(described.contains_key(&answer.status.to_string()), "{} {}", operation.name(), answer.status);
+    }
+}
+
+#[test]
+fn what_is_served_is_documented() {
+    // The paths as the access log names them are the router's own words.
+    let (server, document) = document();
+    let user = server.sign_in("13800138000");
+    for operation in &document.operations {
+        operation.bare(&server, &user).send();
+    }
+    let mut server = server;
+    server.terminate();
+    let database = server.database();
+    let mut statement = database.prepare("select distinct route from access_log where route is not null").unwrap();
+    let routes: BTreeSet<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let documented: BTreeSet<String> = document.operations.iter().map(|operation| operation.path.clone()).collect();
+    assert_eq!(routes, documented);
+}
+
+#[test]
+fn real_answers_fit_their_schemas() {
+    let (server, document) = document();
+    let user = server.sign_in("13800138000");
+    let keeps_token = |operation: &&Operation| !matches!(operation.path.as_str(), "/auth/logout" | "/auth/refresh-token");
+    for operation in document.operations.iter().filter(keeps_token) {
+        let request = operation.bare(&server, &user);
+        let values = Value::Object(operation.required_values(&user));
+        let answer = if operation.takes_body() { request.json(&values).send() } else { request.send() };
+        let response = &operation.value["responses"][answer.status.to_string()];
+        let schema = &response["content"][answer.header("content-type").unwrap_or_default()]["schema"];
+        if schema.is_object() {
+            fits(&document, schema, &answer.json()).unwrap_or_else(|fault| panic!("{}: {fault}", operation.name()));
+        }
+    }
+}
+
+#[test]
+fn the_command_prints_the_same_document() {
+    let (server, document) = document();
+    let output = Binary::command().arg("openapi").output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), document.value);
+    let text = server.get("/openapi.json").send().text();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), text.trim_end());
+}
+
+#[test]
+fn limits_in_the_document_are_those_in_force() {
+    let server = Setup::default().with("LIMITS_NICKNAME", 7).start();
+    let document = Document::of(&server);
+    let operation = document.operations.iter().find(|operation| operation.name() == "PUT /user/nickname").unwrap();
+    let nickname = operation.parameters.iter().find(|parameter| parameter.name == "nickname").unwrap();
+    assert_eq!(nickname.schema["maxLength"], 7);
+}
+
+#[test]
+fn the_documentation_loads_with_all_its_files() {
+    let server = Setup::default().start();
+    let entry = server.get("/docs").send().expect(308);
+    assert_eq!(entry.header("location"), Some("/docs/"));
+    let page = server.get("/docs/").send().expect(200);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    let policy = page.header("content-security-policy").unwrap().to_owned();
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    let text = page.text();
+    let quoted = text.split('"').filter(|part| part.ends_with(".css") || part.ends_with(".js"));
+    let files: BTreeSet<_> = quoted.map(|file| file.trim_start_matches("./")).collect();
+    assert!(files.len() >= 3, "{text}");
+    for file in files {
+        let answer = server.get(&format!("/docs/{file}")).send().expect(200);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{file}");
+        assert!(answer.bytes.len() > 100, "{file}");
+        let kind = if file.ends_with(".css") { "text/css" } else { "javascript" };
+        assert!(answer.header("content-type").unwrap().contains(kind), "{file}");
+    }
+    let initializer = server.get("/docs/swagger-initializer.js").send().expect(200).text();
+    assert!(initializer.contains("/openapi.json"), "{initializer}");
+}
