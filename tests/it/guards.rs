@@ -208,7 +208,8 @@ fn naming_another_user_is_refused_whether_it_exists_or_not() {
                 let answer = if operation.takes_body() {
                     request.json(&Value::Object(values)).send()
                 } else {
-                    let texts: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
+                    let texts: Vec<_> =
+                        values.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
                     request.query(&texts).send()
                 };
                 let what = format!("{} {}", operation.name(), parameter.name);
@@ -272,7 +273,8 @@ fn other_spellings_of_a_path_open_nothing() {
         let is_same = |variant: &String| ends_in_value && (variant.ends_with("%20") || variant.contains("/%3"));
         for variant in variants(&path).into_iter().filter(|variant| *variant != path && !is_same(variant)) {
             for token in ["", &format!("authorization: Bearer {}\r\n", user.token)] {
-                let head = format!("{} {variant} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{token}", operation.method);
+                let head =
+                    format!("{} {variant} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{token}", operation.method);
                 let answer = server.send_raw(format!("{head}content-length: 0\r\n\r\n").as_bytes());
                 let what = format!("{} {variant}", operation.method);
                 let is_value = ends_in_value && answer.status == 422;
@@ -316,7 +318,9 @@ fn other_methods_are_405_and_say_which_are_allowed() {
 fn unknown_paths_are_404() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
-    for path in ["/", "/nothing", "/user", "/auth/", "/admin", "/admin/", "/.env", "/divination/records/user/", "/yarrow.db"] {
+    for path in
+        ["/", "/nothing", "/user", "/auth/", "/admin", "/admin/", "/.env", "/divination/records/user/", "/yarrow.db"]
+    {
         server.get(path).send().expect_problem(404, "not_found");
         server.post(path).by(&user).json(&serde_json::json!({})).send().expect_problem(404, "not_found");
     }
@@ -373,8 +377,7 @@ fn every_answer_has_a_request_id_and_a_line_in_the_network_log() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(logged(), walked);
-    let with_values: i64 = server.value(
-        "select count(*) from access_log where route like '%138001%' or route like '%' || char(63) || '%'",
-    );
+    let with_values: i64 = server
+        .value("select count(*) from access_log where route like '%138001%' or route like '%' || char(63) || '%'");
     assert_eq!(with_values, 0, "the network log holds paths or queries");
 }

@@ -143,7 +143,8 @@ fn an_empty_parameter_is_a_missing_one_or_an_empty_text() {
 #[test]
 fn values_of_another_type_are_refused() {
     let world = World::new();
-    for (operation, parameter) in world.parameters().filter(|(_, parameter)| !takes_anything(parameter)) {
+    let in_bodies = world.parameters().filter(|(operation, _)| operation.takes_body());
+    for (operation, parameter) in in_bodies.filter(|(_, parameter)| !takes_anything(parameter)) {
         let is_list = parameter.schema["type"] == "array";
         let wrong = if is_list {
             vec!["{}", r#"{"a":1}"#, "true", "[[]]", r#"[["a"]]"#, "[{}]", "[null]", "[true]"]
@@ -164,14 +165,12 @@ fn values_that_are_too_long_are_refused() {
     let mut refused = 0;
     for (operation, parameter) in world.parameters() {
         let Some(limit) = parameter.schema["maxLength"].as_u64() else { continue };
-        let too_long = Value::from("乾".repeat(usize::try_from(limit).unwrap() + 1)).to_string();
-        for way in ways(operation) {
+        let too_long = Value::from("x".repeat(usize::try_from(limit).unwrap() + 1)).to_string();
+        // What would be too long for a request line is not sent in one.
+        for way in ways(operation).filter(|way| *way != Way::Query || limit < 1_000) {
             let what = format!("{} {} as {way:?}", operation.name(), parameter.name);
             let answer = world.with(operation, &parameter.name, &too_long, way).send();
-            // What is too long for the whole body or for a request line is refused before it is read.
-            if !matches!(answer.status, 413 | 414 | 431) {
-                expect_bad(answer, parameter, &["too_long"], &what);
-            }
+            expect_bad(answer, parameter, &["too_long"], &what);
             refused += 1;
         }
     }
@@ -182,9 +181,25 @@ fn values_that_are_too_long_are_refused() {
 fn absurd_values_are_refused_without_a_fault() {
     let world = World::new();
     let absurd = [
-        "-1", "0", "99999999999999999999999999", "1e999", "-1e-999", "0.1", "1e3", r#""NaN""#, r#""Infinity""#,
-        r#""' or 1=1 --""#, r#""%00%s%n""#, r#""../../etc/passwd""#, r#""\u202e\u200b""#, r#""${jndi:ldap://x}""#,
-        r#""\ud83d\ude00""#, r#""9223372036854775808""#, r#""-9223372036854775808""#, r#""0x10""#, r#""１２""#,
+        "-1",
+        "0",
+        "99999999999999999999999999",
+        "1e999",
+        "-1e-999",
+        "0.1",
+        "1e3",
+        r#""NaN""#,
+        r#""Infinity""#,
+        r#""' or 1=1 --""#,
+        r#""%00%s%n""#,
+        r#""../../etc/passwd""#,
+        r#""\u202e\u200b""#,
+        r#""${jndi:ldap://x}""#,
+        r#""\ud83d\ude00""#,
+        r#""9223372036854775808""#,
+        r#""-9223372036854775808""#,
+        r#""0x10""#,
+        r#""１２""#,
     ];
     for (operation, parameter) in world.parameters() {
         for way in ways(operation) {
@@ -312,8 +327,20 @@ fn bodies_that_are_no_json_object_are_refused() {
     let world = World::new();
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000 / 8), "]".repeat(10_000 / 8));
     let bodies: [&[u8]; 14] = [
-        b"{", b"}", b"{\"a\":}", b"{\"a\":1,}", b"{'a':1}", b"{a:1}", b"[]", b"\"text\"", b"1", b"null", b"{} {}",
-        b"\xef\xbb\xbf{}", b"{\"a\":\"\xff\"}", deep.as_bytes(),
+        b"{",
+        b"}",
+        b"{\"a\":}",
+        b"{\"a\":1,}",
+        b"{'a':1}",
+        b"{a:1}",
+        b"[]",
+        b"\"text\"",
+        b"1",
+        b"null",
+        b"{} {}",
+        b"\xef\xbb\xbf{}",
+        b"{\"a\":\"\xff\"}",
+        deep.as_bytes(),
     ];
     for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
         for body in bodies {
@@ -404,7 +431,11 @@ fn with_body(world: &World, operation: &Operation, token: &str, bytes: usize, ch
     request += "content-type: application/x-www-form-urlencoded\r\n";
     let body = "x".repeat(bytes);
     if chunked {
-        let chunks: String = body.as_bytes().chunks(4_096).map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), "x".repeat(chunk.len()))).collect();
+        let chunks: String = body
+            .as_bytes()
+            .chunks(4_096)
+            .map(|chunk| format!("{:x}\r\n{}\r\n", chunk.len(), "x".repeat(chunk.len())))
+            .collect();
         request += &format!("transfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n");
     } else {
         request += &format!("content-length: {bytes}\r\n\r\n{body}");
@@ -458,7 +489,8 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
 fn a_length_that_lies_is_no_fault() {
     let world = World::new();
     for length in ["-1", "x", "99999999999999999999", "1, 2", ""] {
-        let head = format!("POST /auth/login HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        let head =
+            format!("POST /auth/login HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
         let answer = world.server.send_raw(head.as_bytes());
         assert!((400..500).contains(&answer.status), "{length}: {}", answer.status);
     }

@@ -221,7 +221,8 @@ fn what_is_served_is_documented() {
 fn real_answers_fit_their_schemas() {
     let (server, document) = document();
     let user = server.sign_in("13800138000");
-    let keeps_token = |operation: &&Operation| !matches!(operation.path.as_str(), "/auth/logout" | "/auth/refresh-token");
+    let keeps_token =
+        |operation: &&Operation| !matches!(operation.path.as_str(), "/auth/logout" | "/auth/refresh-token");
     for operation in document.operations.iter().filter(keeps_token) {
         let request = operation.bare(&server, &user);
         let values = Value::Object(operation.required_values(&user));

@@ -538,7 +538,8 @@ fn a_sign_in_ends_for_good_after_its_absolute_lifetime() {
     // Replacing it would give it no more time.
     assert_eq!(validate(&server, &user.token)["refreshed"], false);
     let successor = refreshed(&server, &user.token);
-    let end: i64 = server.value("select max(expires_at) - max(family_expires_at) from tokens where replaced_at is null");
+    let end: i64 =
+        server.value("select max(expires_at) - max(family_expires_at) from tokens where replaced_at is null");
     assert_eq!(end, 0);
     server.edit("update tokens set expires_at = 1, family_expires_at = 1");
     expect_dead(&server, &successor);

@@ -209,7 +209,10 @@ fn a_model_is_told_what_it_needs_and_nothing_of_the_person() {
     let nickname = json!({ "nickname": "青山不老" });
     server.put("/user/profile").by(&user).json(&nickname).send().expect(200);
     let answer = ask(&server, &user, &simple()).send().expect(200).json();
-    assert_eq!((&answer["result"], &answer["provider"], &answer["model"]), (&json!("水雷屯"), &json!("openai"), &json!("stub-1")));
+    assert_eq!(
+        (&answer["result"], &answer["provider"], &answer["model"]),
+        (&json!("水雷屯"), &json!("openai"), &json!("stub-1"))
+    );
     assert_eq!(answer["usage"], json!({ "promptTokens": 11, "completionTokens": 7 }));
 
     let call = model.calls().remove(0);
@@ -240,7 +243,10 @@ fn a_user_has_two_calls_running_and_no_more() {
         model.wait_for_calls(3);
         let refused = ask(&server, &user, &simple()).send().expect_problem(429, "too_many_calls");
         assert!(refused.header("retry-after").is_some());
-        ask(&server, &user, &simple()).header("accept", "text/event-stream").send().expect_problem(429, "too_many_calls");
+        ask(&server, &user, &simple())
+            .header("accept", "text/event-stream")
+            .send()
+            .expect_problem(429, "too_many_calls");
         // Others and other things are not held up.
         server.get("/user/profile").by(&user).send().expect(200);
         assert_eq!(records(&server, &user, &[])["items"][0]["status"], "running");

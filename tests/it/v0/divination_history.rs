@@ -225,7 +225,8 @@ fn records_are_deleted_one_by_one_or_together() {
     // No list is no list, and not a record called null.
     assert_eq!(deleted(json!({ "localRecordId": "g", "localRecordIds": null })), 1);
     assert_eq!(ids(&list(&server, &user, &json!({}))), ["null"]);
-    for nothing in [json!({}), json!({ "localRecordIds": [] }), json!({ "localRecordIds": null, "localRecordId": "" })] {
+    for nothing in [json!({}), json!({ "localRecordIds": [] }), json!({ "localRecordIds": null, "localRecordId": "" })]
+    {
         delete(&server, &user, &nothing).expect_fields(&[("localRecordId", "required")]);
     }
     let many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
@@ -259,9 +260,8 @@ fn a_user_keeps_so_many_records_and_no_more() {
 fn parallel_saves_do_not_pass_the_limit() {
     let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
     let user = server.sign_in(PHONE);
-    let request = |number: u32| {
-        server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": number }))
-    };
+    let request =
+        |number: u32| server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": number }));
     let answers = at_once((0..20).map(request).collect());
     assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 3);
     assert_eq!(answers.iter().filter(|answer| answer.status == 409).count(), 17);

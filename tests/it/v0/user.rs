@@ -34,7 +34,8 @@ fn only_what_is_sent_changes() {
     let expected = json!({ "id": user.user_id, "userId": user.user_id, "nickname": "青山", "gender": "female",
         "birthday": "1990-05-17", "signature": "心静则明" });
     assert_eq!(changed, expected);
-    for (name, value) in [("nickname", "白云"), ("gender", "male"), ("birthday", "2000-02-29"), ("signature", "安")] {
+    for (name, value) in [("nickname", "白云"), ("gender", "male"), ("birthday", "2000-02-29"), ("signature", "安")]
+    {
         let before = profile(&server, &user);
         let after = change(&server, &user, &json!({ name: value })).send().expect(200).json();
         let mut expected = before.clone();
@@ -56,7 +57,10 @@ fn an_empty_text_takes_away_what_was_said() {
     change(&server, &user, &all).send().expect(200);
     let none = json!({ "nickname": "", "birthday": "", "signature": "" });
     let changed = change(&server, &user, &none).send().expect(200).json();
-    assert_eq!((&changed["nickname"], &changed["birthday"], &changed["signature"]), (&json!(""), &json!(null), &json!("")));
+    assert_eq!(
+        (&changed["nickname"], &changed["birthday"], &changed["signature"]),
+        (&json!(""), &json!(null), &json!(""))
+    );
 }
 
 #[test]
@@ -77,10 +81,22 @@ fn genders_are_understood_in_every_promised_spelling() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let spellings = [
-        (json!("unknown"), "unknown"), (json!(0), "unknown"), (json!("未知"), "unknown"),
-        (json!("male"), "male"), (json!(1), "male"), (json!("1"), "male"), (json!("男"), "male"), (json!("M"), "male"),
-        (json!("female"), "female"), (json!(2), "female"), (json!("女"), "female"), (json!("F"), "female"),
-        (json!("other"), "other"), (json!(9), "other"), (json!("其他"), "other"), (json!("FEMALE"), "female"),
+        (json!("unknown"), "unknown"),
+        (json!(0), "unknown"),
+        (json!("未知"), "unknown"),
+        (json!("male"), "male"),
+        (json!(1), "male"),
+        (json!("1"), "male"),
+        (json!("男"), "male"),
+        (json!("M"), "male"),
+        (json!("female"), "female"),
+        (json!(2), "female"),
+        (json!("女"), "female"),
+        (json!("F"), "female"),
+        (json!("other"), "other"),
+        (json!(9), "other"),
+        (json!("其他"), "other"),
+        (json!("FEMALE"), "female"),
     ];
     for (spelling, meaning) in spellings {
         let changed = change(&server, &user, &json!({ "gender": spelling })).send().expect(200).json();
