@@ -10,9 +10,9 @@ mod raw;
 mod server;
 pub mod vendors;
 
-pub use client::{Answer, Body, Caller, Request};
-pub use operator::Ended;
+pub use client::{Answer, Caller, Request};
 pub use document::{Document, Operation, Parameter, Place};
 pub use model::{Behaviour, Model};
+pub use operator::Ended;
 pub use parallel::at_once;
 pub use server::{Binary, Server, Setup};
