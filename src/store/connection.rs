@@ -21,13 +21,20 @@ pub struct Tuning {
 }
 
 /// How long a connection waits for a lock that another process holds, such as a command beside the server.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const STATEMENTS_KEPT: usize = 128;
 
-pub(super) fn open_writer(path: &Path, tuning: &Tuning) -> Result<Connection> {
+/// Opens the writer's connection. What is found in the file is shown to `refuse` before anything is written to it.
+pub(super) fn open_writer(
+    path: &Path,
+    tuning: &Tuning,
+    refuse: impl FnOnce(&Connection) -> Result<()>,
+) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    refuse(&connection)?;
     configure(&connection, tuning)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // FULL syncs the log at every commit; with NORMAL a power cut may undo what was already acknowledged.

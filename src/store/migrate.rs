@@ -20,31 +20,47 @@ const STEPS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migr
 /// The version that this program reads and writes.
 pub const SCHEMA_VERSION: usize = STEPS.len();
 
-pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path, may_migrate: bool) -> Result<()> {
+/// Reads what the file is, and changes nothing in it.
+///
+/// # Errors
+/// `data_directory_unusable` for a file of another program, for a newer schema, and for an older one that may not be
+/// migrated now.
+pub(super) fn refuse_unusable(connection: &Connection, may_migrate: bool) -> Result<()> {
     let version = version_of(connection)?;
-    if version == SCHEMA_VERSION {
-        return Ok(());
-    }
     if version > SCHEMA_VERSION {
         return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
             "The database has schema version {version}; this program knows versions up to {SCHEMA_VERSION}. \
              Use the newer program, or restore a backup made before it."
         )));
     }
-    if !may_migrate {
+    if version < SCHEMA_VERSION && !may_migrate {
         return Err(Error::new(Code::DataDirectoryUnusable).detail(
             "The database has an older schema and a server is running on it. Restart the server with this version first.",
         ));
     }
-    if version == 0 { create(connection) } else { migrate(connection, path, version) }
+    Ok(())
+}
+
+/// Makes today's schema of what [`refuse_unusable`] let pass.
+pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Result<()> {
+    match version_of(connection)? {
+        SCHEMA_VERSION => Ok(()),
+        0 => create(connection),
+        version => migrate(connection, path, version),
+    }
 }
 
 fn version_of(connection: &Connection) -> Result<usize> {
+    let foreign = || Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow.");
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let application = pragma("application_id").map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => foreign().caused_by(error),
+        _ => error.into(),
+    })?;
+    let version = pragma("user_version")?;
     let tables: i64 = connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0))?;
     if application != APPLICATION_ID && tables > 0 {
-        return Err(Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow."));
+        return Err(foreign());
     }
     usize::try_from(version).map_err(Error::internal)
 }
@@ -117,10 +133,9 @@ mod tests {
         let mut newer = Connection::open_in_memory().unwrap();
         create(&mut newer).unwrap();
         newer.pragma_update(None, "user_version", i32::MAX).unwrap();
-        let path = Path::new("unused.db");
-        assert_eq!(bring_up_to_date(&mut newer, path, true).unwrap_err().code, Code::DataDirectoryUnusable);
-        let mut foreign = Connection::open_in_memory().unwrap();
+        assert_eq!(refuse_unusable(&newer, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("create table theirs (id integer)").unwrap();
-        assert_eq!(bring_up_to_date(&mut foreign, path, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(refuse_unusable(&foreign, true).unwrap_err().code, Code::DataDirectoryUnusable);
     }
 }

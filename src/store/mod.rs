@@ -16,6 +16,9 @@ mod snapshot;
 mod transaction;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -71,8 +74,9 @@ impl Store {
     /// `data_directory_unusable` for a schema that is newer or may not be migrated, storage errors otherwise.
     pub fn open(path: &Path, tuning: &Tuning, clock: Clock, may_migrate: bool) -> Result<Self> {
         static IDENTITIES: AtomicU64 = AtomicU64::new(0);
-        let mut connection = connection::open_writer(path, tuning)?;
-        migrate::bring_up_to_date(&mut connection, path, may_migrate)?;
+        let refuse = |connection: &rusqlite::Connection| migrate::refuse_unusable(connection, may_migrate);
+        let mut connection = connection::open_writer(path, tuning, refuse)?;
+        migrate::bring_up_to_date(&mut connection, path)?;
         let commits = Arc::new(AtomicU64::new(0));
         let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
         let readers = connection::reader_pool(path, tuning);

@@ -109,15 +109,35 @@ impl Resident {
     }
 }
 
+impl Drop for Resident {
+    fn drop(&mut self) {
+        // The connection goes back to the pool, and must not take an open transaction there.
+        self.let_go();
+    }
+}
+
 fn read_once<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
     let connection = shared.readers.get()?;
     let begun = Instant::now();
+    let once = Once(&connection);
     connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    begin(&connection)?;
-    let outcome = operation(&Read::new(&connection, shared.clock.now()));
-    end(&connection);
-    connection.progress_handler(0, None::<fn() -> bool>)?;
-    outcome
+    begin(once.0)?;
+    operation(&Read::new(once.0, shared.clock.now()))
+}
+
+/// A connection on loan for one read. However the read ends, by a panic too, its transaction ends with it: a connection
+/// that went back to the pool inside of one would fail everybody after it, and pin the WAL for ever.
+struct Once<'connection>(&'connection Connection);
+
+impl Drop for Once<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            end(self.0);
+        }
+        if let Err(error) = self.0.progress_handler(0, None::<fn() -> bool>) {
+            tracing::error!(%error, "the time limit of a read could not be taken back");
+        }
+    }
 }
 
 fn begin(connection: &Connection) -> Result<()> {

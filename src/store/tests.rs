@@ -1,6 +1,7 @@
 //! What the store promises: whole operations, answers after the commit, and readers who see what they wrote.
 
 use std::{
+    fmt::Display,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -37,9 +38,8 @@ impl Opened {
         Self { store, _directory: directory }
     }
 
-    fn put(&self, name: &'static str, value: impl ToString) -> Pending<()> {
-        let value = value.to_string();
-        self.store.write(move |tx| put_in(tx, name, &value))
+    fn put(&self, name: &'static str, value: impl Display + Send + 'static) -> Pending<()> {
+        self.store.write(move |tx| put_in(tx, name, &value.to_string()))
     }
 
     fn find(&self, name: &str) -> Option<String> {
@@ -105,7 +105,8 @@ fn an_operation_that_fails_or_panics_is_undone_and_its_neighbours_commit() {
     assert_eq!(failing.wait().unwrap_err().code, Code::NotFound);
     assert_eq!(panicking.wait().unwrap_err().code, Code::Internal);
     assert_eq!(refused.wait().unwrap_err().code, Code::Internal);
-    let kept = ["before", "failing", "between", "panicking", "incomplete", "after"].map(|name| opened.find(name).is_some());
+    let kept =
+        ["before", "failing", "between", "panicking", "incomplete", "after"].map(|name| opened.find(name).is_some());
     assert_eq!(kept, [true, false, true, false, false, true]);
 }
 
@@ -158,7 +159,10 @@ fn a_commit_that_fails_fails_all_its_operations_and_the_writer_lives_on() {
     // The constraint is looked at when the whole commit ends, so this operation itself succeeds.
     let dangling = opened.store.write(|tx| {
         tx.execute("pragma defer_foreign_keys = true", [])?;
-        tx.execute("insert into history (user_id, sequence, local_record_id, created_at, updated_at) values (7, 1, 'r', 0, 0)", [])
+        tx.execute(
+            "insert into history (user_id, sequence, local_record_id, created_at, updated_at) values (7, 1, 'r', 0, 0)",
+            [],
+        )
     });
     let after = opened.put("after", 1);
     drop(release);
@@ -205,8 +209,7 @@ fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
 fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
     let opened = Opened::new();
     opened.put("number", 1).wait().unwrap();
-    let change =
-        |number: u64| opened.other().execute("update settings set value = ?1", [number.to_string()]).unwrap();
+    let change = |number: u64| opened.other().execute("update settings set value = ?1", [number.to_string()]).unwrap();
     scope(|scope| {
         scope.spawn(|| {
             thread_parks();
@@ -291,7 +294,10 @@ fn what_is_there_a_hundred_times_is_given_out_a_hundred_times_to_64_threads() {
             scope.spawn(|| {
                 for _ in 0..4 {
                     let take = "update codes set tries_left = tries_left - 1 where tries_left > 0";
-                    given.fetch_add(opened.store.write(move |tx| tx.execute(take, [])).wait().unwrap(), Ordering::Relaxed);
+                    given.fetch_add(
+                        opened.store.write(move |tx| tx.execute(take, [])).wait().unwrap(),
+                        Ordering::Relaxed,
+                    );
                 }
             });
         }

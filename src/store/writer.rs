@@ -6,6 +6,7 @@
 //! the lost pages clean, and only recovery from the log at the next start is safe.
 
 use std::{
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
@@ -19,7 +20,7 @@ use std::{
 
 use rusqlite::{Connection, ffi, hooks::Wal};
 
-use super::{Pending, Tuning, Write};
+use super::{Pending, Tuning, Write, connection::BUSY_TIMEOUT};
 use crate::{
     app::Clock,
     error::{Code, Error, Result},
@@ -32,6 +33,9 @@ const CHECKPOINT_PAGES: i64 = 2000;
 /// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
 const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
 const IDLE: Duration = Duration::from_secs(1);
+/// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
+/// a kept snapshot lives, shorter than a caller notices.
+const RESTART_WAIT: Duration = Duration::from_millis(100);
 
 /// Pages in the log after the last commit, told by SQLite. One process has one server, and one server one writer;
 /// a second store in the same process (tests) at worst makes one checkpoint too many.
@@ -68,7 +72,9 @@ impl Writer {
         let queued = Arc::new(AtomicU64::new(0));
         let log = path.with_extension("db-wal");
         connection.wal_hook(Some(note_log_pages));
-        let work = Work { connection, jobs, clock, commits, queued: Arc::clone(&queued), log: log.clone() };
+        let checkpoint_at = Cell::new(CHECKPOINT_PAGES);
+        let work =
+            Work { connection, jobs, clock, commits, queued: Arc::clone(&queued), log: log.clone(), checkpoint_at };
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work.run());
         Ok(Self {
             queue: Mutex::new(Some(queue)),
@@ -194,6 +200,8 @@ struct Work {
     commits: Arc<AtomicU64>,
     queued: Arc<AtomicU64>,
     log: PathBuf,
+    /// Pages in the log at which the next checkpoint is due.
+    checkpoint_at: Cell<i64>,
 }
 
 impl Work {
@@ -294,9 +302,34 @@ impl Work {
 
     /// Copies the log into the database once it is long enough. Here and not inside the commit, so that those who
     /// wait for the commit do not wait for this, and so that an error is seen.
+    ///
+    /// SQLite begins at the log's start again only if nobody reads from the log at that moment. Under constant load
+    /// there is always a kept snapshot that does, and the log would grow without end. So the counter is moved once the
+    /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
+    /// A long read is not waited for; the next attempt comes as many pages later.
     fn checkpoint_if_due(&self) {
-        if LOG_PAGES.load(Ordering::Relaxed) >= CHECKPOINT_PAGES {
-            self.checkpoint("pragma wal_checkpoint(passive)");
+        let pages = LOG_PAGES.load(Ordering::Relaxed);
+        if pages < CHECKPOINT_PAGES {
+            self.checkpoint_at.set(CHECKPOINT_PAGES);
+        }
+        if pages < self.checkpoint_at.get() {
+            return;
+        }
+        self.checkpoint("pragma wal_checkpoint(passive)");
+        self.commits.fetch_add(1, Ordering::Release);
+        self.wait_for_others(RESTART_WAIT);
+        let is_free = self.checkpoint("pragma wal_checkpoint(restart)");
+        self.wait_for_others(BUSY_TIMEOUT);
+        if is_free {
+            LOG_PAGES.store(0, Ordering::Relaxed);
+        }
+        self.checkpoint_at.set(if is_free { CHECKPOINT_PAGES } else { pages + CHECKPOINT_PAGES });
+    }
+
+    /// How long this connection waits for a lock from now on.
+    fn wait_for_others(&self, timeout: Duration) {
+        if let Err(error) = self.connection.busy_timeout(timeout) {
+            tracing::error!(%error, "the time to wait for a lock could not be set");
         }
     }
 
@@ -306,11 +339,19 @@ impl Work {
         }
     }
 
-    fn checkpoint(&self, sql: &str) {
-        let outcome = self.connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], |_| Ok(())));
-        if let Err(error) = outcome {
-            stop_if_sync_failed(&error);
-            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+    /// Runs a checkpoint and says whether it did all that it is to do.
+    fn checkpoint(&self, sql: &str) -> bool {
+        let outcome = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>("busy")));
+        match outcome {
+            Ok(is_busy) => !is_busy,
+            Err(error) => {
+                stop_if_sync_failed(&error);
+                tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+                false
+            }
         }
     }
 }
