@@ -25,7 +25,7 @@ const WAITING: usize = 200_000;
 const BATCH: usize = 256;
 
 /// One answered request. The route is the template, because paths and queries carry phone numbers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     pub at: Timestamp,
     pub user: Option<UserId>,
@@ -57,21 +57,37 @@ impl Recorder {
     fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Puts entries that could not be written back in front of those that came since.
+    fn give_back(&self, mut entries: Vec<Entry>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.append(&mut waiting);
+        let excess = entries.len().saturating_sub(WAITING);
+        entries.truncate(WAITING);
+        self.dropped.fetch_add(excess as u64, Ordering::Relaxed);
+        *waiting = entries;
+    }
 }
 
 /// Writes what waits, and waits for the disk.
 ///
 /// # Errors
-/// Storage errors; the batch concerned is lost.
+/// Storage errors; what could not be written waits for the next time.
 pub fn flush(app: &App) -> Result<()> {
     let dropped = app.access_log.dropped.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         tracing::warn!(dropped, "network log entries came faster than the disk took them");
     }
-    let mut entries = app.access_log.take().into_iter().peekable();
-    while entries.peek().is_some() {
-        let batch: Vec<_> = entries.by_ref().take(BATCH).collect();
-        app.store.write(move |tx| batch.iter().try_for_each(|entry| insert_in(tx, entry))).wait()?;
+    let mut entries = app.access_log.take();
+    while !entries.is_empty() {
+        let batch = entries[..entries.len().min(BATCH)].to_vec();
+        let size = batch.len();
+        let written = app.store.write(move |tx| batch.iter().try_for_each(|entry| insert_in(tx, entry))).wait();
+        if let Err(error) = written {
+            app.access_log.give_back(entries);
+            return Err(error);
+        }
+        entries.drain(..size);
     }
     Ok(())
 }
