@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -36,13 +37,51 @@ impl Phase {
         self.0.store(ANSWERING, Ordering::Relaxed);
     }
 
-    /// The answer is on its way; the next bytes are another request.
-    pub fn idle(&self) {
+    /// The answer is written; the next bytes are another request.
+    fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
+    }
+
+    /// Ties the end of answering to the end of the answer's body: a stream of events may take longer than a
+    /// connection may be idle.
+    pub fn answering_until_end_of<B>(self, body: B) -> AnswerBody<B> {
+        AnswerBody { body, phase: self }
     }
 
     fn is(&self, phase: u8) -> bool {
         self.0.load(Ordering::Relaxed) == phase
+    }
+}
+
+/// The body of an answer. The connection is idle again once this is dropped, which hyper does after its last piece.
+pub struct AnswerBody<B> {
+    body: B,
+    phase: Phase,
+}
+
+impl<B: Body + Unpin> Body for AnswerBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for AnswerBody<B> {
+    fn drop(&mut self) {
+        self.phase.idle();
     }
 }
 
@@ -51,8 +90,8 @@ pub struct TimedStream {
     stream: TcpStream,
     phase: Phase,
     limits: StreamLimits,
-    /// When the last byte was read.
-    last_read: Instant,
+    /// When the last byte was read or written.
+    last_active: Instant,
     /// When the head that is arriving began.
     head_began: Instant,
     reading: Pin<Box<Sleep>>,
@@ -72,7 +111,7 @@ impl TimedStream {
         // A connection is made to send a request: its first one is awaited like a head that has begun.
         phase.0.store(HEAD, Ordering::Relaxed);
         let reading = Box::pin(sleep_until(now + limits.head));
-        Self { stream, phase, limits, last_read: now, head_began: now, reading, writing: None }
+        Self { stream, phase, limits, last_active: now, head_began: now, reading, writing: None }
     }
 
     /// When the peer must have sent something, as things stand. Nothing while it is waiting for us.
@@ -80,7 +119,7 @@ impl TimedStream {
         if self.phase.is(HEAD) {
             Some(self.head_began + self.limits.head)
         } else if self.phase.is(IDLE) {
-            Some(self.last_read + self.limits.idle)
+            Some(self.last_active + self.limits.idle)
         } else {
             None
         }
@@ -104,10 +143,10 @@ impl TimedStream {
     }
 
     fn note_read(&mut self) {
-        self.last_read = Instant::now();
+        self.last_active = Instant::now();
         if self.phase.is(IDLE) {
             self.phase.0.store(HEAD, Ordering::Relaxed);
-            self.head_began = self.last_read;
+            self.head_began = self.last_active;
         }
     }
 }
@@ -136,6 +175,13 @@ impl AsyncRead for TimedStream {
 }
 
 impl TimedStream {
+    /// Flushing does not count: it is tried whenever the connection wakes, also to see that its time is over.
+    fn note_written(&mut self, outcome: &Poll<io::Result<usize>>) {
+        if outcome.is_ready() {
+            self.last_active = Instant::now();
+        }
+    }
+
     /// Bounds how long the peer may leave what we write unread.
     fn bound_write<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
@@ -151,6 +197,7 @@ impl TimedStream {
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_written(&outcome);
         self.bound_write(context, outcome)
     }
 
@@ -160,6 +207,7 @@ impl AsyncWrite for TimedStream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.note_written(&outcome);
         self.bound_write(context, outcome)
     }
 

@@ -71,7 +71,8 @@ pub struct Readiness {
 pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
     let (verification, accounts_suspended) =
         call.app.store.read(|tx| Ok((ledger::verification::last_in(tx)?, ledger::verification::suspended_in(tx)?)))?;
-    // An empty change goes the whole way to the disk and back.
+    // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no reason
+    // to stop serving those who read.
     call.committed(call.app.store.write(|_| Ok(()))).await?;
     let pressure = call.app.store.pressure();
     Ok(Json(Readiness {

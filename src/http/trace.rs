@@ -17,7 +17,10 @@ use axum::{
 use tower::Service;
 use tower_http::{
     CompressionLevel,
-    compression::{Compression, predicate::SizeAbove},
+    compression::{
+        Compression, Predicate,
+        predicate::{And, NotForContentType, SizeAbove},
+    },
 };
 
 use crate::{
@@ -30,6 +33,8 @@ use crate::{
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Noted for a request whose client left before the answer; nobody ever receives it.
+const CLIENT_LEFT: u16 = 499;
 /// Smaller answers fit into one packet either way.
 const COMPRESSED_ABOVE: u64 = 1024;
 
@@ -39,7 +44,7 @@ pub struct Envelope {
     shared: Arc<Shared>,
     router: Router,
     /// Beside the plain router, because looking whether to compress costs every request something, wanted or not.
-    compressing: Compression<Router, SizeAbove>,
+    compressing: Compression<Router, And<SizeAbove, NotForContentType>>,
 }
 
 struct Shared {
@@ -52,7 +57,8 @@ impl Envelope {
     pub fn new(app: Arc<App>, router: Router) -> Result<Self> {
         let compressing = Compression::new(router.clone())
             .quality(CompressionLevel::Fastest)
-            .compress_when(SizeAbove::new(COMPRESSED_ABOVE));
+            // Events are to be read as they come, by clients that may well unpack only what is complete.
+            .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
         let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()? };
         Ok(Self { shared: Arc::new(shared), router, compressing })
     }
@@ -69,18 +75,18 @@ impl Envelope {
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         });
-        let method = request.method().clone();
         let compress = accepts_gzip(&request);
         request.extensions_mut().insert(Arc::clone(&context));
+        let mut note = Note { shared: &self.shared, context, method: request.method().clone(), status: CLIENT_LEFT };
         let mut response = match Running::enter(&self.shared) {
             Some(_running) if compress => call(&mut self.compressing, request).await.map(Body::new),
             Some(_running) => call(&mut self.router, request).await,
-            None => problem(&too_many_requests(), &context.request_id),
+            None => problem(&too_many_requests(), &note.context.request_id),
         };
-        if let Ok(id) = HeaderValue::from_str(&context.request_id) {
+        if let Ok(id) = HeaderValue::from_str(&note.context.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        self.shared.note(&context, &method, response.status().as_u16());
+        note.status = response.status().as_u16();
         response
     }
 }
@@ -103,6 +109,21 @@ fn accepts_gzip(request: &Request<Body>) -> bool {
 
 fn too_many_requests() -> Error {
     Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
+}
+
+/// Writes the request down when it is over, and also when it ends early because its client has left: what it changed
+/// until then stays changed, so it belongs into the network log.
+struct Note<'shared> {
+    shared: &'shared Shared,
+    context: Arc<Context>,
+    method: Method,
+    status: u16,
+}
+
+impl Drop for Note<'_> {
+    fn drop(&mut self) {
+        self.shared.note(&self.context, &self.method, self.status);
+    }
 }
 
 /// One of the requests that may run at once, for as long as it does.
@@ -130,11 +151,12 @@ impl Shared {
         store::end_stale_snapshot(now);
         let duration = now.duration_since(context.started);
         let route = context.route.get().copied();
+        let method = method_name(method);
         self.app.access_log.record(Entry {
             at: self.app.clock.now(),
             user: context.user.get().copied(),
             client: context.client,
-            method: method_name(method),
+            method,
             route,
             status,
             duration,
@@ -142,9 +164,9 @@ impl Shared {
         });
         let duration_ms = duration.as_millis();
         if duration >= self.app.config.limits.slow_request {
-            tracing::warn!(request_id = context.request_id, %method, route, status, duration_ms, "slow request");
+            tracing::warn!(request_id = context.request_id, method, route, status, duration_ms, "slow request");
         } else {
-            tracing::debug!(request_id = context.request_id, %method, route, status, duration_ms, "request");
+            tracing::debug!(request_id = context.request_id, method, route, status, duration_ms, "request");
         }
     }
 }
