@@ -118,16 +118,11 @@ impl App {
 }
 
 fn tuning(config: &Config) -> Tuning {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let workers = match config.server.workers {
-        0 => u32::try_from(cores).unwrap_or(1),
-        workers => u32::from(workers),
-    };
     Tuning {
         mmap_size: config.database.mmap_size.0,
         cache_kib: u32::try_from(config.database.cache.0 / 1024).unwrap_or(u32::MAX),
         // One for each worker, one for what a worker reads inside a read, and those for long reads.
-        readers: workers + 1 + config.database.long_reads,
+        readers: config.server.worker_threads() + 1 + config.database.long_reads,
         queue: config.database.write_queue as usize,
     }
 }

@@ -232,6 +232,14 @@ declare::settings! {
     }
 }
 
+impl Server {
+    /// Worker threads, with "one a core" counted out.
+    pub fn worker_threads(&self) -> u32 {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if self.workers > 0 { u32::from(self.workers) } else { u32::try_from(cores()).unwrap_or(1) }
+    }
+}
+
 impl Config {
     pub fn phone_rules(&self) -> PhoneRules {
         PhoneRules { default_region: self.auth.default_region, allowed_regions: self.auth.allowed_regions.clone() }

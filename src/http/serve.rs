@@ -39,11 +39,11 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// When the address cannot be listened on, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     interpretation::close_interrupted(app)?;
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if app.config.server.workers > 0 {
-        builder.worker_threads(usize::from(app.config.server.workers));
-    }
-    let runtime = builder
+    let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
+    // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
+    // one of the store's connections, which are counted by the setting.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .on_thread_park(store::thread_parks)
@@ -137,8 +137,7 @@ fn serve_connection(
         phase.answering();
         async move {
             let response = envelope.serve(peer, request.map(Body::new)).await;
-            phase.idle();
-            Ok::<_, Infallible>(response)
+            Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
         }
     });
     let connection =
