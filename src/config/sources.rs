@@ -63,6 +63,12 @@ pub fn load(sources: Sources) -> Result<Loaded> {
     }
 }
 
+/// What is wrong in a file and where. The library's own text quotes the line, which may hold a secret.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+}
+
 pub(super) struct Resolver {
     sources: Sources,
     file: toml::Table,
@@ -77,7 +83,7 @@ impl Resolver {
         let file = sources.file.as_ref().and_then(|path| {
             let name = path.display();
             let text = std::fs::read_to_string(path).map_err(|error| faults.push(format!("{name}: {error}"))).ok()?;
-            text.parse().map_err(|error| faults.push(format!("{name}: {error}"))).ok()
+            text.parse().map_err(|error| faults.push(format!("{name}: {}", located(&text, &error)))).ok()
         });
         let known_variables = BTreeSet::from([FILE_VARIABLE.to_owned()]);
         Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables }

@@ -133,9 +133,11 @@ impl<T: Setting> Setting for BTreeMap<String, T> {
             Raw::Text(text) => text
                 .split(',')
                 .filter(|pair| !pair.trim().is_empty())
-                .map(|pair| match pair.split_once('=') {
+                .enumerate()
+                .map(|(index, pair)| match pair.split_once('=') {
                     Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
-                    None => Err(format!("`{}` is not `name=value`", pair.trim())),
+                    // What stands there may be a secret.
+                    None => Err(format!("pair {} is not `name=value`", index + 1)),
                 })
                 .collect::<Result<_, _>>()?,
             Raw::Map(map) => map.clone().into_iter().collect(),
