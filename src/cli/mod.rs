@@ -47,8 +47,8 @@ struct Cli {
 /// Options of every command, before or after its own.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// TOML file with settings; `yarrow config sample` prints one.
-    #[arg(long, global = true, value_name = "FILE", env = "YARROW_CONFIG")]
+    /// TOML file with settings, also named by `YARROW_CONFIG`; `yarrow config sample` prints one.
+    #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Answer in JSON.
     #[arg(long, global = true)]
@@ -241,7 +241,9 @@ pub fn complain(sentence: &str) {
 fn start_logging(settings: &crate::config::Log) -> Result<()> {
     let filter: Targets = settings.level.parse().map_err(Error::internal)?;
     let registry = tracing_subscriber::registry().with(filter);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // Colours are for terminals; in a journal or a file they are noise.
+    let is_terminal = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
     let started = match settings.format {
         LogFormat::Text => registry.with(lines).try_init(),
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),

@@ -1,8 +1,11 @@
 //! The command line as an operator meets it: help, settings, health, and what the log never says.
 
 use std::{
+    io::{Read, Write},
+    net::TcpListener,
     path::Path,
     process::{Command, Output},
+    thread::spawn,
 };
 
 use serde_json::{Value, json};
@@ -73,7 +76,8 @@ fn wrong_usage_ends_with_code_2_and_the_usage() {
     for arguments in [&[][..], &["--no-such-flag"], &["no-such-command"], &["serve", "--listen"], &["config"]] {
         let output = run(arguments);
         assert_code(&output, 2);
-        assert!(stderr(&output).contains("Usage: yarrow"), "{arguments:?}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("Usage: yarrow") || said.contains("try '--help'"), "{arguments:?}: {said}");
         assert_eq!(stdout(&output), "", "{arguments:?}");
     }
 }
@@ -336,6 +340,51 @@ fn log_lines_are_json_if_so_configured() {
     }
 }
 
+/// A model server that answers every call like this, and stops when the test does.
+fn model_that_answers(head: &'static str, body: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut vec![0; 64 << 10]);
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_vendor_that_repeats_the_question_or_the_key_does_not_bring_them_into_the_log() {
+    const QUESTION: &str = "朱雀何时归巢";
+    const KEY: &str = "sk-canary-5b1e";
+    let echo = format!("You asked {QUESTION} with the key {KEY}");
+    let error =
+        json!({ "error": { "message": echo, "type": "invalid_request_error", "code": "bad_request" } }).to_string();
+    let answers = [
+        ("400 Bad Request\r\ncontent-type: application/json", error.clone()),
+        ("401 Unauthorized\r\ncontent-type: application/json", error.clone()),
+        ("500 Internal Server Error\r\ncontent-type: text/plain", echo.clone()),
+        ("200 OK\r\ncontent-type: application/json", echo.clone()),
+        ("200 OK\r\ncontent-type: text/event-stream", format!("data: {echo}\n\n")),
+        ("200 OK\r\ncontent-type: text/event-stream", format!("data: {error}\n\n")),
+    ];
+    for (head, body) in answers {
+        let setup = Setup::default().with("LOG_LEVEL", "trace").with("LLM_PROVIDER", "openai").with("LLM_API_KEY", KEY);
+        let setup = setup.with("LLM_MODEL", "oracle").with("LLM_BASE_URL", model_that_answers(head, body));
+        let server = setup.start();
+        let user = server.sign_in("13912345678");
+        let answer = server.post("/divination/enhanced").by(&user).json(&json!({ "question": QUESTION })).send();
+        assert!((500..=504).contains(&answer.status) || answer.status == 429, "{head}: {}", answer.status);
+        assert!(!answer.text().contains(KEY) && !answer.text().contains(QUESTION), "{head}: {}", answer.text());
+        for line in server.lines() {
+            assert!(!line.contains(QUESTION) && !line.contains(KEY), "{head}: {line}");
+        }
+    }
+}
+
 #[test]
 fn the_log_never_says_who_asked_what() {
     const PHONE: &str = "13912345678";
@@ -376,7 +425,7 @@ fn the_log_never_says_who_asked_what() {
     server.put("/user/nickname").by(&user).json(&json!({ "nickname": NICKNAME.repeat(20) })).send().expect(422);
     let too_long = json!({ "question": QUESTION.repeat(60) });
     server.post("/divination/enhanced").by(&user).json(&too_long).send().expect(422);
-    let strange = server.request("PHONE", "/auth/login").header("x-request-id", PHONE).send();
+    let strange = server.request("GREET", "/auth/login").header("x-request-id", PHONE).send();
     strange.expect(405);
     server.post("/auth/logout").by(&user).send().expect(200);
 
@@ -390,8 +439,9 @@ fn the_log_never_says_who_asked_what() {
     assert_eq!(server.terminate(), Some(0));
     let lines = server.lines();
     assert!(lines.iter().any(|line| line.contains("could not be served")), "{lines:#?}");
+    assert!(lines.iter().all(|line| !line.contains('\u{1b}')), "the log is coloured, and nobody sees it");
     let of_development = |line: &&String| !line.starts_with("SMS to ");
-    let secrets = [PHONE, "13712345678", &code, &user.token, secret, QUESTION, NICKNAME];
+    let secrets = [PHONE, "GREET", "13712345678", &code, &user.token, secret, QUESTION, NICKNAME];
     for line in lines.iter().filter(of_development) {
         // A request id is the client's own word for its request; it is the one thing repeated as it came.
         let line = line.replace(&format!("request_id=\"{PHONE}\""), "");
@@ -404,6 +454,6 @@ fn the_log_never_says_who_asked_what() {
     let mut rows = statement.query([]).unwrap();
     while let Some(row) = rows.next().unwrap() {
         let text: String = row.get(0).unwrap();
-        assert!(secrets.iter().all(|secret| !text.contains(secret)) && !text.contains("PHONE"), "{text}");
+        assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
     }
 }
