@@ -115,7 +115,7 @@ create table history (
 
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
 
--- Owner: interpretations. One row a model call, written before the call and finished after it.
+-- Owner: interpretation. One row a model call, written before the call and finished after it.
 create table interpretations (
     id integer primary key,
     trace_id text not null unique,         -- 32 hexadecimal digits, W3C Trace Context
