@@ -182,7 +182,7 @@ fn the_rest_with_a_new_token(server: &Server, document: &Document, after: &Opera
     }
 }
 
-fn names_user(parameter: &&Parameter) -> bool {
+fn names_user(parameter: &Parameter) -> bool {
     parameter.is_user_id() || parameter.is_phone_number()
 }
 
@@ -193,7 +193,7 @@ fn naming_another_user_is_refused_whether_it_exists_or_not() {
     let registry = registry(&document);
     let mut refused = 0;
     for operation in document.operations.iter().filter(|operation| promised(operation) == OwnUser) {
-        for parameter in operation.parameters.iter().filter(names_user) {
+        for parameter in operation.parameters.iter().filter(|parameter| names_user(parameter)) {
             let mut answers = Vec::new();
             for named in [&other, &nobody] {
                 let mut values = operation.required_values(&user);

@@ -82,7 +82,7 @@ pub struct Server {
     process: Child,
     address: SocketAddr,
     directory: PathBuf,
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
@@ -98,7 +98,7 @@ impl Server {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = collect(process.stderr.take().unwrap());
         let mut server =
-            Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, _temporary: temporary, lines };
+            Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, temporary: temporary, lines };
         let ready = server.wait_for_line("yarrow is listening on http://");
         server.address = ready.rsplit("http://").next().unwrap().trim().parse().unwrap();
         server
@@ -219,7 +219,7 @@ impl Server {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         // The directory outlives the server, for the next one.
-        if let Some(temporary) = self._temporary.take() {
+        if let Some(temporary) = self.temporary.take() {
             let _ = temporary.keep();
         }
         self.directory.clone()
@@ -229,9 +229,9 @@ impl Server {
     pub fn crash_and_restart(mut self, setup: Setup) -> Self {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        let temporary = self._temporary.take();
+        let temporary = self.temporary.take();
         let mut restarted = setup.on(&self.directory).start();
-        restarted._temporary = temporary;
+        restarted.temporary = temporary;
         restarted
     }
 

@@ -595,7 +595,8 @@ fn after_grace(server: &Server) {
 fn a_replaced_token_shown_after_its_grace_ends_the_family() {
     let server = Setup::default().start();
     let bystander = server.sign_in("13800138001");
-    let ways: [(&str, fn(&Server, &str)); 3] = [
+    type Way = (&'static str, fn(&Server, &str));
+    let ways: [Way; 3] = [
         ("as the Bearer token", |server, token| expect_dead(server, token)),
         ("to be refreshed", |server, token| {
             refresh(server, token).send().expect_problem(401, "unauthenticated");
