@@ -15,29 +15,53 @@ enum Access {
     TokenHolder,
     /// A user, on what is their own.
     OwnUser,
+    /// A user, on what is their own, and administrators on everybody's.
+    OwnUserOrAdmin,
+    /// Administrators.
+    Admin,
 }
 
-use Access::{Anyone, OwnUser, TokenHolder};
+use Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, TokenHolder};
+
+impl Access {
+    fn is_for_users(self) -> bool {
+        matches!(self, OwnUser | OwnUserOrAdmin)
+    }
+
+    fn needs_token(self) -> bool {
+        matches!(self, OwnUser | OwnUserOrAdmin | Admin)
+    }
+}
 
 /// The promise. An endpoint that is not here, and a row without its endpoint, fail the test.
-const PROMISED: [(&str, Access); 23] = [
+const PROMISED: &[(&str, Access)] = &[
     ("POST /auth/send-code", Anyone),
     ("POST /auth/login", Anyone),
     ("POST /auth/validate-token", TokenHolder),
     ("POST /auth/refresh-token", TokenHolder),
     ("POST /auth/logout", TokenHolder),
-    ("GET /user/profile", OwnUser),
+    ("GET /user/profile", OwnUserOrAdmin),
     ("PUT /user/profile", OwnUser),
     ("PUT /user/nickname", OwnUser),
     ("PUT /user/signature", OwnUser),
+    ("GET /coin/balance", OwnUserOrAdmin),
+    ("GET /coin/balance/phone", OwnUserOrAdmin),
+    ("POST /coin/consume", OwnUser),
+    ("POST /coin/consume/phone", OwnUser),
+    ("POST /coin/reset", OwnUserOrAdmin),
+    ("POST /coin/reset/phone", OwnUserOrAdmin),
+    ("POST /coin/increase/phone", Admin),
+    ("POST /coin/sync", Admin),
+    ("POST /admin/login", Anyone),
+    ("POST /admin/logout", Admin),
     ("POST /divination-history/save", OwnUser),
     ("POST /divination-history/get", OwnUser),
     ("POST /divination-history/delete", OwnUser),
     ("GET /divination-history/count/{phoneNumber}", OwnUser),
     ("POST /divination-history/deactivate-all", OwnUser),
     ("POST /divination/enhanced", OwnUser),
-    ("GET /divination/records/user/{userId}", OwnUser),
-    ("GET /divination/records/trace/{traceId}", OwnUser),
+    ("GET /divination/records/user/{userId}", OwnUserOrAdmin),
+    ("GET /divination/records/trace/{traceId}", OwnUserOrAdmin),
     ("GET /healthz", Anyone),
     ("GET /readyz", Anyone),
     ("GET /openapi.json", Anyone),
@@ -88,7 +112,8 @@ fn every_endpoint_was_promised_and_every_promise_is_kept() {
     let promised: BTreeSet<_> = PROMISED.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(served, promised);
     for operation in &document.operations {
-        assert_eq!(operation.needs_token, self::promised(operation) == OwnUser, "{}", operation.name());
+        assert_eq!(operation.needs_token, self::promised(operation).needs_token(), "{}", operation.name());
+        assert_eq!(operation.key.is_some(), self::promised(operation) == Admin, "{}", operation.name());
     }
 }
 
@@ -99,7 +124,7 @@ fn without_a_token_only_public_endpoints_answer() {
     for operation in &document.operations {
         let answer = server.request(&operation.method, &operation.path_of(&user)).send();
         match promised(operation) {
-            OwnUser => {
+            OwnUser | OwnUserOrAdmin | Admin => {
                 expect_well_formed(&answer, &registry, &operation.name());
                 assert_eq!((answer.status, &answer.json()["code"]), (401, &Value::from("unauthenticated")));
             }
@@ -161,6 +186,9 @@ fn the_own_user_gets_in_everywhere() {
             "GET /divination/records/trace/{traceId}" => answer.status == 404,
             "GET /docs" => answer.status == 308,
             "POST /auth/send-code" => answer.status == 429,
+            "POST /coin/consume" | "POST /coin/consume/phone" => answer.status == 402,
+            "POST /admin/login" => answer.status == 401 && answer.json()["code"] == "invalid_credentials",
+            _ if promised(operation) == Admin => answer.status == 403 && answer.json()["code"] == "forbidden",
             _ => matches!(answer.status, 200 | 201),
         };
         assert!(fine, "{}: {} {}", operation.name(), answer.status, answer.text());
@@ -174,7 +202,7 @@ fn the_own_user_gets_in_everywhere() {
 fn the_rest_with_a_new_token(server: &Server, document: &Document, after: &Operation) {
     let user = server.sign_in_again("13800138000");
     let rest = document.operations.iter().skip_while(|operation| operation.name() != after.name()).skip(1);
-    for operation in rest.filter(|operation| promised(operation) == OwnUser) {
+    for operation in rest.filter(|operation| promised(operation).is_for_users()) {
         let request = server.request(&operation.method, &operation.path_of(&user)).by(&user);
         let values = Value::Object(operation.required_values(&user));
         let answer = if operation.takes_body() { request.json(&values).send() } else { request.send() };
@@ -192,7 +220,7 @@ fn naming_another_user_is_refused_whether_it_exists_or_not() {
     let nobody = Caller { user_id: "999999".into(), phone_number: "13800138099".into(), token: String::new() };
     let registry = registry(&document);
     let mut refused = 0;
-    for operation in document.operations.iter().filter(|operation| promised(operation) == OwnUser) {
+    for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
         for parameter in operation.parameters.iter().filter(|parameter| names_user(parameter)) {
             let mut answers = Vec::new();
             for named in [&other, &nobody] {
@@ -231,7 +259,7 @@ fn naming_another_user_is_refused_whether_it_exists_or_not() {
 fn a_deleted_users_token_opens_nothing() {
     let (server, user, _, document) = world();
     server.edit(&format!("pragma foreign_keys = on; delete from users where id = {}", user.user_id));
-    for operation in document.operations.iter().filter(|operation| promised(operation) == OwnUser) {
+    for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
         operation.bare(&server, &user).send().expect_problem(401, "unauthenticated");
     }
 }

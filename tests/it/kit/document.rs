@@ -21,6 +21,8 @@ pub struct Operation {
     /// With `{name}` where parameters stand.
     pub path: String,
     pub needs_token: bool,
+    /// The key of an administrator, where only administrators may.
+    pub key: Option<String>,
     pub parameters: Vec<Parameter>,
     pub value: Value,
 }
@@ -42,14 +44,15 @@ pub enum Place {
 
 impl Document {
     pub fn of(server: &Server) -> Self {
-        Self::new(server.get("/openapi.json").send().expect(200).json())
+        let key = server.api_key("tests");
+        Self::new(server.get("/openapi.json").send().expect(200).json(), &key)
     }
 
-    fn new(value: Value) -> Self {
+    fn new(value: Value, key: &str) -> Self {
         let paths = value["paths"].as_object().unwrap();
         let of_path = |(path, methods): (&String, &Value)| -> Vec<Operation> {
             let methods = methods.as_object().unwrap().clone();
-            methods.into_iter().map(|(method, value)| Operation::new(&method, path, value)).collect()
+            methods.into_iter().map(|(method, value)| Operation::new(&method, path, value, key)).collect()
         };
         let operations = paths.iter().flat_map(of_path).collect();
         Self { value, operations }
@@ -65,9 +68,10 @@ impl Document {
 }
 
 impl Operation {
-    fn new(method: &str, path: &str, value: Value) -> Self {
+    fn new(method: &str, path: &str, value: Value, key: &str) -> Self {
         let mut parameters = Vec::new();
-        for parameter in value["parameters"].as_array().into_iter().flatten() {
+        let places = value["parameters"].as_array().into_iter().flatten();
+        for parameter in places.filter(|parameter| parameter["in"] != "header") {
             parameters.push(Parameter {
                 name: parameter["name"].as_str().unwrap().to_owned(),
                 place: if parameter["in"] == "path" { Place::Path } else { Place::Query },
@@ -86,7 +90,9 @@ impl Operation {
             });
         }
         let needs_token = !value["security"].as_array().unwrap().contains(&json!({}));
-        Self { method: method.to_uppercase(), path: path.to_owned(), needs_token, parameters, value }
+        let is_for_admins = value["description"].as_str().unwrap().starts_with("Needs an administrator's");
+        let key = is_for_admins.then(|| key.to_owned());
+        Self { method: method.to_uppercase(), path: path.to_owned(), needs_token, key, parameters, value }
     }
 
     /// `POST /auth/login`.
@@ -115,7 +121,11 @@ impl Operation {
 
     /// Adds the token where one is needed.
     pub fn with_token(&self, request: Request, caller: &Caller) -> Request {
-        if self.needs_token { request.by(caller) } else { request }
+        match &self.key {
+            Some(key) => request.token(key),
+            None if self.needs_token => request.by(caller),
+            None => request,
+        }
     }
 
     /// Right values for the parameters that are required and not in the path.
