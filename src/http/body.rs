@@ -1,6 +1,6 @@
 //! Reading a request's parameters, wherever the client put them: query string, form, or JSON body.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -19,6 +19,11 @@ use crate::error::{Code, Error, Result};
 /// Nesting that no request needs, and that a parser walking the value again should not meet.
 const DEEPEST: usize = 64;
 
+/// How much of a refused body is still read, and for how long. A client that is cut off while it sends sees a broken
+/// connection and never the refusal.
+const DISCARDED_BYTES: usize = 1 << 20;
+const DISCARDED_FOR: Duration = Duration::from_secs(2);
+
 /// A value as it came, before anybody knows what it should be.
 #[derive(Clone, Debug)]
 pub enum Given<'request> {
@@ -33,17 +38,40 @@ pub type Pair<'request> = (Cow<'request, str>, Given<'request>);
 ///
 /// # Errors
 /// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off.
-pub async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
+pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
     let too_large = || Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."));
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
+        discard(body, headers).await;
         return Err(too_large());
     }
-    match Limited::new(body, limit).collect().await {
+    match Limited::new(&mut body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            discard(body, headers).await;
+            Err(too_large())
+        }
         Err(error) => Err(Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error)),
     }
+}
+
+/// Reads on what is left of a body that nobody wants, so that the client gets to read why. One that asked whether it
+/// may send has sent nothing yet.
+pub async fn discard(mut body: Body, headers: &HeaderMap) {
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let discarding = async {
+        let mut left = DISCARDED_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    // Whoever sends slower than that is cut off.
+    let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
 /// The parameters in a body, by its content type.

@@ -183,7 +183,13 @@ where
 {
     async fn run(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
         let (mut parts, body) = request.into_parts();
-        let caller = guard::admit(&app, self.access, &parts.headers, context).await?;
+        let caller = match guard::admit(&app, self.access, &parts.headers, context).await {
+            Ok(caller) => caller,
+            Err(refusal) => {
+                body::discard(body, &parts.headers).await;
+                return Err(refusal);
+            }
+        };
         let bytes = if takes_body(&parts.method) {
             self.read_body(body, &parts.headers, &app).await?
         } else {
@@ -279,6 +285,8 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 
 /// The answer for a path or method that no endpoint has.
 pub async fn refuse(code: Code, request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    let context = request.extensions().get::<Arc<Context>>();
+    let (parts, body) = request.into_parts();
+    body::discard(body, &parts.headers).await;
+    let context = parts.extensions.get::<Arc<Context>>();
     Ok(problem(&code.into(), context.map(|context| context.request_id.as_str()).unwrap_or_default()))
 }

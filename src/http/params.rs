@@ -182,7 +182,7 @@ impl<'request> Fields<'request> {
     fn single(&mut self, name: &'static str) -> Option<Given<'request>> {
         let mut all = self.query.iter().chain(&self.body).filter(|(known, _)| known == name).map(|(_, given)| given);
         let first = all.next()?.clone();
-        if all.any(|other| text_of(other) != text_of(&first)) {
+        if all.any(|other| !is_same(other, &first)) {
             self.conflict.get_or_insert(name);
         }
         Some(first)
@@ -192,10 +192,12 @@ impl<'request> Fields<'request> {
         let mut items = Vec::new();
         for (_, given) in pairs.iter().filter(|(known, _)| known == name) {
             match given {
+                Given::Json(raw) if raw.get() == "null" => {}
                 Given::Json(raw) if raw.get().starts_with('[') => {
                     let elements: Vec<&'request RawValue> = serde_json::from_str(raw.get()).ok()?;
                     items.extend(elements.into_iter().map(Given::Json));
                 }
+                given if is_literal(given) => items.push(given.clone()),
                 given => match text_of(given) {
                     Some(text) => items.extend(
                         text.split(',')
@@ -213,6 +215,19 @@ impl<'request> Fields<'request> {
 
 fn texts_of(items: &[Given<'_>]) -> Vec<Option<String>> {
     items.iter().map(|item| text_of(item).map(Cow::into_owned)).collect()
+}
+
+/// Whether two values mean the same wherever they came from: scalars by their text, anything else by its JSON.
+fn is_same(one: &Given<'_>, other: &Given<'_>) -> bool {
+    match (text_of(one), text_of(other)) {
+        (None, None) => matches!((one, other), (Given::Json(one), Given::Json(other)) if one.get() == other.get()),
+        (one, other) => one == other,
+    }
+}
+
+/// Whether this is JSON's `true`, `false` or `null`, which no text and no number is.
+fn is_literal(given: &Given<'_>) -> bool {
+    matches!(given, Given::Json(raw) if matches!(raw.get(), "true" | "false" | "null"))
 }
 
 fn is_absent<T: Parameter>(given: &Given<'_>) -> bool {
@@ -238,8 +253,11 @@ fn text_of<'value>(given: &'value Given<'_>) -> Option<Cow<'value, str>> {
 #[derive(Deserialize)]
 struct Borrowed<'text>(#[serde(borrow)] Cow<'text, str>);
 
-/// The text of a value, or what is wrong with it.
+/// The text of a text or a number, or what is wrong with it.
 pub fn text<'value>(given: &'value Given<'_>) -> Result<Cow<'value, str>, Fault> {
+    if is_literal(given) {
+        return Err(Fault::new(FieldCode::InvalidType, "must be a text or a number"));
+    }
     text_of(given).ok_or_else(|| match given {
         // The JSON was well formed, so a string that cannot be read has a surrogate without its partner.
         Given::Json(raw) if raw.get().starts_with('"') => {
@@ -463,7 +481,10 @@ pub struct FileName(pub String);
 
 impl Parameter for FileName {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        clean(&text(given)?, 100).map(Self)
+        match clean(&text(given)?, 100)? {
+            name if name.is_empty() => Err(Fault::new(FieldCode::InvalidFormat, "must be the name of a file")),
+            name => Ok(Self(name)),
+        }
     }
 
     fn schema(_: &Limits) -> Value {
@@ -538,11 +559,13 @@ impl Parameter for Secret {
 
 /// JSON values that are kept to the byte; from a query or a form, a text.
 macro_rules! json_values {
-    ($($(#[$doc:meta])* $name:ident($limit:expr), $single:literal, $schema:tt;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $single:literal, $schema:tt;)*) => {$(
         $(#[$doc])*
         pub struct $name(pub JsonText);
 
         impl Parameter for $name {
+            const EMPTY_IS_A_VALUE: bool = $empty;
+
             fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&Limits) -> usize = $limit;
                 kept_json(given, limit(rules.limits()), $single).map(Self)
@@ -557,13 +580,13 @@ macro_rules! json_values {
 
 json_values! {
     /// jsonData of a casting.
-    JsonData(|limits| limits.json_data.as_usize()), false,
+    JsonData(|limits| limits.json_data.as_usize()), true, false,
         { "description": "Any JSON value or text; it comes back byte for byte.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
     /// divinationData of an interpretation.
-    DivinationData(|limits| limits.interpretation_body.as_usize()), false,
+    DivinationData(|limits| limits.interpretation_body.as_usize()), false, false,
         { "description": "Any JSON value or text that describes the casting.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
     /// A client's own timestamp, number or text.
-    ClientTimestamp(|limits| limits.label as usize), true,
+    ClientTimestamp(|limits| limits.label as usize), false, true,
         { "type": ["integer", "string"], "example": 1_767_225_600_000_i64 };
 }
 
@@ -575,7 +598,7 @@ fn kept_json(given: &Given<'_>, limit: usize, must_be_single: bool) -> Result<Js
     if json.as_str().len() > limit {
         return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
     }
-    if must_be_single && json.as_str().starts_with(['[', '{']) {
+    if must_be_single && (json.as_str().starts_with(['[', '{']) || is_literal(given)) {
         return Err(Fault::new(FieldCode::InvalidType, "must be a single value"));
     }
     check_strings(&json)?;

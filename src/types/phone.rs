@@ -3,6 +3,8 @@
 //! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person is one
 //! account and has one budget: the plain national digits for the default region, E.164 for the others.
 
+use std::ops::RangeInclusive;
+
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use serde::Serialize;
 
@@ -45,8 +47,8 @@ impl PhoneNumber {
     /// # Errors
     /// `invalid_format`, `not_mobile` or `region_not_allowed`.
     pub fn parse(text: &str, rules: &PhoneRules) -> Result<Self, Fault> {
-        // The library also takes vanity letters and extensions; nobody's mobile number has either.
-        if text.chars().count() > 32 || text.chars().any(char::is_alphabetic) {
+        // The library also takes vanity letters and extensions, and passes over what it cannot read.
+        if text.chars().count() > 32 || !text.chars().all(stands_in_a_number) {
             return Err(invalid());
         }
         let number = PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).map_err(|_| invalid())?;
@@ -83,6 +85,16 @@ impl PhoneNumber {
     }
 }
 
+/// Digits, what people put between them, and the invisible marks that come with a number copied from a contact.
+fn stands_in_a_number(character: char) -> bool {
+    const INVISIBLE: [RangeInclusive<char>; 3] =
+        ['\u{200b}'..='\u{200f}', '\u{202a}'..='\u{202e}', '\u{2060}'..='\u{2069}'];
+    character.is_numeric()
+        || character.is_whitespace()
+        || "+＋-‐‑–－.()（）".contains(character)
+        || INVISIBLE.iter().any(|range| range.contains(&character))
+}
+
 fn invalid() -> Fault {
     Fault::new(FieldCode::InvalidFormat, "must be a phone number")
 }
@@ -105,6 +117,7 @@ mod tests {
             "008613800138000",
             "138-0013-8000",
             "１３８００１３８０００",
+            "\u{202d}138 0013 8000\u{202c}",
         ];
         for spelling in spellings {
             let number = PhoneNumber::parse(spelling, &rules()).unwrap();
@@ -123,7 +136,19 @@ mod tests {
         let code = |text: &str| PhoneNumber::parse(text, &rules()).unwrap_err().code;
         assert_eq!(code("01062345678"), FieldCode::NotMobile);
         assert_eq!(code("+12025550123"), FieldCode::RegionNotAllowed);
-        for text in ["", "abc", "123", "1380013800", "138001380000", "13800138000 ext 5", "1380013800O"] {
+        for text in [
+            "",
+            "abc",
+            "123",
+            "1380013800",
+            "138001380000",
+            "13800138000 ext 5",
+            "1380013800O",
+            "13800138000\0",
+            "13800138000#5",
+            "13800138000/1",
+            "13800138000;",
+        ] {
             assert_eq!(code(text), FieldCode::InvalidFormat, "{text}");
         }
     }

@@ -81,15 +81,16 @@ pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Js
     }))
 }
 
-/// What a token is worth. Of a bad one only `valid` and `refreshed` are told.
+/// What a token is worth. Of a bad one only `valid` is told.
 #[derive(Serialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct Validity {
     #[schema(example = true)]
     valid: bool,
     /// The token was close to its end and was replaced: use `token` from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = false)]
-    refreshed: bool,
+    refreshed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: Option<String>,
@@ -108,7 +109,7 @@ pub async fn validate_token(call: Call, Token { token }: Token) -> Result<Json<V
     let validated = call.committed(accounts::validate_token(&call.app, &token)).await?;
     Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
         valid: true,
-        refreshed: validated.refreshed,
+        refreshed: Some(validated.refreshed),
         token: Some(validated.token.reveal().to_owned()),
         user_id: Some(validated.user.id),
         phone_number: shown_phone(&validated.user).map(ToOwned::to_owned),
