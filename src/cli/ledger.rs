@@ -141,7 +141,7 @@ fn show(common: &Common, app: &App, who: &str, asset: Asset, page: &PageArgs) ->
             entry.kind.name().to_owned(),
             entry.delta.to_string(),
             entry.balance_after.to_string(),
-            entry.reference.clone(),
+            entry.reference.clone().unwrap_or_default(),
         ]
     });
     let listed = table(["seq", "number", "at", "kind", "delta", "balance", "ref"], rows);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::{
     error::{Code, Error, Result},
     store::Write,
+    types::Timestamp,
 };
 
 /// A request that carries a key.
@@ -59,8 +60,9 @@ impl<T> Once<T> {
 
     /// Runs `effect`, unless the same request was answered before.
     ///
-    /// An effect that fails is undone. If it would fail the same way again (the balance is too small), the failure is
-    /// kept as the answer; any other failure leaves the key free for another try.
+    /// An effect that fails is undone, with all that the write did before it. If it would fail the same way again (the
+    /// balance is too small), the failure is kept as the answer; any other failure leaves the key free for another
+    /// try.
     ///
     /// # Errors
     /// Those of the effect; `idempotency_key_reused` if the key came with another request.
@@ -72,12 +74,13 @@ impl<T> Once<T> {
             }
             return Ok(Answered::Before(kept));
         }
-        match tx.attempt(effect) {
+        match effect(tx) {
             Ok(done) => {
                 insert_in(tx, &claim, &render(Ok(&done))?)?;
                 Ok(Answered::Now(done))
             }
             Err(error) if is_final(error.code) => {
+                tx.undo()?;
                 insert_in(tx, &claim, &render(Err(&error))?)?;
                 Err(error.keeping_changes())
             }
@@ -89,8 +92,8 @@ impl<T> Once<T> {
 /// Deletes up to `limit` answers that are older than `age`.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
-        "delete from idempotency_keys where (caller, route, key) in (select caller, route, key \
-         from idempotency_keys where created_at <= ?1 order by created_at limit ?2)",
+        "delete from idempotency_keys where id in (select id from idempotency_keys order by id limit ?2) \
+         and created_at <= ?1",
         (tx.now.minus(age).0, limit),
     )
 }
@@ -100,22 +103,26 @@ const fn is_final(code: Code) -> bool {
     matches!(code, Code::InsufficientCoins | Code::InsufficientPoints | Code::BalanceTooLarge)
 }
 
+/// The answer that is kept under the key. One that is past its time and not yet deleted gives way.
 fn find_in(tx: &Write<'_>, claim: &Claim) -> Result<Option<([u8; 32], Kept)>> {
-    tx.first(
-        "select request_sha256, status, body from idempotency_keys \
-         where caller = ?1 and route = ?2 and key = ?3 and created_at > ?4",
-        (&claim.caller, &claim.route, &claim.key, tx.now.minus(claim.kept_for).0),
-        |row| Ok((row.get(0)?, Kept { status: row.get(1)?, body: row.get(2)? })),
-    )
+    let found = tx.first(
+        "select id, created_at, request_sha256, status, body from idempotency_keys \
+         where caller = ?1 and route = ?2 and key = ?3",
+        (&claim.caller, &claim.route, &claim.key),
+        |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, Kept { status: row.get(3)?, body: row.get(4)? })),
+    )?;
+    let Some((id, created_at, request_sha256, kept)) = found else { return Ok(None) };
+    if tx.now < Timestamp(created_at).plus(claim.kept_for) {
+        return Ok(Some((request_sha256, kept)));
+    }
+    tx.execute("delete from idempotency_keys where id = ?1", [id])?;
+    Ok(None)
 }
 
-/// Stores the answer. One that is past its time and not yet deleted gives way.
 fn insert_in(tx: &Write<'_>, claim: &Claim, kept: &Kept) -> Result<()> {
     tx.execute(
         "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict (caller, route, key) do update set \
-         request_sha256 = excluded.request_sha256, status = excluded.status, body = excluded.body, \
-         created_at = excluded.created_at",
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (&claim.caller, &claim.route, &claim.key, claim.request_sha256, kept.status, &kept.body, tx.now.0),
     )
     .map(drop)

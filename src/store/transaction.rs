@@ -73,18 +73,10 @@ impl<'connection> Write<'connection> {
         Ok(self.0.connection.prepare_cached(sql)?.execute(params)?)
     }
 
-    /// Runs a part of the operation that is undone by itself if it fails, so that the rest can still be stored.
-    pub fn attempt<T>(&self, part: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
-        self.execute("savepoint part", ())?;
-        let outcome = part(self);
-        match &outcome {
-            // SQLite rolled everything back by itself: there is no savepoint left, and the writer sees it too.
-            Err(_) if self.0.connection.is_autocommit() => return outcome,
-            Err(error) if !error.keeps_changes => self.execute("rollback to part", ())?,
-            _ => 0,
-        };
-        self.execute("release part", ())?;
-        outcome
+    /// Undoes everything that this operation has done so far, so that something else can be stored in its place: goes
+    /// back to the savepoint that the writer gave it.
+    pub fn undo(&self) -> Result<()> {
+        self.execute("rollback to operation", ()).map(drop)
     }
 }
 

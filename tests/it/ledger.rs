@@ -1,9 +1,13 @@
 //! The ledger: against an independent model, against tampering, against its own triggers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use yarrow::{
+    app::{Announce, App, Role},
+    config::{Sources, load},
+};
 
 use crate::kit::{Caller, Server, Setup};
 
@@ -50,7 +54,7 @@ fn dump(database: &Connection) -> String {
         "select user_id || ':' || asset || ':' || balance || ':' || last_sequence || ':' || \
          coalesce(suspended_at, '') from balances order by user_id, asset",
         "select seq || ':' || user_id || ':' || asset || ':' || sequence || ':' || delta || ':' || balance_after || \
-         ':' || kind || ':' || ref || ':' || created_at from ledger_entries order by seq",
+         ':' || kind || ':' || coalesce(ref, '') || ':' || created_at from ledger_entries order by seq",
         "select id || ':' || hex(hash) from ledger_audit order by id",
     ] {
         let mut statement = database.prepare(sql).unwrap();
@@ -331,8 +335,7 @@ fn every_list_has_an_index() {
         "select user_id from balances where suspended_at is not null and asset = ?1",
         "select count(*) from balances where suspended_at is not null",
         "select id from ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
-        "select status from idempotency_keys where caller = ?1 and route = ?2 and key = ?3 and created_at > ?4",
-        "select key from idempotency_keys where created_at <= ?1 order by created_at limit ?2",
+        "select id from idempotency_keys where caller = ?1 and route = ?2 and key = ?3",
         "select tried_at from admin_attempts where name = ?1 order by tried_at desc limit 1 offset ?2",
         "select tried_at from admin_attempts where client_network = ?1 order by tried_at desc limit 1 offset ?2",
         "select id from admin_attempts where tried_at <= ?1 order by tried_at limit ?2",
@@ -375,21 +378,25 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
     });
 }
 
+/// The application on a directory of its own, for what no door leads to.
+fn open_app() -> (tempfile::TempDir, App) {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_string_lossy().into_owned();
+    let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
+    let announce: Announce = Arc::new(|_: &str| ());
+    let app = App::open(load(sources).unwrap().config, Role::Tool, &announce).unwrap();
+    (directory, app)
+}
+
 /// The job cannot be hurried from outside, so it is called as the clock calls it.
 #[test]
 fn the_ledger_is_verified_once_a_day() {
     use yarrow::{
-        app::{App, Role},
-        config::{Sources, load},
         ops::ledger::{Asset, Kind, Posting, post_in, post_once_in, verify_if_due},
         types::UserId,
     };
 
-    let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().to_string_lossy().into_owned();
-    let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
-    let announce: yarrow::app::Announce = std::sync::Arc::new(|_: &str| ());
-    let app = App::open(load(sources).unwrap().config, Role::Tool, &announce).unwrap();
+    let (directory, app) = open_app();
     let posting = |delta, reference: Option<&str>| Posting {
         user: UserId(1),
         asset: Asset::Point,
@@ -419,4 +426,44 @@ fn the_ledger_is_verified_once_a_day() {
     database.execute(yesterday, []).unwrap();
     assert!(verify_if_due(&app).unwrap());
     assert_eq!(code(posting(1, None)), "account_inconsistent");
+}
+
+#[test]
+fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
+    use yarrow::{
+        error::{Error, Result},
+        ops::{
+            idempotency::{Answered, Claim, Kept, Once},
+            ledger::{self, Asset, Kind, Posting},
+        },
+        types::UserId,
+    };
+
+    let (_directory, app) = open_app();
+    let claim = Claim {
+        caller: "user:1".into(),
+        route: "/test".into(),
+        key: "a".into(),
+        request_sha256: [1; 32],
+        kept_for: std::time::Duration::from_mins(1),
+    };
+    let posting = |delta| Posting { user: UserId(1), asset: Asset::Coin, delta, kind: Kind::Adjust, reference: None };
+    let try_once = || {
+        let render = |outcome: Result<&(), &Error>| {
+            Ok(Kept { status: 402, body: outcome.unwrap_err().code.name().as_bytes().to_vec() })
+        };
+        let once = Once::keyed(claim.clone(), render);
+        let effect = move |tx: &yarrow::store::Write<'_>| {
+            once.run_in(tx, |tx| {
+                ledger::post_in(tx, posting(5))?;
+                ledger::post_in(tx, posting(-6)).map(drop)
+            })
+        };
+        app.store.write(effect).wait()
+    };
+    assert_eq!(try_once().unwrap_err().code.name(), "insufficient_coins");
+    assert_eq!(ledger::balance(&app, UserId(1), Asset::Coin).unwrap(), 0);
+    let Answered::Before(kept) = try_once().unwrap() else { panic!("the failure was not kept") };
+    assert_eq!(kept, Kept { status: 402, body: b"insufficient_coins".to_vec() });
+    assert!(ledger::verify(&app, &mut |_, _| ()).unwrap().is_consistent());
 }

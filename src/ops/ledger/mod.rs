@@ -116,7 +116,7 @@ pub struct Posting {
     pub delta: i64,
     pub kind: Kind,
     /// The business event, such as `order:2026…`: a second posting of this kind for it is refused. Without one, the
-    /// entry refers to its own place in the account, which no other entry has.
+    /// entry is its own event.
     pub reference: Option<String>,
 }
 
@@ -132,7 +132,7 @@ pub struct Entry {
     pub delta: i64,
     pub balance_after: i64,
     pub kind: Kind,
-    pub reference: String,
+    pub reference: Option<String>,
     pub created_at: Timestamp,
 }
 
@@ -166,7 +166,6 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
         Some(moved) => moved,
         None => open_or_refuse_in(tx, user, asset, delta)?,
     };
-    let reference = reference.unwrap_or_else(|| format!("entry:{user}:{sequence}"));
     let created_at = tx.now;
     let seq = tx.one(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \

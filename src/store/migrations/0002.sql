@@ -15,8 +15,9 @@ create table balances (
 create index balances_suspended on balances (suspended_at) where suspended_at is not null;
 
 -- Owner: ledger. Every change of a balance, for ever. `seq` numbers all entries and `sequence` those of one account,
--- both from 1 and without gaps. (asset, kind, ref) makes every business event count once; `ref` names what the entry
--- is about without being bound to it, so that the entry outlives it.
+-- both from 1 and without gaps. (asset, kind, ref) makes every business event count once; `ref` names the event
+-- without being bound to it, so that the entry outlives it. An entry that is its own event has none, and is not in
+-- that index: the most frequent change, a use, then writes to one tree less.
 create table ledger_entries (
     seq integer primary key,
     user_id integer not null,
@@ -26,11 +27,12 @@ create table ledger_entries (
     balance_after integer not null check (balance_after >= 0),
     kind text not null check (kind in ('topup', 'consume', 'reset', 'adjust', 'signup_bonus', 'cast', 'invite_bonus',
         'invitee_bonus', 'parked', 'restored', 'refund')),
-    ref text not null,
+    ref text,
     created_at integer not null,
-    unique (user_id, asset, sequence),
-    unique (asset, kind, ref)
+    unique (user_id, asset, sequence)
 ) strict;
+
+create unique index ledger_entries_by_event on ledger_entries (asset, kind, ref) where ref is not null;
 
 create trigger ledger_entries_are_not_changed before update on ledger_entries
 begin
@@ -72,7 +74,9 @@ begin
 end;
 
 -- Owner: idempotency. The first answer to a request that carried an Idempotency-Key, stored with what it did.
+-- Ids grow with time, so that the oldest are found without an index over time.
 create table idempotency_keys (
+    id integer primary key,
     caller text not null,                  -- user:…, admin:…, key:…
     route text not null,                   -- method and template
     key text not null,
@@ -80,10 +84,8 @@ create table idempotency_keys (
     status integer not null,
     body blob not null,
     created_at integer not null,
-    primary key (caller, route, key)
-) strict, without rowid;
-
-create index idempotency_keys_by_time on idempotency_keys (created_at);
+    unique (caller, route, key)
+) strict;
 
 -- Owner: admins. The people who operate the service. There is none until the command line makes one.
 create table admins (
