@@ -2,7 +2,14 @@
 //!
 //! Each test starts its own server on its own data directory, so tests can run in any order and at once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and may say with which seed"
+)]
+#![allow(clippy::needless_pass_by_value, clippy::items_after_statements, reason = "a test reads better so")]
 
 mod kit;
 

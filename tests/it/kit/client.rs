@@ -82,7 +82,7 @@ impl Request {
                 .http_status_as_error(false)
                 .max_redirects(0)
                 .allow_non_standard_methods(true)
-                .timeout_global(Some(std::time::Duration::from_secs(60)))
+                .timeout_global(Some(std::time::Duration::from_mins(1)))
                 .max_idle_connections(0);
             config.build().into()
         });
