@@ -30,7 +30,7 @@ impl Wire {
         self.0.write_all(text.as_bytes()).is_ok()
     }
 
-    /// One answer with a body of known length: its head and its body.
+    /// One answer, or one request, with a body of known length: its head and its body.
     fn receive(&mut self) -> Option<(String, Vec<u8>)> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -265,11 +265,12 @@ impl Model {
     }
 }
 
-fn answer_in_pieces(mut stream: TcpStream, pieces: std::sync::mpsc::Receiver<Piece>) {
-    let mut request = vec![0; 64 << 10];
-    let _ = stream.read(&mut request);
+fn answer_in_pieces(stream: TcpStream, pieces: std::sync::mpsc::Receiver<Piece>) {
+    let mut wire = Wire(stream);
+    // The whole request: closing with something unread would break the answer off.
+    wire.receive();
     let mut send = |text: &str| {
-        let _ = stream.write_all(text.as_bytes());
+        wire.send(text);
     };
     send("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
     for piece in pieces {

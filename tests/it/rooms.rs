@@ -278,7 +278,7 @@ fn only_the_store_opens_connections_and_only_ops_writes_sql() {
     let everywhere_but_ops: Vec<_> =
         everywhere_but_ops.iter().map(String::as_str).filter(|path| !path.starts_with("ops/")).collect();
     let uses = uses_outside(&everywhere_but_ops, is_more);
-    none(&uses, "src/ops uses rusqlite for its rows only; connections and transactions are the store's.");
+    none(&uses, "src/ops uses rusqlite to read its rows only; connections and transactions are the store's.");
 }
 
 /// Each table and the one subject that may name it in SQL, as `schema.sql` says.
