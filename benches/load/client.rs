@@ -1,0 +1,179 @@
+//! The load: a closed loop on one thread, with requests that are ready to be sent.
+//!
+//! It has to be much cheaper than the servers, or it would measure itself: there is no HTTP library in it, only what
+//! reading an answer's status and length takes. Closed loop means that a slow answer delays the next request of its
+//! connection, so the latencies say what a busy client sees and not what an impatient crowd would.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    task::JoinSet,
+};
+
+use crate::{
+    Failure,
+    process::{Server, Usage},
+    report::Measurement,
+    requests::{Kind, Random, Requests},
+};
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub connections: usize,
+    pub warm_up: Duration,
+    pub measured: Duration,
+}
+
+/// Every answer of a run, warm-up included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answered {
+    pub requests: u64,
+    pub saves: u64,
+}
+
+/// Loads the server and measures it.
+///
+/// # Errors
+/// When a connection breaks or any answer is not 2xx.
+pub fn load(server: &Server, requests: Requests, plan: &Plan) -> Result<(Measurement, Answered), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(drive(server, Arc::new(requests), plan))
+}
+
+async fn drive(
+    server: &Server,
+    requests: Arc<Requests>,
+    plan: &Plan,
+) -> Result<(Measurement, Answered), Failure> {
+    let begin = Instant::now() + plan.warm_up;
+    let span = Span { begin, end: begin + plan.measured };
+    let mut talks = JoinSet::new();
+    for number in 0..plan.connections {
+        talks.spawn(talk(server.address(), Arc::clone(&requests), Random::new(number), span));
+    }
+    tokio::time::sleep_until(span.begin.into()).await;
+    let before = Usage::now(server)?;
+    tokio::time::sleep_until(span.end.into()).await;
+    let after = Usage::now(server)?;
+    let mut latencies = Vec::new();
+    let mut answered = Answered::default();
+    for outcome in talks.join_all().await {
+        let talk = outcome?;
+        latencies.extend(talk.latencies);
+        answered.requests += talk.answered.requests;
+        answered.saves += talk.answered.saves;
+    }
+    Ok((Measurement::new(latencies, &before, &after, server.memory()?), answered))
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    begin: Instant,
+    end: Instant,
+}
+
+/// What one connection saw.
+#[derive(Default)]
+struct Talk {
+    /// Microseconds of the requests that were answered within the span.
+    latencies: Vec<u32>,
+    answered: Answered,
+}
+
+async fn talk(
+    address: SocketAddr,
+    requests: Arc<Requests>,
+    mut random: Random,
+    span: Span,
+) -> Result<Talk, Failure> {
+    let mut connection = Connection::open(address).await?;
+    let mut request = Vec::new();
+    let mut seen = Talk::default();
+    loop {
+        request.clear();
+        let Some(kind) = requests.next(&mut random, &mut request) else { return Ok(seen) };
+        let sent = Instant::now();
+        connection.send(&request).await?;
+        connection.receive().await?;
+        let now = Instant::now();
+        seen.answered.requests += 1;
+        seen.answered.saves += u64::from(kind == Kind::Save);
+        if now >= span.end {
+            return Ok(seen);
+        }
+        if now >= span.begin {
+            seen.latencies.push(u32::try_from((now - sent).as_micros()).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// A kept-alive connection with at most one request on its way.
+struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+impl Connection {
+    async fn open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: vec![0; 256 << 10], filled: 0 })
+    }
+
+    async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written =
+                std::future::poll_fn(|context| Pin::new(&mut self.stream).poll_write(context, bytes)).await?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+
+    /// Reads one answer to its end.
+    async fn receive(&mut self) -> Result<(), Failure> {
+        self.filled = 0;
+        loop {
+            if self.fill().await? == 0 {
+                return Err("the server closed a connection".into());
+            }
+            if let Some(status) = complete_answer(&self.buffer[..self.filled])? {
+                if (200..300).contains(&status) {
+                    return Ok(());
+                }
+                return Err(format!("not a 2xx: {}", String::from_utf8_lossy(&self.buffer[..self.filled])).into());
+            }
+        }
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        let mut space = ReadBuf::new(&mut self.buffer[self.filled..]);
+        std::future::poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut space)).await?;
+        let read = space.filled().len();
+        self.filled += read;
+        Ok(read)
+    }
+}
+
+/// The status of the answer, once all of it is there.
+fn complete_answer(bytes: &[u8]) -> Result<Option<u16>, Failure> {
+    let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+    let head_text = std::str::from_utf8(&bytes[..head])?;
+    let mut lines = head_text.split("\r\n");
+    let status = lines.next().and_then(|line| line.get(9..12)).ok_or("an answer without a status")?.parse()?;
+    let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+    let is_complete = match length {
+        Some(length) => bytes.len() >= head + 4 + length.parse::<usize>()?,
+        // Chunked, which only a compressed answer is.
+        None => bytes.ends_with(b"\r\n0\r\n\r\n"),
+    };
+    Ok(is_complete.then_some(status))
+}

@@ -1,0 +1,221 @@
+//! Servers as processes: starting them on their core, and what the system says that they use.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use crate::Failure;
+
+/// `/proc` counts processor time in these, on every Linux that runs this.
+const TICKS_PER_SECOND: f64 = 100.0;
+const SERVER_CORE: &str = "0";
+const LOAD_CORE: &str = "1";
+
+/// The cores of this machine, and who gets which.
+pub struct Machine {
+    is_pinned: bool,
+    cores: usize,
+}
+
+impl Machine {
+    /// Moves this process to the load's core.
+    pub fn prepare() -> Result<Self, Failure> {
+        let cores = std::thread::available_parallelism()?.get();
+        let pin = || {
+            let own = std::process::id().to_string();
+            let mut taskset = Command::new("taskset");
+            taskset.args(["-a", "-p", "-c", LOAD_CORE, &own]).stdout(Stdio::null()).stderr(Stdio::null());
+            taskset.status().is_ok_and(|status| status.success())
+        };
+        Ok(Self { is_pinned: cores > 1 && pin(), cores })
+    }
+
+    pub fn description(&self) -> String {
+        let cores = self.cores;
+        if self.is_pinned {
+            format!("{cores} cores; server on core {SERVER_CORE}, load on core {LOAD_CORE}")
+        } else {
+            format!("{cores} cores; NOT pinned (no second core, or no `taskset`): server and load may share a core")
+        }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        if !self.is_pinned {
+            return Command::new(program);
+        }
+        let mut command = Command::new("taskset");
+        command.args(["-c", SERVER_CORE]).arg(program);
+        command
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    Bare,
+    EachCommits,
+    Yarrow,
+}
+
+/// A running server. It is killed when this is dropped.
+pub struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    pub fn start(kind: ServerKind, data: &Path, machine: &Machine) -> Result<Self, Failure> {
+        let own = std::env::current_exe()?;
+        let command = match kind {
+            ServerKind::Bare => with(machine.command(&own), &["--role", "bare"]),
+            ServerKind::EachCommits => {
+                let mut command = with(machine.command(&own), &["--role", "each-commits", "--database"]);
+                command.arg(data.join("yarrow.db"));
+                command
+            }
+            ServerKind::Yarrow => {
+                let mut command = yarrow(machine.command(&yarrow_program()), data);
+                command.env("YARROW_SERVER_WORKERS", "1");
+                command
+            }
+        };
+        Self::spawn(command)
+    }
+
+    /// The service as it is without any setting but where its data are.
+    pub fn start_with_defaults(data: &Path) -> Result<Self, Failure> {
+        Self::spawn(yarrow(Command::new(yarrow_program()), data))
+    }
+
+    fn spawn(mut command: Command) -> Result<Self, Failure> {
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
+        let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let (sender, receiver) = mpsc::channel();
+        // The thread goes on reading to the end, so that the server never waits for its log to be read.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let address = line.rsplit_once("listening on http://").and_then(|(_, address)| address.parse().ok());
+                if let Some(address) = address {
+                    // Nobody waits for it any more if the start was given up.
+                    let _ = sender.send(address);
+                } else {
+                    eprintln!("{line}");
+                }
+            }
+        });
+        server.address = receiver.recv_timeout(Duration::from_secs(20)).map_err(|_| "a server did not start")?;
+        Ok(server)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Anonymous memory that is resident, in bytes.
+    pub fn memory(&self) -> Result<u64, Failure> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let kibibytes = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kibibytes: u64 = kibibytes.ok_or("no RssAnon")?.trim().trim_end_matches(" kB").parse()?;
+        Ok(kibibytes * 1024)
+    }
+
+    /// Stops the server as the system would, and waits until it has ended.
+    pub fn stop(mut self) -> Result<(), Failure> {
+        Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status()?;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < deadline {
+            if self.process.try_wait()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Err("a server did not stop".into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+pub fn yarrow_program() -> PathBuf {
+    env!("CARGO_BIN_EXE_yarrow").into()
+}
+
+fn with(mut command: Command, arguments: &[&str]) -> Command {
+    command.args(arguments);
+    command
+}
+
+fn yarrow(mut command: Command, data: &Path) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("YARROW_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data);
+    command
+}
+
+/// Processor time used until now, in seconds.
+pub struct Usage {
+    at: Instant,
+    server: f64,
+    own: f64,
+    everybody: f64,
+}
+
+/// What was used between two moments.
+pub struct Used {
+    pub seconds: f64,
+    /// Processor seconds of the server.
+    pub server: f64,
+    /// Cores used by neither the server nor the load.
+    pub others: f64,
+}
+
+impl Usage {
+    pub fn now(server: &Server) -> Result<Self, Failure> {
+        Ok(Self {
+            at: Instant::now(),
+            server: of_process(&server.process.id().to_string())?,
+            own: of_process("self")?,
+            everybody: of_everybody()?,
+        })
+    }
+
+    pub fn until(&self, later: &Self) -> Used {
+        let seconds = (later.at - self.at).as_secs_f64();
+        let server = later.server - self.server;
+        let others = later.everybody - self.everybody - server - (later.own - self.own);
+        Used { seconds, server, others: (others / seconds).max(0.0) }
+    }
+}
+
+fn of_process(id: &str) -> Result<f64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+    // The name may hold spaces and parentheses; what counts stands after the last one.
+    let (_, fields) = stat.rsplit_once(')').ok_or("an unreadable /proc/PID/stat")?;
+    let fields: Vec<_> = fields.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
+}
+
+/// All processor time that was not idle, with that of other virtual machines on the same cores.
+fn of_everybody() -> Result<f64, Failure> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> = line.split_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
+    let [user, nice, system, _idle, _waiting, interrupts, soft_interrupts, stolen, ..] = ticks[..] else {
+        return Err("an unreadable /proc/stat".into());
+    };
+    Ok((user + nice + system + interrupts + soft_interrupts + stolen) / TICKS_PER_SECOND)
+}

@@ -1,0 +1,186 @@
+//! From measurements to ratios, and the targets that they are held against.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Failure,
+    process::{Usage, Used},
+    requests::Workload,
+};
+
+/// A server in the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contestant {
+    Bare,
+    Yarrow,
+    EachCommits,
+}
+
+/// What one run under load came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    pub requests_per_second: f64,
+    /// Milliseconds.
+    pub median: f64,
+    /// Milliseconds.
+    pub percentile_99: f64,
+    /// Microseconds of processor time that the server used for a request.
+    pub cpu_per_request: f64,
+    /// How much of its core the server used.
+    pub utilisation: f64,
+    /// Bytes of resident anonymous memory at the end.
+    pub memory: u64,
+    /// Cores that others used.
+    pub others: f64,
+}
+
+pub type Round = BTreeMap<Contestant, Measurement>;
+
+/// What is demanded: a case, against whom, and how often as fast.
+const TARGETS: [(Workload, Contestant, f64); 3] = [
+    (Workload::Profile, Contestant::Bare, 0.60),
+    (Workload::Save, Contestant::Bare, 0.18),
+    (Workload::Save, Contestant::EachCommits, 5.0),
+];
+/// A check on another machine, or beside other work, must not fail for its noise.
+const CHECKED_AT: f64 = 0.85;
+
+impl Measurement {
+    // Numbers of requests are far below what a float holds exactly.
+    #[expect(clippy::cast_precision_loss)]
+    pub fn new(mut latencies: Vec<u32>, before: &Usage, after: &Usage, memory: u64) -> Self {
+        latencies.sort_unstable();
+        let count = latencies.len().max(1) as f64;
+        let percentile = |of_100: usize| {
+            let index = (latencies.len() * of_100 / 100).min(latencies.len().saturating_sub(1));
+            latencies.get(index).map_or(0.0, |microseconds| f64::from(*microseconds) / 1_000.0)
+        };
+        let Used { seconds, server, others } = before.until(after);
+        Self {
+            requests_per_second: count / seconds,
+            median: percentile(50),
+            percentile_99: percentile(99),
+            cpu_per_request: server * 1e6 / count,
+            utilisation: server / seconds,
+            memory,
+            others,
+        }
+    }
+}
+
+/// All rounds of all cases.
+pub struct Report {
+    rounds: usize,
+    cases: BTreeMap<Workload, Vec<Round>>,
+}
+
+impl Report {
+    pub fn new(rounds: usize) -> Self {
+        Self { rounds, cases: BTreeMap::new() }
+    }
+
+    pub fn add(&mut self, case: Workload, round: Round) {
+        self.cases.entry(case).or_default().push(round);
+    }
+
+    pub fn print(&self) {
+        println!("\nMedians of {} rounds. `of bare` is the median of the rounds' ratios to the bare server", self.rounds);
+        println!("(min..max), first by requests per second, then by CPU time per request.\n");
+        println!(
+            "{:<22} {:<12} {:>9} {:>20} {:>9} {:>20} {:>8} {:>8} {:>6} {:>8} {:>7}",
+            "case", "server", "req/s", "of bare", "CPU us", "of bare", "p50 ms", "p99 ms", "busy", "RssAnon", "others"
+        );
+        for (case, rounds) in &self.cases {
+            for contestant in case.contestants() {
+                print_row(*case, *contestant, rounds);
+            }
+        }
+        println!();
+        for (case, against, target) in TARGETS {
+            if let Some(ratio) = self.ratio(case, against) {
+                let verdict = if ratio.median >= target { "met" } else { "MISSED" };
+                let ratio = ratio.show();
+                println!("{}: {ratio} times {}; target {target}: {verdict}", case.name(), name(against));
+            }
+        }
+    }
+
+    /// # Errors
+    /// When targets are to be checked and one is missed by more than noise explains.
+    pub fn verdict(&self, is_checked: bool) -> Result<(), Failure> {
+        for (case, against, target) in TARGETS {
+            if let Some(ratio) = self.ratio(case, against)
+                && is_checked
+                && ratio.median < target * CHECKED_AT
+            {
+                return Err(format!("{}: {:.3}, target {target}", case.name(), ratio.median).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// How often as many requests a second the service answers as the other does.
+    fn ratio(&self, case: Workload, against: Contestant) -> Option<Spread> {
+        let rounds = self.cases.get(&case)?;
+        Some(Spread::of_ratios(rounds, Contestant::Yarrow, against, |measured| measured.requests_per_second))
+    }
+}
+
+fn name(contestant: Contestant) -> &'static str {
+    match contestant {
+        Contestant::Bare => "bare",
+        Contestant::Yarrow => "yarrow",
+        Contestant::EachCommits => "each commits",
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of memory, shown as whole mebibytes")]
+fn print_row(case: Workload, contestant: Contestant, rounds: &[Round]) {
+    let median = |value: fn(&Measurement) -> f64| {
+        Spread::new(rounds.iter().filter_map(|round| round.get(&contestant)).map(value).collect()).median
+    };
+    let ratio = |value| Spread::of_ratios(rounds, contestant, Contestant::Bare, value).show();
+    println!(
+        "{:<22} {:<12} {:>9.0} {:>20} {:>9.1} {:>20} {:>8.2} {:>8.2} {:>6.2} {:>5.0}MiB {:>7.2}",
+        case.name(),
+        name(contestant),
+        median(|measured| measured.requests_per_second),
+        ratio(|measured| measured.requests_per_second),
+        median(|measured| measured.cpu_per_request),
+        ratio(|measured| measured.cpu_per_request),
+        median(|measured| measured.median),
+        median(|measured| measured.percentile_99),
+        median(|measured| measured.utilisation),
+        median(|measured| measured.memory as f64) / f64::from(1 << 20),
+        median(|measured| measured.others),
+    );
+}
+
+/// A median with what it was taken from.
+pub struct Spread {
+    pub median: f64,
+    smallest: f64,
+    largest: f64,
+}
+
+impl Spread {
+    pub fn new(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Self { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), smallest: at(0), largest: at(last) }
+    }
+
+    fn of_ratios(
+        rounds: &[Round],
+        of: Contestant,
+        to: Contestant,
+        value: fn(&Measurement) -> f64,
+    ) -> Self {
+        Self::new(rounds.iter().filter_map(|round| Some(value(round.get(&of)?) / value(round.get(&to)?))).collect())
+    }
+
+    pub fn show(&self) -> String {
+        format!("{:.3} ({:.2}..{:.2})", self.median, self.smallest, self.largest)
+    }
+}

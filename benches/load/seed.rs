@@ -1,0 +1,135 @@
+//! One data directory, filled by the service's own operations, and copied for every start.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use yarrow::{
+    app::{App, Role},
+    config::{Sources, load},
+    ops::{
+        codes::{self, Purpose},
+        history::{self, Draft},
+        tokens, users,
+    },
+    types::{JsonText, PhoneNumber, UserId},
+};
+
+use crate::{Failure, requests::Casting};
+
+pub const USERS: u32 = 10_000;
+/// Users who have castings to be listed.
+const READERS: u32 = 1_000;
+const RECORDS_OF_READER: u64 = 40;
+pub const SEEDED_RECORDS: u64 = READERS as u64 * RECORDS_OF_READER;
+/// People with a live code, each of whom can sign in once.
+const NEWCOMERS: u32 = 150_000;
+pub const CODE: &str = "246810";
+
+/// A user who is signed in.
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub user_id: i64,
+    pub phone_number: String,
+    pub token: String,
+}
+
+pub struct Seed {
+    directory: PathBuf,
+    pub accounts: Vec<Account>,
+}
+
+impl Seed {
+    pub fn make(directory: &Path) -> Result<Self, Failure> {
+        let flags = BTreeMap::from([("data_dir".to_owned(), directory.to_string_lossy().into_owned())]);
+        let config = load(Sources { flags, ..Sources::default() })?.config;
+        let app = App::open(config, Role::Server, &(Arc::new(|_: &str| {}) as _))?;
+        let accounts = sign_everybody_in(&app)?;
+        save_castings(&app, &accounts)?;
+        send_codes(&app)?;
+        app.store.close();
+        drop(app);
+        Ok(Self { directory: directory.to_owned(), accounts })
+    }
+
+    /// Those who have castings.
+    pub fn readers(&self) -> &[Account] {
+        &self.accounts[..READERS as usize]
+    }
+
+    /// Phone numbers whose code is [`CODE`].
+    pub fn newcomers(&self) -> impl Iterator<Item = String> + use<> {
+        (0..NEWCOMERS).map(newcomer)
+    }
+
+    pub fn copy_to(&self, directory: &Path) -> Result<(), Failure> {
+        if directory.exists() {
+            std::fs::remove_dir_all(directory)?;
+        }
+        std::fs::create_dir_all(directory)?;
+        for file in ["yarrow.db", "secret.key"] {
+            std::fs::copy(self.directory.join(file), directory.join(file))?;
+            std::fs::File::open(directory.join(file))?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+fn newcomer(number: u32) -> String {
+    format!("139{number:08}")
+}
+
+fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
+    let limits = app.config.auth.clone();
+    let signed_in = app.store.write(move |tx| {
+        (0..USERS)
+            .map(|number| {
+                let phone_number = format!("138{number:08}");
+                let (user, _) = users::find_or_create_in(tx, &PhoneNumber::from_canonical(phone_number.clone()))?;
+                let token = tokens::issue_in(tx, &limits, user.id)?.token.reveal().to_owned();
+                Ok(Account { user_id: user.id.0, phone_number, token })
+            })
+            .collect()
+    });
+    Ok(signed_in.wait()?)
+}
+
+fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
+    let casting = Casting::sample();
+    for account in &accounts[..READERS as usize] {
+        let saves: Vec<_> = (0..RECORDS_OF_READER)
+            .map(|number| {
+                let draft = Draft {
+                    local_record_id: format!("seeded-{number}"),
+                    question_type: Some(casting.question_type.to_owned()),
+                    question: Some(casting.question.to_owned()),
+                    json_data: Some(JsonText::from_stored(casting.json_data.clone())),
+                    ai_result: None,
+                    client_timestamp: Some(JsonText::from_stored(casting.timestamp.to_string())),
+                };
+                history::save(app, UserId(account.user_id), draft)
+            })
+            .collect();
+        for save in saves {
+            save.wait()?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a code live for everybody who is going to sign in, and keeps it live for longer than the measurement takes.
+fn send_codes(app: &App) -> Result<(), Failure> {
+    let mut limits = app.config.auth.clone();
+    limits.code_lifetime = Duration::from_secs(86_400);
+    let keys = app.keys.clone();
+    let sent = app.store.write(move |tx| {
+        (0..NEWCOMERS).map(newcomer).try_for_each(|address| {
+            let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
+            codes::make_live_in(tx, &limits, &address, Purpose::SignIn, hmac)
+        })
+    });
+    Ok(sent.wait()?)
+}
