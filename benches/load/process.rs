@@ -103,7 +103,7 @@ impl Server {
                 if let Some(address) = address {
                     // Nobody waits for it any more if the start was given up.
                     let _ = sender.send(address);
-                } else {
+                } else if !line.contains("stopping") {
                     eprintln!("{line}");
                 }
             }
