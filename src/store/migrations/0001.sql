@@ -98,6 +98,7 @@ create index violations_by_user on violations (user_id, id);
 -- Owner: history. The castings that first-generation clients store, keyed by the client's own record id.
 -- `sequence` numbers a user's records from 1 in the order in which the server first saw them.
 create table history (
+    id integer primary key,                -- not the key below: rows of this size in a key make a deep tree
     user_id integer not null references users (id) on delete cascade,
     sequence integer not null,
     local_record_id text not null,
@@ -109,9 +110,9 @@ create table history (
     created_at integer not null,
     updated_at integer not null,
     deactivated_at integer,                -- hidden since; deleted some weeks later
-    primary key (user_id, sequence),
+    unique (user_id, sequence),
     unique (user_id, local_record_id)
-) strict, without rowid;
+) strict;
 
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
 
