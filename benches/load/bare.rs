@@ -29,9 +29,9 @@ use crate::Failure;
 pub fn serve(database: Option<&Path>) -> Result<(), Failure> {
     let router = match database {
         None => Router::new().route("/hello", get(hello)),
-        Some(path) => Router::new()
-            .route("/divination-history/save", post(save))
-            .with_state(Arc::new(Mutex::new(open(path)?))),
+        Some(path) => {
+            Router::new().route("/divination-history/save", post(save)).with_state(Arc::new(Mutex::new(open(path)?)))
+        }
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
@@ -74,7 +74,11 @@ struct Casting {
     timestamp: i64,
 }
 
-async fn save(State(database): State<Arc<Mutex<Connection>>>, headers: HeaderMap, body: Bytes) -> Result<Response, StatusCode> {
+async fn save(
+    State(database): State<Arc<Mutex<Connection>>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, StatusCode> {
     let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let hash = sha256(token.unwrap_or_default());
     let Ok(casting) = serde_json::from_slice::<Casting>(&body) else { return Err(StatusCode::BAD_REQUEST) };

@@ -48,11 +48,7 @@ pub fn load(server: &Server, requests: Requests, plan: &Plan) -> Result<(Measure
     runtime.block_on(drive(server, Arc::new(requests), plan))
 }
 
-async fn drive(
-    server: &Server,
-    requests: Arc<Requests>,
-    plan: &Plan,
-) -> Result<(Measurement, Answered), Failure> {
+async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<(Measurement, Answered), Failure> {
     let begin = Instant::now() + plan.warm_up;
     let span = Span { begin, end: begin + plan.measured };
     let mut talks = JoinSet::new();
@@ -88,12 +84,7 @@ struct Talk {
     answered: Answered,
 }
 
-async fn talk(
-    address: SocketAddr,
-    requests: Arc<Requests>,
-    mut random: Random,
-    span: Span,
-) -> Result<Talk, Failure> {
+async fn talk(address: SocketAddr, requests: Arc<Requests>, mut random: Random, span: Span) -> Result<Talk, Failure> {
     let mut connection = Connection::open(address).await?;
     let mut request = Vec::new();
     let mut seen = Talk::default();
@@ -131,8 +122,7 @@ impl Connection {
 
     async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let written =
-                std::future::poll_fn(|context| Pin::new(&mut self.stream).poll_write(context, bytes)).await?;
+            let written = std::future::poll_fn(|context| Pin::new(&mut self.stream).poll_write(context, bytes)).await?;
             bytes = &bytes[written..];
         }
         Ok(())

@@ -40,14 +40,8 @@ const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
 /// What is measured, in the order of the report.
-const CASES: [Workload; 6] = [
-    Workload::Profile,
-    Workload::Save,
-    Workload::Mix,
-    Workload::List,
-    Workload::CompressedList,
-    Workload::SignIn,
-];
+const CASES: [Workload; 6] =
+    [Workload::Profile, Workload::Save, Workload::Mix, Workload::List, Workload::CompressedList, Workload::SignIn];
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -132,8 +126,7 @@ fn measure_once(
         Contestant::Bare => Requests::hello(),
         _ => Requests::of(case, seed)?,
     };
-    let plan =
-        Plan { connections: options.connections, warm_up: options.warm_up(), measured: options.measured() };
+    let plan = Plan { connections: options.connections, warm_up: options.warm_up(), measured: options.measured() };
     let (measurement, answered) = client::load(&server, requests, &plan)?;
     server.stop()?;
     if contestant == Contestant::Yarrow {

@@ -84,7 +84,10 @@ impl Report {
     }
 
     pub fn print(&self) {
-        println!("\nMedians of {} rounds. `of bare` is the median of the rounds' ratios to the bare server", self.rounds);
+        println!(
+            "\nMedians of {} rounds. `of bare` is the median of the rounds' ratios to the bare server",
+            self.rounds
+        );
         println!("(min..max), first by requests per second, then by CPU time per request.\n");
         println!(
             "{:<22} {:<12} {:>9} {:>20} {:>9} {:>20} {:>8} {:>8} {:>6} {:>8} {:>7}",
@@ -171,12 +174,7 @@ impl Spread {
         Self { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), smallest: at(0), largest: at(last) }
     }
 
-    fn of_ratios(
-        rounds: &[Round],
-        of: Contestant,
-        to: Contestant,
-        value: fn(&Measurement) -> f64,
-    ) -> Self {
+    fn of_ratios(rounds: &[Round], of: Contestant, to: Contestant, value: fn(&Measurement) -> f64) -> Self {
         Self::new(rounds.iter().filter_map(|round| Some(value(round.get(&of)?) / value(round.get(&to)?))).collect())
     }
 

@@ -169,13 +169,17 @@ pub struct Casting {
 
 impl Casting {
     pub fn sample() -> Self {
-        let line = |position: usize| format!(r#"{{"position":{position},"coins":[2,3,3],"value":8,"moving":false,"name":"六二"}}"#);
+        let line = |position: usize| {
+            format!(r#"{{"position":{position},"coins":[2,3,3],"value":8,"moving":false,"name":"六二"}}"#)
+        };
         let lines: Vec<_> = (1..=6).map(line).collect();
         let json_data = format!(
             r#"{{"method":"coins","lines":[{}],"primary":{{"number":3,"name":"水雷屯"}},"changed":null,"castAt":"2026-01-02T03:04:05Z"}}"#,
             lines.join(",")
         );
-        Self { question_type: "career", question: "今年换工作合适吗？", json_data, timestamp: 1_767_225_600_000 }
+        Self {
+            question_type: "career", question: "今年换工作合适吗？", json_data, timestamp: 1_767_225_600_000
+        }
     }
 }
 
