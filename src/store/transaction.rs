@@ -78,6 +78,13 @@ impl<'connection> Write<'connection> {
     pub fn undo(&self) -> Result<()> {
         self.execute("rollback to operation", ()).map(drop)
     }
+
+    /// Runs a statement once for each set of parameters and says how many rows it changed. Looking the statement up
+    /// costs a third of inserting a row, so many rows share it.
+    pub fn execute_each<P: Params>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
+        let mut statement = self.0.connection.prepare_cached(sql)?;
+        sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
+    }
 }
 
 impl<'connection> Deref for Write<'connection> {
