@@ -3,41 +3,40 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// One JSON value as its sender wrote it, to the byte.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonText(String);
+/// One JSON value as its sender wrote it, to the byte. It is known to be valid, so that writing it into an answer is
+/// only copying.
+#[derive(Clone, Debug)]
+pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
     /// Takes the text of one valid JSON value.
     pub fn from_raw(raw: &RawValue) -> Self {
-        Self(raw.get().to_owned())
+        Self(raw.to_owned())
     }
 
     /// Writes a text as a JSON string.
     pub fn from_text(text: &str) -> Self {
-        Self(serde_json::Value::from(text).to_string())
+        Self(serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
-    /// Takes what [`Self::as_str`] gave to the store.
+    /// Takes what [`Self::as_str`] gave to the store. Should that have been damaged, it is null: one bad record must
+    /// not make the whole list unreadable.
     pub fn from_stored(text: String) -> Self {
-        Self(text)
+        Self(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.get()
     }
 
     /// What the value says: the text of a string, the JSON of anything else.
     pub fn content(&self) -> String {
-        serde_json::from_str::<String>(&self.0).unwrap_or_else(|_| self.0.clone())
+        serde_json::from_str::<String>(self.as_str()).unwrap_or_else(|_| self.as_str().to_owned())
     }
 }
 
 impl Serialize for JsonText {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serde_json::from_str::<&RawValue>(&self.0) {
-            Ok(raw) => raw.serialize(serializer),
-            Err(_) => serializer.serialize_none(),
-        }
+        self.0.serialize(serializer)
     }
 }
