@@ -124,7 +124,7 @@ fn measure_once(
     let server = Server::start(kind, &data, machine)?;
     let requests = match contestant {
         Contestant::Bare => Requests::hello(),
-        _ => Requests::of(case, seed)?,
+        _ => Requests::of(case, seed),
     };
     let plan = Plan { connections: options.connections, warm_up: options.warm_up(), measured: options.measured() };
     let (measurement, answered) = client::load(&server, requests, &plan)?;

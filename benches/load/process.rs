@@ -127,7 +127,7 @@ impl Server {
     /// Stops the server as the system would, and waits until it has ended.
     pub fn stop(mut self) -> Result<(), Failure> {
         Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status()?;
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while Instant::now() < deadline {
             if self.process.try_wait()?.is_some() {
                 return Ok(());

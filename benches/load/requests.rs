@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
-    Failure,
     report::Contestant,
-    seed::{Account, Seed},
+    seed::{self, Account, Seed},
 };
 
 /// A kind of traffic.
@@ -63,10 +62,10 @@ impl Requests {
         Self::reading(vec![get("/hello", None, "")])
     }
 
-    pub fn of(workload: Workload, seed: &Seed) -> Result<Self, Failure> {
+    pub fn of(workload: Workload, seed: &Seed) -> Self {
         let profiles = || seed.accounts.iter().map(|account| get("/user/profile", Some(account), "")).collect();
         let saves = || seed.accounts.iter().map(save).collect::<Vec<_>>();
-        Ok(match workload {
+        match workload {
             Workload::Profile => Self::reading(profiles()),
             Workload::Save => Self { saves: saves(), saves_of_100: 100, ..Self::reading(Vec::new()) },
             Workload::Mix => Self { saves: saves(), saves_of_100: 10, ..Self::reading(profiles()) },
@@ -76,10 +75,10 @@ impl Requests {
                 Self::reading(seed.readers().iter().map(|account| list(account, accepts)).collect())
             }
             Workload::SignIn => {
-                let sign_ins = seed.newcomers().map(|phone_number| sign_in(&phone_number)).collect();
+                let sign_ins = seed::newcomers().map(|phone_number| sign_in(&phone_number)).collect();
                 Self { once: Some((sign_ins, AtomicU64::new(0))), ..Self::reading(Vec::new()) }
             }
-        })
+        }
     }
 
     fn reading(reads: Vec<Vec<u8>>) -> Self {
@@ -155,7 +154,7 @@ fn list(account: &Account, more: &str) -> Vec<u8> {
 }
 
 fn sign_in(phone_number: &str) -> Vec<u8> {
-    let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{}"}}"#, crate::seed::CODE);
+    let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{}"}}"#, seed::CODE);
     post("/auth/login", None, "", &body)
 }
 

@@ -60,11 +60,6 @@ impl Seed {
         &self.accounts[..READERS as usize]
     }
 
-    /// Phone numbers whose code is [`CODE`].
-    pub fn newcomers(&self) -> impl Iterator<Item = String> + use<> {
-        (0..NEWCOMERS).map(newcomer)
-    }
-
     pub fn copy_to(&self, directory: &Path) -> Result<(), Failure> {
         if directory.exists() {
             std::fs::remove_dir_all(directory)?;
@@ -78,8 +73,9 @@ impl Seed {
     }
 }
 
-fn newcomer(number: u32) -> String {
-    format!("139{number:08}")
+/// Phone numbers whose code is [`CODE`].
+pub fn newcomers() -> impl Iterator<Item = String> {
+    (0..NEWCOMERS).map(|number| format!("139{number:08}"))
 }
 
 fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
@@ -123,10 +119,10 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
 /// Makes a code live for everybody who is going to sign in, and keeps it live for longer than the measurement takes.
 fn send_codes(app: &App) -> Result<(), Failure> {
     let mut limits = app.config.auth.clone();
-    limits.code_lifetime = Duration::from_secs(86_400);
+    limits.code_lifetime = Duration::from_hours(24);
     let keys = app.keys.clone();
     let sent = app.store.write(move |tx| {
-        (0..NEWCOMERS).map(newcomer).try_for_each(|address| {
+        newcomers().try_for_each(|address| {
             let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
             codes::make_live_in(tx, &limits, &address, Purpose::SignIn, hmac)
         })

@@ -20,7 +20,7 @@ const SETTLED_AFTER: Duration = Duration::from_millis(500);
 
 pub fn print(seed: &Seed, directory: &Path) -> Result<(), Failure> {
     let data = directory.join("start");
-    let fresh = starts(&data, |data| remove(data))?;
+    let fresh = starts(&data, remove)?;
     seed.copy_to(&data)?;
     let existing = starts(&data, |_| Ok(()))?;
     remove(&data)?;
