@@ -17,7 +17,7 @@ use secrecy::ExposeSecret;
 use crate::{
     config::{Config, LlmProvider, SmsProvider},
     error::{Code, Error, Result},
-    ops::{access_log::Recorder, admins::Hashing, interpretation::Permits, moderation::Screen},
+    ops::{access_log::Recorder, admins, interpretation::Permits, moderation::Screen, slots::Slots},
     providers::{
         breaker::Breaker,
         llm::{LanguageModel, offline::Offline, openai},
@@ -47,6 +47,9 @@ impl Clock {
     }
 }
 
+/// A vendor that takes its time must leave threads for everybody else.
+const MESSAGES_AT_ONCE: u32 = 32;
+
 /// Prints a line for whoever runs the program; the development drivers speak through it.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -67,6 +70,8 @@ pub struct App {
     pub keys: ServerKey,
     pub sms: Box<dyn SmsSender>,
     pub sms_breaker: Breaker,
+    /// Messages being handed to the provider at once.
+    pub sms_sending: Slots,
     pub llm: Box<dyn LanguageModel>,
     pub llm_breaker: Breaker,
     /// Running model calls.
@@ -74,7 +79,8 @@ pub struct App {
     /// The local word list, ready to match.
     pub screen: Screen,
     /// Running password hashes.
-    pub hashing: Hashing,
+    /// Password hashes at once, each of which takes its megabytes.
+    pub hashing: Slots,
     /// Network log entries on their way to the store.
     pub access_log: Recorder,
     /// Held for its lock. Dropped last, when nothing writes any more.
@@ -101,10 +107,11 @@ impl App {
             phone_rules: config.phone_rules(),
             sms: sms_sender(&config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
+            sms_sending: Slots::new(MESSAGES_AT_ONCE),
             llm: language_model(&config),
             llm_breaker: Breaker::with_defaults("llm"),
             calls: Permits::new(config.llm.calls, config.llm.calls_per_user),
-            hashing: Hashing::default(),
+            hashing: Slots::new(admins::HASHES_AT_ONCE),
             access_log: Recorder::default(),
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),

@@ -9,6 +9,8 @@
 //! Quote ratios and CPU time per request. Requests per second change with the machine and with whoever shares it;
 //! a measurement during which others used a fifth of a core is repeated, and marked if that did not help.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
+
 mod bare;
 mod client;
 mod disk;

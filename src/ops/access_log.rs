@@ -83,8 +83,8 @@ pub fn flush(app: &App) -> Result<()> {
     while !waiting.is_empty() {
         let rest = waiting.split_off(waiting.len().min(BATCH));
         let batch = Arc::new(waiting);
-        let writing = Arc::clone(&batch);
-        if let Err(error) = app.store.write(move |tx| insert_in(tx, &writing)).wait() {
+        let shared = Arc::clone(&batch);
+        if let Err(error) = app.store.write(move |tx| insert_in(tx, &shared)).wait() {
             let mut unwritten = Arc::unwrap_or_clone(batch);
             unwritten.extend(rest);
             app.access_log.give_back(unwritten);

@@ -55,6 +55,7 @@ pub fn send_code(app: &App, phone_number: &PhoneNumber, client: IpAddr) -> Resul
             .write(move |tx| codes::make_fixed_live_in(tx, &limits, &address, Purpose::SignIn, hmac))
             .wait();
     }
+    let _slot = app.sms_sending.enter()?;
     let code = codes::random(SMS_CODE_DIGITS)?;
     let hmac = codes::hmac(&app.keys, &address, Purpose::SignIn, code.reveal());
     let network = codes::client_network(client);

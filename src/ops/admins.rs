@@ -4,11 +4,7 @@
 //! how often may be tried, and by how many hashes run at once. A try is counted before the password is looked at, so
 //! that many tries at once are not one try.
 
-use std::{
-    net::IpAddr,
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::{net::IpAddr, time::Duration};
 
 use argon2::{
     Argon2,
@@ -19,7 +15,7 @@ use crate::{
     app::App,
     config,
     error::{Code, Error, Fault, FieldCode, Result},
-    ops::codes,
+    ops::{codes, slots::Slot},
     store::{Pending, Read, Write},
     types::{Secret, Timestamp, sha256},
 };
@@ -31,7 +27,7 @@ const CREDENTIAL_LENGTH: usize = 46;
 const SHORTEST_PASSWORD: usize = 12;
 const LONGEST_PASSWORD: usize = 256;
 /// Each hash takes 19 MiB.
-const HASHES_AT_ONCE: u32 = 4;
+pub const HASHES_AT_ONCE: u32 = 4;
 /// How exactly it is known when a credential was last used.
 const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 
@@ -87,33 +83,12 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Running password hashes.
-#[derive(Debug, Default)]
-pub struct Hashing(AtomicU32);
-
-/// The right to compute one hash.
-pub struct HashingPermit<'hashing>(&'hashing AtomicU32);
-
-impl Hashing {
-    fn enter(&self) -> Result<HashingPermit<'_>> {
-        let before = self.0.fetch_add(1, Ordering::Relaxed);
-        let permit = HashingPermit(&self.0);
-        if before < HASHES_AT_ONCE { Ok(permit) } else { Err(Code::Overloaded.into()) }
-    }
-}
-
-impl Drop for HashingPermit<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn hash(_: &HashingPermit<'_>, password: &str) -> Result<String> {
+fn hash(_: &Slot<'_>, password: &str) -> Result<String> {
     let hash = Argon2::default().hash_password(password.as_bytes());
     hash.map(|hash| hash.to_string()).map_err(|error| Error::internal(error.to_string()))
 }
 
-fn verify(_: &HashingPermit<'_>, hash: &str, password: &str) -> Result<bool> {
+fn verify(_: &Slot<'_>, hash: &str, password: &str) -> Result<bool> {
     let hash = PasswordHash::new(hash).map_err(|error| Error::internal(error.to_string()))?;
     Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
@@ -360,6 +335,7 @@ fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::slots::Slots;
 
     #[test]
     fn credentials_are_told_from_tokens_of_users() {
@@ -371,21 +347,12 @@ mod tests {
 
     #[test]
     fn nobody_has_a_hash_that_takes_the_work_and_fits_no_password() {
-        let hashing = Hashing::default();
+        let hashing = Slots::new(HASHES_AT_ONCE);
         let permit = hashing.enter().unwrap();
         assert!(!verify(&permit, NOBODY, "").unwrap());
         let kept = hash(&permit, "correct horse battery").unwrap();
         assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
         assert!(verify(&permit, &kept, "correct horse battery").unwrap());
         assert!(!verify(&permit, &kept, "correct horse batteries").unwrap());
-    }
-
-    #[test]
-    fn hashes_at_once_are_bounded() {
-        let hashing = Hashing::default();
-        let permits: Vec<_> = (0..HASHES_AT_ONCE).map(|_| hashing.enter().unwrap()).collect();
-        assert_eq!(hashing.enter().err().map(|error| error.code), Some(Code::Overloaded));
-        drop(permits);
-        assert!(hashing.enter().is_ok());
     }
 }

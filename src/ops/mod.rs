@@ -7,6 +7,7 @@
 //! The modules stand in order: each may use those above it and none below. A table is touched in SQL by one module
 //! only, which `schema.sql` names.
 
+pub mod slots;
 pub mod settings;
 pub mod words;
 pub mod violations;

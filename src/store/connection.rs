@@ -1,11 +1,11 @@
 //! How connections are opened: the pragmas that every one of them has, and those of its kind.
 
-use std::{path::Path, time::Duration};
+use std::{fs::OpenOptions, path::Path, time::Duration};
 
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 
 /// What an operator may tune.
 #[derive(Clone, Debug)]
@@ -32,6 +32,7 @@ pub(super) fn open_writer(
     refuse: impl FnOnce(&Connection) -> Result<()>,
 ) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    make_private(path)?;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     refuse(&connection)?;
@@ -43,6 +44,20 @@ pub(super) fn open_writer(
     // Deleted text is overwritten: who leaves must not stay in free pages.
     connection.pragma_update(None, "secure_delete", true)?;
     Ok(connection)
+}
+
+/// Makes the file, if there is none, so that only its owner may read it. SQLite gives its log the same rights.
+fn make_private(path: &Path) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(Error::new(Code::StorageFailed).detail(format!("{}: {error}", path.display())).caused_by(error))
+        }
+    }
 }
 
 pub(super) fn reader_pool(path: &Path, tuning: &Tuning) -> r2d2::Pool<SqliteConnectionManager> {

@@ -1,0 +1,56 @@
+//! How many may do something at once: a slow vendor or a wave of password hashes must not take every thread there is.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::{Code, Error, Result};
+
+/// A number of places, each for one doer at a time.
+#[derive(Debug)]
+pub struct Slots {
+    most: u32,
+    taken: AtomicU32,
+}
+
+/// A place that is taken until this is dropped.
+#[derive(Debug)]
+pub struct Slot<'slots>(&'slots AtomicU32);
+
+impl Slots {
+    pub fn new(most: u32) -> Self {
+        Self { most, taken: AtomicU32::new(0) }
+    }
+
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// `overloaded` when all are taken: waiting for one would hold a thread, which is what places are there to save.
+    pub fn enter(&self) -> Result<Slot<'_>> {
+        let before = self.taken.fetch_add(1, Ordering::Relaxed);
+        let slot = Slot(&self.taken);
+        if before < self.most {
+            Ok(slot)
+        } else {
+            Err(Error::new(Code::Overloaded).detail("Too many are doing this now."))
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_when_its_taker_leaves() {
+        let slots = Slots::new(1);
+        let slot = slots.enter().unwrap();
+        assert_eq!(slots.enter().unwrap_err().code, Code::Overloaded);
+        drop(slot);
+        assert!(slots.enter().is_ok());
+    }
+}
