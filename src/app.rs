@@ -2,21 +2,15 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::Write as _,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    path::Path,
+    sync::Arc,
 };
 
-use ring::hmac;
-use secrecy::ExposeSecret;
-
 use crate::{
+    clock::Clock,
     config::{Config, LlmProvider, SmsProvider},
     error::{Code, Error, Result},
+    keys::ServerKey,
     ops::{access_log::Recorder, admins, interpretation::Permits, moderation::Screen, slots::Slots},
     providers::{
         breaker::Breaker,
@@ -24,28 +18,8 @@ use crate::{
         sms::{SmsSender, aliyun, console::Console},
     },
     store::{Store, Tuning},
-    types::{PhoneRules, Timestamp, fill_random},
+    types::PhoneRules,
 };
-
-/// The only place that reads the system clock. Clones are one clock.
-#[derive(Clone, Debug, Default)]
-pub struct Clock {
-    /// Milliseconds that this clock is behind the system's.
-    behind: Arc<AtomicI64>,
-}
-
-impl Clock {
-    pub fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Timestamp(milliseconds - self.behind.load(Ordering::Relaxed))
-    }
-
-    /// Sets the clock back, so that a demonstration can have a past that was lived through the real operations.
-    pub fn set_back(&self, by: Duration) {
-        self.behind.store(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
-    }
-}
 
 /// A vendor that takes its time must leave threads for everybody else.
 const MESSAGES_AT_ONCE: u32 = 32;
@@ -101,7 +75,7 @@ impl App {
             (_, lock) => lock,
         };
         let store = Store::open(&directory.join("yarrow.db"), &tuning(&config), clock.clone(), lock.is_some())?;
-        let keys = ServerKey::of(&config, &directory)?;
+        let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         let screen = Screen::load(&store)?;
         Ok(Self {
             phone_rules: config.phone_rules(),
@@ -197,74 +171,4 @@ fn unusable(directory: &Path, why: &str) -> Error {
 
 fn in_use(directory: &Path) -> Error {
     unusable(directory, "another server is running on it.")
-}
-
-/// The key under which codes and addresses are kept as HMACs. A stolen database alone does not give them away.
-#[derive(Clone)]
-pub struct ServerKey(hmac::Key);
-
-impl ServerKey {
-    fn of(config: &Config, directory: &Path) -> Result<Self> {
-        let bytes = match &config.auth.secret_key {
-            Some(key) => key.expose_secret().as_bytes().to_vec(),
-            None => kept_key(&directory.join("secret.key"))?,
-        };
-        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
-    }
-
-    /// HMAC-SHA-256 over the parts, each preceded by its length, so that no two lists of parts look alike.
-    pub fn authenticate(&self, parts: &[&str]) -> [u8; 32] {
-        let mut context = hmac::Context::with_key(&self.0);
-        for part in parts {
-            context.update(&(part.len() as u64).to_be_bytes());
-            context.update(part.as_bytes());
-        }
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(context.sign().as_ref());
-        bytes
-    }
-}
-
-impl std::fmt::Debug for ServerKey {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("ServerKey")
-    }
-}
-
-/// The key of this data directory, made at its first start. It belongs into every backup: without it, what is kept
-/// under HMACs cannot be recognised.
-fn kept_key(path: &Path) -> Result<Vec<u8>> {
-    let failed = |error: std::io::Error| {
-        let detail = format!("The server key {}: {error}", path.display());
-        Error::new(Code::DataDirectoryUnusable).detail(detail).caused_by(error)
-    };
-    if !path.exists() {
-        make_key(path, failed)?;
-    }
-    let bytes = std::fs::read(path).map_err(failed)?;
-    if bytes.len() < 32 {
-        let detail = format!("The server key {} is damaged: it has {} bytes.", path.display(), bytes.len());
-        return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
-    }
-    Ok(bytes)
-}
-
-/// Writes a new key beside its place and links it there, so that of two programs starting at once one wins and
-/// neither reads half a key.
-fn make_key(path: &Path, failed: impl Fn(std::io::Error) -> Error) -> Result<()> {
-    let mut key = [0; 32];
-    fill_random(&mut key)?;
-    let unfinished: PathBuf = path.with_extension(format!("{}.unfinished", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished).map_err(&failed)?;
-    file.write_all(&key).and_then(|()| file.sync_all()).map_err(&failed)?;
-    let linked = std::fs::hard_link(&unfinished, path);
-    std::fs::remove_file(&unfinished).map_err(&failed)?;
-    match linked {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
-        _ => Ok(()),
-    }
 }

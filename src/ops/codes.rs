@@ -10,9 +10,9 @@ use std::{net::IpAddr, time::Duration};
 use subtle::ConstantTimeEq;
 
 use crate::{
-    app::ServerKey,
     config::Auth,
     error::{Code, Error, Result},
+    keys::ServerKey,
     store::Write,
     types::{Secret, Timestamp},
 };

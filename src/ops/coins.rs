@@ -6,8 +6,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    app::{App, ServerKey},
+    app::App,
     error::{Code, Error, Result},
+    keys::ServerKey,
     ops::{
         idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Discrepancy, Kind, Posting, Repair, changes, changes::Changed},

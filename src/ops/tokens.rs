@@ -8,9 +8,10 @@
 use rusqlite::Row;
 
 use crate::{
-    app::{App, ServerKey},
+    app::App,
     config::Auth,
     error::{Code, Error, Result},
+    keys::ServerKey,
     store::{Pending, Read, Write},
     types::{Secret, Timestamp, UserId, sha256},
 };

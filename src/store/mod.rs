@@ -31,7 +31,7 @@ use std::{
 use r2d2_sqlite::SqliteConnectionManager;
 
 use crate::{
-    app::Clock,
+    clock::Clock,
     error::{Code, Error, Result},
 };
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Write, thread_parks};
 use crate::{
-    app::Clock,
+    clock::Clock,
     error::{Code, Error, Result},
 };
 

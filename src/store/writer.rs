@@ -22,7 +22,7 @@ use rusqlite::{Connection, ffi, hooks::Wal};
 
 use super::{Pending, Tuning, Write, connection::BUSY_TIMEOUT};
 use crate::{
-    app::Clock,
+    clock::Clock,
     error::{Code, Error, Result},
 };
 

@@ -1,0 +1,89 @@
+//! The server's own key, without which what is kept as an HMAC cannot be recognised.
+
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use ring::hmac;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{
+    error::{Code, Error, Result},
+    types::fill_random,
+};
+
+/// The key under which codes and addresses are kept as HMACs. A stolen database alone does not give them away.
+#[derive(Clone)]
+pub struct ServerKey(hmac::Key);
+
+impl ServerKey {
+    /// The configured key, or the one that this data directory keeps.
+    ///
+    /// # Errors
+    /// `data_directory_unusable` when the kept key cannot be made or read.
+    pub fn of(configured: Option<&SecretString>, directory: &Path) -> Result<Self> {
+        let bytes = match configured {
+            Some(key) => key.expose_secret().as_bytes().to_vec(),
+            None => kept_key(&directory.join("secret.key"))?,
+        };
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+    }
+
+    /// HMAC-SHA-256 over the parts, each preceded by its length, so that no two lists of parts look alike.
+    pub fn authenticate(&self, parts: &[&str]) -> [u8; 32] {
+        let mut context = hmac::Context::with_key(&self.0);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part.as_bytes());
+        }
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(context.sign().as_ref());
+        bytes
+    }
+}
+
+impl std::fmt::Debug for ServerKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("ServerKey")
+    }
+}
+
+/// The key of this data directory, made at its first start. It belongs into every backup: without it, what is kept
+/// under HMACs cannot be recognised.
+fn kept_key(path: &Path) -> Result<Vec<u8>> {
+    let failed = |error: std::io::Error| {
+        let detail = format!("The server key {}: {error}", path.display());
+        Error::new(Code::DataDirectoryUnusable).detail(detail).caused_by(error)
+    };
+    if !path.exists() {
+        make_key(path, failed)?;
+    }
+    let bytes = std::fs::read(path).map_err(failed)?;
+    if bytes.len() < 32 {
+        let detail = format!("The server key {} is damaged: it has {} bytes.", path.display(), bytes.len());
+        return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
+    }
+    Ok(bytes)
+}
+
+/// Writes a new key beside its place and links it there, so that of two programs starting at once one wins and
+/// neither reads half a key.
+fn make_key(path: &Path, failed: impl Fn(std::io::Error) -> Error) -> Result<()> {
+    let mut key = [0; 32];
+    fill_random(&mut key)?;
+    let unfinished: PathBuf = path.with_extension(format!("{}.unfinished", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&unfinished).map_err(&failed)?;
+    file.write_all(&key).and_then(|()| file.sync_all()).map_err(&failed)?;
+    let linked = std::fs::hard_link(&unfinished, path);
+    std::fs::remove_file(&unfinished).map_err(&failed)?;
+    match linked {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
