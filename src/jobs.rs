@@ -15,7 +15,7 @@ use crate::{
     ops::{access_log, cleanup, ledger},
 };
 
-const FLUSH_EVERY: Duration = Duration::from_millis(250);
+const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
 
 /// The running jobs. Dropping it ends them after a last flush.

@@ -136,6 +136,14 @@ impl Call {
         Ok(user)
     }
 
+    /// Like [`Self::subject`], when it is enough to know who: a caller who names nobody else is not looked up.
+    ///
+    /// # Errors
+    /// As [`Self::subject`].
+    pub fn subject_id(&self, claims: &Claims) -> Result<UserId> {
+        if self.admin().is_err() { self.acting_for(claims) } else { self.subject(claims).map(|user| user.id) }
+    }
+
     /// The user who is calling, if those whom the request names are nobody else.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use crate::{
 const WAITING: usize = 200_000;
 /// Entries written by one operation, so that other operations come in between. Each operation is a commit, and each
 /// commit empties the page caches of the readers: small ones make reading slower.
-const BATCH: usize = 1024;
+const BATCH: usize = 4096;
 
 /// One answered request. The route is the template, because paths and queries carry phone numbers.
 #[derive(Clone, Debug)]

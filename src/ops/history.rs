@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
+use rusqlite::{Params, Row};
 
 use crate::{
     app::App,
@@ -51,11 +51,17 @@ pub struct SavedRecord {
 pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
     let limit = app.config.limits.history_records;
     app.store.write(move |tx| {
-        if let Some(record) = replace_in(tx, user, &draft)? {
-            return Ok(SavedRecord { record, is_new: false });
+        let sequence = match insert_in(tx, user, &draft)? {
+            Some(sequence) => sequence,
+            None => match replace_in(tx, user, &draft)? {
+                Some(record) => return Ok(SavedRecord { record, is_new: false }),
+                None => renew_in(tx, user, &draft)?,
+            },
+        };
+        // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
+        if sequence > i64::from(limit) && count_in(tx, user, None)? > i64::from(limit) {
+            return Err(Code::HistoryFull.into());
         }
-        let sequence = next_sequence_in(tx, user, limit)?;
-        insert_in(tx, user, sequence, &draft)?;
         let record = Record { draft, created_at: tx.now, updated_at: tx.now };
         Ok(SavedRecord { record, is_new: true })
     })
@@ -122,39 +128,27 @@ fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<
     )
 }
 
-/// The user's next sequence number. As long as it is within the limit, so is the number of records, and nothing has
-/// to be counted.
-fn next_sequence_in(tx: &Write<'_>, user: UserId, limit: u32) -> Result<i64> {
-    let last: i64 =
-        tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))?;
-    if last >= i64::from(limit) && count_in(tx, user, None)? >= i64::from(limit) {
-        return Err(Code::HistoryFull.into());
-    }
-    Ok(last + 1)
+/// Inserts the record as the user's newest and returns its sequence number; nothing if there is one by its id.
+fn insert_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<i64>> {
+    tx.first(
+        "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
+         client_timestamp, created_at, updated_at) \
+         select ?1, coalesce(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8 from history where user_id = ?1 \
+         on conflict (user_id, local_record_id) do nothing returning sequence",
+        parameters(tx, user, draft),
+        |row| row.get(0),
+    )
 }
 
-/// Makes the record the user's newest. A deactivated one under the same record id gives way to it.
-fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Result<()> {
-    tx.execute(
-        "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
-         on conflict (user_id, local_record_id) do update set sequence = excluded.sequence, \
-         question_type = excluded.question_type, question = excluded.question, json_data = excluded.json_data, \
-         ai_result = excluded.ai_result, client_timestamp = excluded.client_timestamp, \
-         created_at = excluded.created_at, updated_at = excluded.updated_at, deactivated_at = null",
-        (
-            user.0,
-            sequence,
-            &draft.local_record_id,
-            &draft.question_type,
-            &draft.question,
-            draft.json_data.as_ref().map(JsonText::as_str),
-            &draft.ai_result,
-            draft.client_timestamp.as_ref().map(JsonText::as_str),
-            tx.now.0,
-        ),
+/// Makes a deactivated record the user's newest, with what it now says, and returns its sequence number.
+fn renew_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<i64> {
+    tx.one(
+        "update history set sequence = (select max(sequence) + 1 from history where user_id = ?1), \
+         question_type = ?3, question = ?4, json_data = ?5, ai_result = ?6, client_timestamp = ?7, created_at = ?8, \
+         updated_at = ?8, deactivated_at = null where user_id = ?1 and local_record_id = ?2 returning sequence",
+        parameters(tx, user, draft),
+        |row| row.get(0),
     )
-    .map(drop)
 }
 
 fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Record>> {
@@ -164,17 +158,22 @@ fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Reco
          where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
          returning local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
          updated_at",
-        (
-            user.0,
-            &draft.local_record_id,
-            &draft.question_type,
-            &draft.question,
-            draft.json_data.as_ref().map(JsonText::as_str),
-            &draft.ai_result,
-            draft.client_timestamp.as_ref().map(JsonText::as_str),
-            tx.now.0,
-        ),
+        parameters(tx, user, draft),
         record_of,
+    )
+}
+
+/// User, record id, what the record says, and the time: what each of the statements above takes, in their order.
+fn parameters<'draft>(tx: &Write<'_>, user: UserId, draft: &'draft Draft) -> impl Params + use<'draft> {
+    (
+        user.0,
+        draft.local_record_id.as_str(),
+        draft.question_type.as_deref(),
+        draft.question.as_deref(),
+        draft.json_data.as_ref().map(JsonText::as_str),
+        draft.ai_result.as_deref(),
+        draft.client_timestamp.as_ref().map(JsonText::as_str),
+        tx.now.0,
     )
 }
 

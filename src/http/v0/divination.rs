@@ -216,7 +216,7 @@ pub struct RecordPage {
 }
 
 pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<RecordPage>> {
-    let user = call.subject(&Claims::of_user(Some(of.user_id)))?.id;
+    let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
     let page = page(&call, of.page, of.size);
     let found = interpretation::list_of_user(&call.app, user, page)?;
     let items = found.items.into_iter().map(Into::into).collect();

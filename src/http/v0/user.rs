@@ -80,7 +80,7 @@ impl From<users::Profile> for Profile {
 }
 
 pub async fn find_profile(call: Call, OfUser { id, user_id }: OfUser) -> Result<Json<Profile>> {
-    let user = call.subject(&claims(id, user_id))?.id;
+    let user = call.subject_id(&claims(id, user_id))?;
     Ok(Json(profile::find(&call.app, user)?.into()))
 }
 
