@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use rusqlite::{Params, Row};
+use rusqlite::Params;
+use rusqlite::Row;
 
 use crate::{
     app::App,
