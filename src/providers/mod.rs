@@ -12,6 +12,8 @@ pub mod breaker;
 pub mod client;
 pub mod llm;
 mod nonce;
+pub mod payment;
+pub mod rsa;
 pub mod sms;
 
 use std::{fmt, time::Duration};

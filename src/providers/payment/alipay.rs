@@ -1,0 +1,250 @@
+//! Alipay's open platform: app payments over the classic gateway, signed with RSA2.
+//!
+//! Three keys are in play: ours signs requests, its public half is uploaded to the provider, and the
+//! provider's own public key proves notifications and answers. Mixing up the two public keys is the
+//! commonest mistake, and is caught when the gateway is built.
+//!
+//! An answer whose signature does not hold says nothing at all: for a question it is nonsense, for a call
+//! that moves money or closes a trade the outcome is unknown, and the caller must ask before repeating.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::clock_text::shanghai_milliseconds;
+use super::notification::NotificationReader;
+use super::order_string::Merchant;
+use super::signing::{Signer, Verifier};
+use super::{
+    Clock, CloseOutcome, Fen, Notification, OrderRequest, PaymentGateway, RefundOutcome, RefundRequest, RefundState,
+    Rejection, Trade, TradeState, TradeStatus, refund_implied_by_query,
+};
+use crate::providers::client::{Client, Limits, Post};
+use crate::providers::rsa::{PrivateKey, PublicKey};
+use crate::providers::{Failure, FailureKind};
+
+use answer::{Answer, AnswerFault};
+use calls::{CLOSE, Call, QUERY, QUERY_REFUND, REFUND, refusal};
+pub use settings::{SettingFault, Settings};
+use settings::{fault, keep};
+
+mod answer;
+mod calls;
+mod settings;
+#[cfg(test)]
+mod stub_vendor;
+#[cfg(test)]
+mod tests;
+
+/// The provider's own default for the whole of a call.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+const PROVIDER: &str = "alipay";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const LONGEST_ANSWER_BYTES: usize = 256 * 1024;
+
+/// The gateway to Alipay.
+pub struct Alipay {
+    merchant: Merchant,
+    reader: NotificationReader,
+    gateway_url: String,
+    client: Client,
+    clock: Clock,
+}
+
+impl Alipay {
+    /// Builds the gateway, or tells everything that is wrong with the settings.
+    pub fn new(settings: &Settings, clock: Clock) -> Result<Self, Vec<SettingFault>> {
+        let mut faults = settings.plain_faults();
+        let private_key = keep(PrivateKey::parse(&settings.private_key), "private_key", &mut faults);
+        let public_key = keep(PublicKey::parse(&settings.alipay_public_key), "alipay_public_key", &mut faults);
+        let (Some(private_key), Some(public_key)) = (private_key, public_key) else {
+            return Err(faults);
+        };
+        if private_key.public_key() == public_key {
+            faults.push(fault("alipay_public_key", "this is our own public key; the provider's is needed here"));
+        }
+        if faults.is_empty() { Ok(Self::assemble(settings, private_key, public_key, clock)) } else { Err(faults) }
+    }
+
+    fn assemble(settings: &Settings, private_key: PrivateKey, public_key: PublicKey, clock: Clock) -> Self {
+        let merchant = Merchant {
+            provider: PROVIDER,
+            app_id: settings.app_id.clone(),
+            seller_id: settings.seller_id.clone(),
+            notify_url: settings.notify_url.clone(),
+            signer: Signer::Rsa2(private_key),
+        };
+        let reader = NotificationReader {
+            channel: PROVIDER,
+            app_id: settings.app_id.clone(),
+            seller_id: settings.seller_id.clone(),
+            verifier: Verifier::Rsa2(public_key),
+        };
+        let limits = Limits {
+            connect: CONNECT_TIMEOUT.min(settings.timeout),
+            first_byte: settings.timeout,
+            idle: settings.timeout,
+            total: settings.timeout,
+            // A kept connection may prove dead after a refund was written to it, and then nobody knows.
+            reuse_connections: false,
+        };
+        let gateway_url = settings.gateway_url.clone();
+        Self { merchant, reader, gateway_url, client: Client::new(PROVIDER, limits), clock }
+    }
+
+    /// Sends one call and proves the answer. The answer may still be a refusal.
+    fn call(&self, call: Call, content: &impl Serialize) -> Result<Answer, Failure> {
+        self.exchange(call, content).map_err(|failure| call.with_honest_outcome(failure))
+    }
+
+    fn exchange(&self, call: Call, content: &impl Serialize) -> Result<Answer, Failure> {
+        let (query, body) = calls::signed_request(&self.merchant, call, content, (self.clock)())?;
+        let post = Post {
+            url: &format!("{}?{query}", self.gateway_url),
+            headers: &[
+                ("content-type", "application/x-www-form-urlencoded;charset=utf-8"),
+                ("accept", "application/json"),
+            ],
+            body: body.as_bytes(),
+            total: None,
+        };
+        let answer = self.client.post(&post)?;
+        let trace = answer.header("trace_id").map(str::to_owned);
+        let result = if answer.status == 200 {
+            answer.read_all(LONGEST_ANSWER_BYTES).and_then(|body| self.prove(call, &body))
+        } else {
+            Err(calls::http_failure(PROVIDER, answer.status))
+        };
+        result.map_err(|failure| failure.with_request_id(trace.as_deref()))
+    }
+
+    fn prove(&self, call: Call, body: &[u8]) -> Result<Answer, Failure> {
+        answer::read(body, &call.response_key(), &self.reader.verifier).map_err(|fault| match fault {
+            AnswerFault::UnsignedError(answer) => unsigned_refusal(&answer),
+            AnswerFault::Unreadable => nonsense("answer_unreadable"),
+            AnswerFault::Unsigned => nonsense("answer_unsigned"),
+            AnswerFault::SignatureInvalid => nonsense("answer_signature_invalid"),
+        })
+    }
+}
+
+impl PaymentGateway for Alipay {
+    fn name(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {
+        self.merchant.order_string(order)
+    }
+
+    fn read_notification(&self, form_body: &[u8]) -> Result<Notification, Rejection> {
+        self.reader.read(form_body)
+    }
+
+    fn query(&self, order_no: &str) -> Result<TradeState, Failure> {
+        let answer = self.call(QUERY, &calls::TradeKey { out_trade_no: order_no })?;
+        if answer.is_success() {
+            return trade_of(&answer, order_no).map(TradeState::Found);
+        }
+        match answer.sub_code() {
+            "ACQ.TRADE_NOT_EXIST" => Ok(TradeState::NotFound),
+            _ => Err(refusal(PROVIDER, &answer)),
+        }
+    }
+
+    fn close(&self, order_no: &str) -> Result<CloseOutcome, Failure> {
+        let answer = self.call(CLOSE, &calls::TradeKey { out_trade_no: order_no })?;
+        if answer.is_success() {
+            answer.is_about(order_no).map_err(|code| CLOSE.with_honest_outcome(nonsense(code)))?;
+            return Ok(CloseOutcome::Closed);
+        }
+        match answer.sub_code() {
+            "ACQ.TRADE_NOT_EXIST" => Ok(CloseOutcome::NotFound),
+            "ACQ.TRADE_STATUS_ERROR" | "ACQ.REASON_TRADE_STATUS_INVALID" | "ACQ.REASON_ILLEGAL_STATUS" => {
+                Ok(CloseOutcome::NotClosable)
+            }
+            _ => Err(refusal(PROVIDER, &answer)),
+        }
+    }
+
+    fn refund(&self, refund: &RefundRequest) -> Result<RefundOutcome, Failure> {
+        if !refund.is_possible() {
+            return Err(Failure::new(FailureKind::Refused, PROVIDER, "invalid_refund"));
+        }
+        let content = calls::RefundContent {
+            out_trade_no: &refund.order_no,
+            refund_amount: refund.amount.to_string(),
+            out_request_no: &refund.refund_no,
+            refund_reason: &refund.reason,
+        };
+        let answer = self.call(REFUND, &content)?;
+        if !answer.is_success() {
+            return Err(refusal(PROVIDER, &answer));
+        }
+        answer.is_about(&refund.order_no).map_err(|code| REFUND.with_honest_outcome(nonsense(code)))?;
+        Ok(match answer.fund_change.as_deref() {
+            Some("Y") => {
+                RefundOutcome::Moved { total: answer.refund_fee.as_deref().and_then(|fee| Fen::parse(fee).ok()) }
+            }
+            _ => RefundOutcome::Unconfirmed,
+        })
+    }
+
+    fn query_refund(&self, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
+        let content = calls::RefundKey { out_trade_no: order_no, out_request_no: refund_no };
+        let answer = self.call(QUERY_REFUND, &content)?;
+        if answer.is_success() {
+            return refund_state_of(&answer, order_no, refund_no);
+        }
+        match answer.sub_code() {
+            "ACQ.TRADE_NOT_EXIST" => Ok(RefundState::NotFound),
+            _ => Err(refusal(PROVIDER, &answer)),
+        }
+    }
+}
+
+fn nonsense(code: &str) -> Failure {
+    Failure::new(FailureKind::Nonsense, PROVIDER, code)
+}
+
+/// An error that nobody signed is still an error. That the gateway turned the request down is believed, because
+/// it cannot sign for an application that it does not know; that a product refused it is not.
+fn unsigned_refusal(answer: &Answer) -> Failure {
+    let failure = refusal(PROVIDER, answer);
+    let kind = if failure.kind == FailureKind::Refused { FailureKind::Nonsense } else { failure.kind };
+    Failure { kind, ..failure }
+}
+
+fn trade_of(answer: &Answer, order_no: &str) -> Result<Trade, Failure> {
+    let incomplete = || nonsense("answer_incomplete");
+    answer.is_about(order_no).map_err(nonsense)?;
+    if answer.trans_currency.as_deref().is_some_and(|currency| !matches!(currency, "" | "CNY")) {
+        return Err(nonsense("wrong_currency"));
+    }
+    let status = answer.trade_status.as_deref().and_then(TradeStatus::parse).ok_or_else(incomplete)?;
+    let amount = answer.total_amount.as_deref().and_then(|text| Fen::parse(text).ok()).ok_or_else(incomplete)?;
+    let paid_at = answer.send_pay_date.as_deref().and_then(shanghai_milliseconds);
+    Ok(Trade {
+        channel: PROVIDER,
+        order_no: order_no.to_owned(),
+        trade_no: answer.trade_no.clone().filter(|number| !number.is_empty()).ok_or_else(incomplete)?,
+        amount,
+        status,
+        paid_at,
+        refunded: refund_implied_by_query(status, paid_at, amount),
+    })
+}
+
+fn refund_state_of(answer: &Answer, order_no: &str, refund_no: &str) -> Result<RefundState, Failure> {
+    let status = answer.refund_status.as_deref().unwrap_or_default();
+    let Some(amount) = answer.refund_amount.as_deref().filter(|amount| !amount.is_empty()) else {
+        return Ok(if status.is_empty() { RefundState::NotFound } else { RefundState::Unconfirmed });
+    };
+    let differs = |named: &Option<String>, asked: &str| named.as_deref().is_some_and(|named| named != asked);
+    if differs(&answer.out_trade_no, order_no) || differs(&answer.out_request_no, refund_no) {
+        return Err(nonsense("answer_for_another_refund"));
+    }
+    let amount = Fen::parse(amount).map_err(|_| nonsense("answer_incomplete"))?;
+    Ok(if status == "REFUND_SUCCESS" { RefundState::Succeeded { amount } } else { RefundState::Unconfirmed })
+}

@@ -1,0 +1,172 @@
+//! Proving and reading the gateway's answers.
+//!
+//! The signature covers the inner object byte for byte as received, escapes included, so it is cut out by
+//! the JSON structure and never written anew. Searching the text for `"sign"` would be shorter and wrong: a
+//! subject may contain that text.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::providers::payment::signing::Verifier;
+
+/// The members of all answers that are acted upon; the texts meant for humans are not read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Answer {
+    pub(super) code: String,
+    pub(super) sub_code: Option<String>,
+    pub(super) out_trade_no: Option<String>,
+    pub(super) trade_no: Option<String>,
+    pub(super) trade_status: Option<String>,
+    pub(super) total_amount: Option<String>,
+    pub(super) trans_currency: Option<String>,
+    pub(super) send_pay_date: Option<String>,
+    pub(super) fund_change: Option<String>,
+    pub(super) refund_fee: Option<String>,
+    pub(super) out_request_no: Option<String>,
+    pub(super) refund_amount: Option<String>,
+    pub(super) refund_status: Option<String>,
+}
+
+/// Why an answer proves nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum AnswerFault {
+    /// Not JSON, or not the object that belongs to the call.
+    Unreadable,
+    /// A success without a signature.
+    Unsigned,
+    SignatureInvalid,
+    /// A failure without a signature: the gateway turned the request down before any product saw it.
+    UnsignedError(Box<Answer>),
+}
+
+impl Answer {
+    /// Whether the gateway accepted the call. What came of it is told by the other members.
+    pub(super) fn is_success(&self) -> bool {
+        self.code == "10000"
+    }
+
+    pub(super) fn sub_code(&self) -> &str {
+        self.sub_code.as_deref().unwrap_or_default()
+    }
+
+    /// Refuses an answer about another order; the error is the failure's code.
+    pub(super) fn is_about(&self, order_no: &str) -> Result<(), &'static str> {
+        if self.out_trade_no.as_deref() == Some(order_no) { Ok(()) } else { Err("answer_for_another_order") }
+    }
+}
+
+/// Reads the body of an answer whose object is named `response_key`, and proves it with the provider's key.
+pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<Answer, AnswerFault> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).map_err(|_| AnswerFault::Unreadable)?;
+    let object = members.get(response_key).or_else(|| members.get("error_response")).ok_or(AnswerFault::Unreadable)?;
+    let answer: Answer = serde_json::from_str(object.get()).map_err(|_| AnswerFault::Unreadable)?;
+    let signature: Option<String> = members.get("sign").and_then(|sign| serde_json::from_str(sign.get()).ok());
+    match signature.filter(|signature| !signature.is_empty()) {
+        Some(signature) if verifier.verifies(object.get().as_bytes(), &signature) => Ok(answer),
+        Some(_) => Err(AnswerFault::SignatureInvalid),
+        None if answer.is_success() || answer.code.is_empty() => Err(AnswerFault::Unsigned),
+        None => Err(AnswerFault::UnsignedError(Box::new(answer))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::payment::vectors;
+
+    fn verifier() -> Verifier {
+        Verifier::Rsa2(vectors::platform_public_key())
+    }
+
+    fn read_vector(name: &str) -> Result<Answer, AnswerFault> {
+        let vector = &vectors::alipay()["responses"][name];
+        read(vectors::text(&vector["raw_body"]).as_bytes(), vectors::text(&vector["response_key"]), &verifier())
+    }
+
+    #[test]
+    fn every_published_answer_proves_or_not_as_published() {
+        let all = vectors::alipay();
+        let all = all["responses"].as_object().unwrap();
+        assert_eq!(all.len(), 8);
+        for (name, vector) in all {
+            assert_eq!(read_vector(name).is_ok(), vector["signature_valid"].as_bool().unwrap(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_published_answers_say_what_they_should() {
+        for name in ["query_success", "query_subject_contains_sign_text"] {
+            let paid = read_vector(name).unwrap();
+            assert!(paid.is_success());
+            assert_eq!(paid.trade_status.as_deref(), Some("TRADE_SUCCESS"));
+            assert_eq!(paid.total_amount.as_deref(), Some("6.00"));
+        }
+        assert_eq!(read_vector("query_not_exist").unwrap().sub_code(), "ACQ.TRADE_NOT_EXIST");
+        assert_eq!(read_vector("refund_success").unwrap().fund_change.as_deref(), Some("Y"));
+        assert!(read_vector("close_success").unwrap().is_about("D202601150000000002").is_ok());
+    }
+
+    #[test]
+    fn the_refused_answers_are_refused_for_the_right_reason() {
+        assert_eq!(read_vector("query_tampered"), Err(AnswerFault::SignatureInvalid));
+        assert_eq!(read_vector("query_other_key"), Err(AnswerFault::SignatureInvalid));
+        assert_eq!(read_vector("query_without_sign"), Err(AnswerFault::Unsigned));
+    }
+
+    #[test]
+    fn white_space_around_the_object_is_not_signed_but_inside_it_is() {
+        let vector = &vectors::alipay()["responses"]["query_success"];
+        let body = vectors::text(&vector["raw_body"]);
+        let key = vectors::text(&vector["response_key"]);
+        let spaced = body.replacen(":{", " : \n{", 1).replacen("},\"sign\"", "} , \"sign\"", 1);
+        assert_ne!(spaced, body);
+        assert!(read(spaced.as_bytes(), key, &verifier()).is_ok());
+        let inside = body.replacen("{\"code\"", "{ \"code\"", 1);
+        assert_eq!(read(inside.as_bytes(), key, &verifier()), Err(AnswerFault::SignatureInvalid));
+    }
+
+    #[test]
+    fn an_answer_to_another_call_is_refused() {
+        let body = vectors::alipay()["responses"]["query_success"]["raw_body"].clone();
+        let other = read(vectors::text(&body).as_bytes(), "alipay_trade_refund_response", &verifier());
+        assert_eq!(other, Err(AnswerFault::Unreadable));
+    }
+
+    #[test]
+    fn gateway_errors_may_come_unsigned_and_successes_may_not() {
+        let error = br#"{"error_response":{"code":"40002","msg":"Invalid","sub_code":"isv.invalid-app-id"}}"#;
+        let Err(AnswerFault::UnsignedError(answer)) = read(error, "alipay_trade_query_response", &verifier()) else {
+            panic!("an unsigned error was not recognised");
+        };
+        assert_eq!(answer.sub_code(), "isv.invalid-app-id");
+        for success in [
+            r#"{"error_response":{"code":"10000"}}"#,
+            r#"{"error_response":{}}"#,
+            r#"{"error_response":{"code":"10000"},"sign":""}"#,
+        ] {
+            assert_eq!(read(success.as_bytes(), "x", &verifier()), Err(AnswerFault::Unsigned), "{success}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_answer_is_unreadable() {
+        for body in [
+            "",
+            "<html>busy</html>",
+            "[]",
+            "{}",
+            "{\"x\":{}}",
+            "{\"error_response\":3}",
+            "{\"error_response\":{\"code\":1}}",
+        ] {
+            assert_eq!(
+                read(body.as_bytes(), "alipay_trade_query_response", &verifier()),
+                Err(AnswerFault::Unreadable),
+                "{body}"
+            );
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the operator configures for Alipay, and everything that can be wrong with it before the first call.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::PROVIDER;
+use crate::providers::client::Endpoint;
+
+/// What the operator configures. `Debug` shows no key.
+#[derive(Clone)]
+pub struct Settings {
+    /// Digits, as the provider assigned it.
+    pub app_id: String,
+    /// `2088` and 12 digits; when given, notifications for another receiver are refused.
+    pub seller_id: Option<String>,
+    /// Our RSA private key, in any form that [`PrivateKey::parse`](crate::providers::rsa::PrivateKey::parse) reads.
+    pub private_key: String,
+    /// The provider's RSA public key, in any form that [`PublicKey::parse`](crate::providers::rsa::PublicKey::parse) reads.
+    pub alipay_public_key: String,
+    /// `https://openapi.alipay.com/gateway.do` in production.
+    pub gateway_url: String,
+    /// Where the provider reports to: absolute, at most 256 characters, no query.
+    pub notify_url: String,
+    /// The limit for one call, connecting included.
+    pub timeout: Duration,
+}
+
+/// One thing that is wrong with the settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingFault {
+    /// The name of the field in [`Settings`].
+    pub setting: &'static str,
+    /// What is wrong with it, without its value.
+    pub fault: String,
+}
+
+impl Settings {
+    /// What is wrong apart from the keys.
+    pub(super) fn plain_faults(&self) -> Vec<SettingFault> {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let mut faults = Vec::new();
+        if !digits(&self.app_id) || self.app_id.len() > 32 {
+            faults.push(fault("app_id", "must be the digits that the provider assigned"));
+        }
+        let is_seller = |seller: &String| digits(seller) && seller.len() == 16 && seller.starts_with("2088");
+        if !self.seller_id.as_ref().is_none_or(is_seller) {
+            faults.push(fault("seller_id", "must be 2088 and 12 more digits"));
+        }
+        if !is_safe_gateway(&self.gateway_url) {
+            faults.push(fault("gateway_url", "must be an https address without a query"));
+        }
+        if Endpoint::parse(PROVIDER, &self.notify_url).is_err() || self.notify_url.len() > 256 {
+            faults.push(fault(
+                "notify_url",
+                "must be an absolute http or https address without a query, at most 256 characters",
+            ));
+        }
+        faults
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut output = formatter.debug_struct("Settings");
+        output.field("app_id", &self.app_id).field("seller_id", &self.seller_id);
+        output.field("gateway_url", &self.gateway_url).field("notify_url", &self.notify_url);
+        output.finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for SettingFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.setting, self.fault)
+    }
+}
+
+/// Requests carry no secret, but answers decide about money: the way there is encrypted unless it stays on this machine.
+fn is_safe_gateway(url: &str) -> bool {
+    let local = ["127.0.0.1", "localhost", "[::1]"];
+    let endpoint = Endpoint::parse(PROVIDER, url);
+    endpoint.is_ok_and(|endpoint| endpoint.base().starts_with("https://") || local.contains(&endpoint.host()))
+}
+
+/// The parsed key; a fault goes into the list.
+pub(super) fn keep<T, E: fmt::Display>(
+    parsed: Result<T, E>,
+    setting: &'static str,
+    faults: &mut Vec<SettingFault>,
+) -> Option<T> {
+    parsed.map_err(|error| faults.push(fault(setting, &error.to_string()))).ok()
+}
+
+pub(super) fn fault(setting: &'static str, fault: &str) -> SettingFault {
+    SettingFault { setting, fault: fault.to_owned() }
+}

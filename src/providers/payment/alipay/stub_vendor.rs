@@ -1,0 +1,152 @@
+//! A gateway on a local port that checks our requests with our public key and answers as a test tells it to.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::providers::payment::form::{self, Field};
+use crate::providers::payment::signing::{Signer, Verifier};
+use crate::providers::payment::vectors;
+
+/// How the next request is answered.
+#[derive(Clone)]
+pub(super) enum Reply {
+    /// The object, signed by the provider's key.
+    Signed(String),
+    SignedByOther(String),
+    Unsigned(String),
+    /// Status and body, sent as they are.
+    Raw(u16, String),
+    /// The head promises more than comes.
+    Cut(String),
+    /// The connection is closed without a word.
+    HangUp,
+    Silence(Duration),
+}
+
+/// A request as the gateway sees it once signature and placement were found right.
+#[derive(Clone)]
+pub(super) struct Seen {
+    pub(super) method: String,
+    pub(super) content: Value,
+}
+
+pub(super) struct StubVendor {
+    pub(super) url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl StubVendor {
+    /// Answers one request for every reply, in order, and refuses connections after that.
+    pub(super) fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/gateway.do", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&seen);
+        thread::spawn(move || {
+            for reply in replies {
+                let (stream, _) = listener.accept().unwrap();
+                serve(&stream, reply, &recorded);
+            }
+        });
+        Self { url, seen }
+    }
+
+    /// All requests that were in order, as they came.
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+fn serve(stream: &TcpStream, reply: Reply, seen: &Mutex<Vec<Seen>>) {
+    let (target, body) = read_request(stream);
+    let outcome = check_request(&target, &body);
+    let (method, fault) = match outcome {
+        Ok(request) => {
+            let method = request.method.clone();
+            seen.lock().unwrap().push(request);
+            (method, None)
+        }
+        Err(fault) => (String::new(), Some(fault)),
+    };
+    match fault {
+        Some(fault) => send(stream, 500, &format!("the request is wrong: {fault}"), 0),
+        None => answer(stream, &format!("{}_response", method.replace('.', "_")), reply),
+    }
+}
+
+fn answer(stream: &TcpStream, key: &str, reply: Reply) {
+    let platform = Signer::Rsa2(vectors::platform_key());
+    match reply {
+        Reply::Signed(object) => {
+            let signature = platform.sign(&object).unwrap();
+            send(stream, 200, &format!("{{\"{key}\":{object},\"sign\":\"{signature}\"}}"), 0);
+        }
+        Reply::SignedByOther(object) => {
+            let signature = Signer::Rsa2(vectors::merchant_key()).sign(&object).unwrap();
+            send(stream, 200, &format!("{{\"{key}\":{object},\"sign\":\"{signature}\"}}"), 0);
+        }
+        Reply::Unsigned(object) => send(stream, 200, &format!("{{\"{key}\":{object}}}"), 0),
+        Reply::Raw(status, body) => send(stream, status, &body, 0),
+        Reply::Cut(body) => send(stream, 200, &body, 500),
+        Reply::HangUp => {}
+        Reply::Silence(duration) => thread::sleep(duration),
+    }
+}
+
+/// The request must be signed by us over query and body together, with the content in the body alone.
+fn check_request(target: &str, body: &str) -> Result<Seen, &'static str> {
+    let (path, query) = target.split_once('?').ok_or("no query")?;
+    let query = form::decode(query.as_bytes()).map_err(|_| "query unreadable")?;
+    let body = form::decode(body.as_bytes()).map_err(|_| "body unreadable")?;
+    if path != "/gateway.do" || body.len() != 1 || form::value_of(&query, "biz_content").is_some() {
+        return Err("placement");
+    }
+    let all: Vec<Field> = query.into_iter().chain(body).collect();
+    let verifier = Verifier::Rsa2(vectors::merchant_key().public_key());
+    let signature = form::value_of(&all, "sign").ok_or("no signature")?;
+    if !verifier.verifies(form::request_text(&all).as_bytes(), signature) {
+        return Err("signature");
+    }
+    let fixed = [("app_id", "2021000000000001"), ("charset", "utf-8"), ("sign_type", "RSA2"), ("version", "1.0")];
+    if fixed.iter().any(|&(name, value)| form::value_of(&all, name) != Some(value)) {
+        return Err("common parameters");
+    }
+    let content = form::value_of(&all, "biz_content").ok_or("no content")?;
+    let content = serde_json::from_str(content).map_err(|_| "content unreadable")?;
+    Ok(Seen { method: form::value_of(&all, "method").ok_or("no method")?.to_owned(), content })
+}
+
+fn read_request(stream: &TcpStream) -> (String, String) {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let target = line.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).unwrap();
+        let header = header.trim().to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (target, String::from_utf8(body).unwrap())
+}
+
+/// The client may have gone away already, which is part of some tests.
+fn send(mut stream: &TcpStream, status: u16, body: &str, missing_bytes: usize) {
+    let length = body.len() + missing_bytes;
+    let head =
+        format!("HTTP/1.1 {status} x\r\ntrace_id: trace-1\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    let _ = stream.write_all(format!("{head}{body}").as_bytes());
+}

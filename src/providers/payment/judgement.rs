@@ -1,0 +1,334 @@
+//! What a proved trade report means for an order: the rule that decides about money, and nothing else.
+//!
+//! [`judge`] is a pure function over what the provider says and what we have stored. The caller holds the
+//! order's row in a transaction, carries out the judgement there, and acknowledges a notification exactly
+//! when [`Judgement::acknowledged`] says so.
+//!
+//! The surprise: reports arrive in any order and any number of times, and a status alone means little. A
+//! partial refund repeats `TRADE_SUCCESS`; a full one says `TRADE_CLOSED`, as an unpaid time-out does.
+
+use super::{Fen, Refunded, Trade, TradeStatus};
+
+/// Where our order stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderState {
+    Created,
+    /// Paid, not yet credited.
+    Paid,
+    Credited,
+    Closed,
+    Refunded,
+    /// A human must look.
+    Review,
+}
+
+/// What is stored about an order, as far as the rule needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct OrderView<'a> {
+    /// The gateway that the order was made with.
+    pub channel: &'a str,
+    pub order_no: &'a str,
+    pub amount: Fen,
+    pub state: OrderState,
+    /// The provider's number under which the order was paid, once known.
+    pub trade_no: Option<&'a str>,
+    /// All refunds recorded so far.
+    pub refunded: Fen,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// The money is there and the order has nothing for it yet: credit. Also for a closed order, paid late.
+    Credit,
+    /// It will not be paid: close the order.
+    Close,
+    /// Money went back: record `total` as all that was refunded. `full` when nothing of the price is left.
+    Refund { total: Fen, full: bool },
+    /// Nothing new.
+    Nothing,
+    /// Genuine, and not to be settled by a program.
+    Review(ReviewReason),
+    /// Not for this order: change nothing, and do not acknowledge.
+    Reject(RejectReason),
+}
+
+/// Why a report is refused although it is genuine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectReason {
+    UnknownOrder,
+    WrongChannel,
+    WrongAmount,
+}
+
+/// Why a human must look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReviewReason {
+    /// The order is under review already; whoever looks at it should see this report too.
+    OrderUnderReview,
+    /// A second trade was paid or refunded for an order that has its money: the buyer may have paid twice.
+    SecondTrade,
+    /// Closed without a refund after we had seen the money.
+    ClosedAfterPayment,
+    /// Part of the money went back before anything was credited.
+    RefundBeforeCredit,
+    /// More went back than was ever paid.
+    RefundExceedsAmount,
+    /// Money went back, and the report does not say how much.
+    RefundTotalUnknown,
+}
+
+impl OrderState {
+    pub const ALL: [Self; 6] = [Self::Created, Self::Paid, Self::Credited, Self::Closed, Self::Refunded, Self::Review];
+
+    /// The stable name that is stored and shown.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Paid => "paid",
+            Self::Credited => "credited",
+            Self::Closed => "closed",
+            Self::Refunded => "refunded",
+            Self::Review => "review",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+impl Judgement {
+    /// Whether a notification so judged is answered with `success`; otherwise the provider repeats it.
+    pub fn acknowledged(self) -> bool {
+        !matches!(self, Self::Reject(_))
+    }
+}
+
+impl RejectReason {
+    /// The stable code that is stored and shown to operators.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::UnknownOrder => "unknown_order",
+            Self::WrongChannel => "wrong_channel",
+            Self::WrongAmount => "wrong_amount",
+        }
+    }
+}
+
+impl ReviewReason {
+    /// The stable code that is stored and shown to operators.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::OrderUnderReview => "order_under_review",
+            Self::SecondTrade => "second_trade",
+            Self::ClosedAfterPayment => "closed_after_payment",
+            Self::RefundBeforeCredit => "refund_before_credit",
+            Self::RefundExceedsAmount => "refund_exceeds_amount",
+            Self::RefundTotalUnknown => "refund_total_unknown",
+        }
+    }
+}
+
+/// Judges a report against the order that it names; `None` when there is no such order.
+pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> Judgement {
+    let Some(order) = order.filter(|order| order.order_no == trade.order_no) else {
+        return Judgement::Reject(RejectReason::UnknownOrder);
+    };
+    if order.channel != trade.channel {
+        return Judgement::Reject(RejectReason::WrongChannel);
+    }
+    if order.amount != trade.amount {
+        return Judgement::Reject(RejectReason::WrongAmount);
+    }
+    if is_second_trade(trade, order) {
+        return judge_second_trade(trade);
+    }
+    match (&trade.refunded, trade.status) {
+        (Some(refunded), status) => judge_refund(refunded, status, order),
+        (None, TradeStatus::WaitBuyerPay) => Judgement::Nothing,
+        (None, TradeStatus::Success | TradeStatus::Finished) => judge_payment(order.state),
+        (None, TradeStatus::Closed) => judge_closing(order.state),
+    }
+}
+
+/// Before money has come in, a differing number only means that an earlier attempt was never paid.
+fn is_second_trade(trade: &Trade, order: &OrderView<'_>) -> bool {
+    let has_money = !matches!(order.state, OrderState::Created | OrderState::Closed);
+    has_money && order.trade_no.is_some_and(|known| known != trade.trade_no)
+}
+
+fn judge_second_trade(trade: &Trade) -> Judgement {
+    let paid = matches!(trade.status, TradeStatus::Success | TradeStatus::Finished);
+    if paid || trade.refunded.is_some() { Judgement::Review(ReviewReason::SecondTrade) } else { Judgement::Nothing }
+}
+
+fn judge_payment(state: OrderState) -> Judgement {
+    match state {
+        OrderState::Created | OrderState::Paid | OrderState::Closed => Judgement::Credit,
+        OrderState::Credited | OrderState::Refunded => Judgement::Nothing,
+        OrderState::Review => Judgement::Review(ReviewReason::OrderUnderReview),
+    }
+}
+
+fn judge_closing(state: OrderState) -> Judgement {
+    match state {
+        OrderState::Created => Judgement::Close,
+        OrderState::Closed | OrderState::Refunded | OrderState::Review => Judgement::Nothing,
+        OrderState::Paid | OrderState::Credited => Judgement::Review(ReviewReason::ClosedAfterPayment),
+    }
+}
+
+fn judge_refund(refunded: &Refunded, status: TradeStatus, order: &OrderView<'_>) -> Judgement {
+    // A paid trade is closed by nothing but the return of the whole price.
+    let implied = (status == TradeStatus::Closed).then_some(order.amount);
+    let Some(total) = refunded.total.or(implied) else {
+        return Judgement::Review(ReviewReason::RefundTotalUnknown);
+    };
+    if total > order.amount {
+        return Judgement::Review(ReviewReason::RefundExceedsAmount);
+    }
+    if total <= order.refunded {
+        return Judgement::Nothing;
+    }
+    let full = total == order.amount;
+    match order.state {
+        OrderState::Review => Judgement::Review(ReviewReason::OrderUnderReview),
+        OrderState::Created | OrderState::Paid | OrderState::Closed if !full => {
+            Judgement::Review(ReviewReason::RefundBeforeCredit)
+        }
+        _ => Judgement::Refund { total, full },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [OrderState; 6] = [
+        OrderState::Created,
+        OrderState::Paid,
+        OrderState::Credited,
+        OrderState::Closed,
+        OrderState::Refunded,
+        OrderState::Review,
+    ];
+
+    fn fen(text: &str) -> Fen {
+        Fen::parse(text).unwrap()
+    }
+
+    fn trade(status: TradeStatus) -> Trade {
+        Trade {
+            channel: "alipay",
+            order_no: "D1".to_owned(),
+            trade_no: "T1".to_owned(),
+            amount: fen("6.00"),
+            status,
+            paid_at: None,
+            refunded: None,
+        }
+    }
+
+    fn refunded(status: TradeStatus, total: Option<&str>) -> Trade {
+        let refunded = Refunded { total: total.map(fen), refund_no: None, at: None };
+        Trade { refunded: Some(refunded), ..trade(status) }
+    }
+
+    fn order(state: OrderState) -> OrderView<'static> {
+        let trade_no = (!matches!(state, OrderState::Created | OrderState::Closed)).then_some("T1");
+        OrderView { channel: "alipay", order_no: "D1", amount: fen("6.00"), state, trade_no, refunded: Fen::ZERO }
+    }
+
+    fn judged(trade: &Trade, state: OrderState) -> Judgement {
+        judge(trade, Some(&order(state)))
+    }
+
+    #[test]
+    fn a_payment_credits_once_and_even_after_closing() {
+        for status in [TradeStatus::Success, TradeStatus::Finished] {
+            let expected = [
+                Judgement::Credit,
+                Judgement::Credit,
+                Judgement::Nothing,
+                Judgement::Credit,
+                Judgement::Nothing,
+                Judgement::Review(ReviewReason::OrderUnderReview),
+            ];
+            assert_eq!(STATES.map(|state| judged(&trade(status), state)), expected);
+        }
+    }
+
+    #[test]
+    fn an_unpaid_trade_changes_nothing() {
+        for state in STATES {
+            assert_eq!(judged(&trade(TradeStatus::WaitBuyerPay), state), Judgement::Nothing);
+        }
+    }
+
+    #[test]
+    fn closing_touches_only_what_was_never_paid() {
+        let flagged = Judgement::Review(ReviewReason::ClosedAfterPayment);
+        let expected = [Judgement::Close, flagged, flagged, Judgement::Nothing, Judgement::Nothing, Judgement::Nothing];
+        assert_eq!(STATES.map(|state| judged(&trade(TradeStatus::Closed), state)), expected);
+    }
+
+    #[test]
+    fn a_refund_is_recorded_whatever_the_status_says_and_never_credits() {
+        let partial = Judgement::Refund { total: fen("1.50"), full: false };
+        let early = Judgement::Review(ReviewReason::RefundBeforeCredit);
+        let watched = Judgement::Review(ReviewReason::OrderUnderReview);
+        let of_part = refunded(TradeStatus::Success, Some("1.50"));
+        assert_eq!(STATES.map(|state| judged(&of_part, state)), [early, early, partial, early, partial, watched]);
+
+        let full = Judgement::Refund { total: fen("6.00"), full: true };
+        for total in [Some("6.00"), None] {
+            let of_all = refunded(TradeStatus::Closed, total);
+            assert_eq!(STATES.map(|state| judged(&of_all, state)), [full, full, full, full, full, watched]);
+        }
+    }
+
+    #[test]
+    fn refunds_are_totals_so_repetition_and_disorder_do_no_harm() {
+        let recorded = OrderView { refunded: fen("2.00"), ..order(OrderState::Credited) };
+        for total in ["1.50", "2.00"] {
+            assert_eq!(judge(&refunded(TradeStatus::Success, Some(total)), Some(&recorded)), Judgement::Nothing);
+        }
+        let more = judge(&refunded(TradeStatus::Success, Some("2.01")), Some(&recorded));
+        assert_eq!(more, Judgement::Refund { total: fen("2.01"), full: false });
+    }
+
+    #[test]
+    fn impossible_refunds_are_for_a_human() {
+        let too_much = judged(&refunded(TradeStatus::Success, Some("6.01")), OrderState::Credited);
+        assert_eq!(too_much, Judgement::Review(ReviewReason::RefundExceedsAmount));
+        let unstated = judged(&refunded(TradeStatus::Success, None), OrderState::Credited);
+        assert_eq!(unstated, Judgement::Review(ReviewReason::RefundTotalUnknown));
+    }
+
+    #[test]
+    fn another_orders_channels_or_amounts_report_is_refused() {
+        let paid = trade(TradeStatus::Success);
+        assert_eq!(judge(&paid, None), Judgement::Reject(RejectReason::UnknownOrder));
+        let other = OrderView { order_no: "D2", ..order(OrderState::Created) };
+        assert_eq!(judge(&paid, Some(&other)), Judgement::Reject(RejectReason::UnknownOrder));
+        let sandbox = OrderView { channel: "sandbox", ..order(OrderState::Created) };
+        assert_eq!(judge(&paid, Some(&sandbox)), Judgement::Reject(RejectReason::WrongChannel));
+        let dearer = OrderView { amount: fen("30.00"), ..order(OrderState::Created) };
+        assert_eq!(judge(&paid, Some(&dearer)), Judgement::Reject(RejectReason::WrongAmount));
+        assert!(!judge(&paid, None).acknowledged());
+    }
+
+    #[test]
+    fn a_second_trade_for_a_paid_order_is_for_a_human() {
+        let second = |trade: Trade| Trade { trade_no: "T2".to_owned(), ..trade };
+        for state in [OrderState::Paid, OrderState::Credited, OrderState::Refunded, OrderState::Review] {
+            let flagged = Judgement::Review(ReviewReason::SecondTrade);
+            assert_eq!(judged(&second(trade(TradeStatus::Success)), state), flagged);
+            assert_eq!(judged(&second(refunded(TradeStatus::Closed, Some("6.00"))), state), flagged);
+            assert_eq!(judged(&second(trade(TradeStatus::Closed)), state), Judgement::Nothing);
+        }
+        let attempted = OrderView { trade_no: Some("T1"), ..order(OrderState::Created) };
+        assert_eq!(judge(&second(trade(TradeStatus::Success)), Some(&attempted)), Judgement::Credit);
+    }
+}

@@ -1,0 +1,222 @@
+//! Reading a provider's asynchronous notification: form, signature, addressee, fields, in that order.
+//!
+//! Nothing of a message is believed before its signature is proved, and the scheme is ours, not the
+//! message's. What could be read of a refused message goes into the [`Rejection`], because an operator who
+//! looks for lost money needs the order number; there it is a claim, not a fact.
+//!
+//! The surprise: a genuine signature is not enough. The signed text joins fields raw, so a partial refund can be
+//! re-cut into a plain payment by letting `receipt_amount` swallow `refund_fee`; such messages are refused.
+
+use std::fmt;
+
+use super::clock_text::shanghai_milliseconds;
+use super::form::{self, Field, FormFault};
+use super::signing::Verifier;
+use super::{Fen, Notification, Refunded, Trade, TradeStatus};
+
+/// The largest form body that is read at all.
+pub const MAX_NOTIFICATION_BYTES: usize = 16 * 1024;
+
+/// A message that is not to be believed, with what it claims to be about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    pub reason: RejectionReason,
+    /// Unproved, at most 64 characters.
+    pub order_no: Option<String>,
+    /// Unproved, at most 64 characters.
+    pub trade_no: Option<String>,
+    /// Unproved, at most 128 characters.
+    pub notify_id: Option<String>,
+}
+
+/// Why a message is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectionReason {
+    TooLarge,
+    Malformed,
+    WrongCharset,
+    NotUtf8,
+    DuplicateParameter,
+    /// A value contains the text of another field.
+    AmbiguousValue,
+    WrongSignType,
+    SignatureMissing,
+    SignatureInvalid,
+    /// Genuine, but not about a trade.
+    WrongType,
+    WrongApp,
+    WrongSeller,
+    WrongCurrency,
+    /// A field that every trade notification has is absent, empty or over-long.
+    FieldMissing(&'static str),
+    InvalidAmount(&'static str),
+    UnknownStatus,
+}
+
+/// Checks and reads the notifications of one provider.
+#[derive(Debug)]
+pub(super) struct NotificationReader {
+    pub(super) channel: &'static str,
+    pub(super) app_id: String,
+    pub(super) seller_id: Option<String>,
+    pub(super) verifier: Verifier,
+}
+
+/// Every field that is acted upon. No other field's value may contain one of these.
+const ACTED_UPON: &[&str] = &[
+    "app_id",
+    "charset",
+    "gmt_payment",
+    "gmt_refund",
+    "notify_id",
+    "notify_type",
+    "out_biz_no",
+    "out_trade_no",
+    "refund_fee",
+    "seller_id",
+    "total_amount",
+    "trade_no",
+    "trade_status",
+    "trans_currency",
+];
+
+impl RejectionReason {
+    /// The stable code that is stored and shown to operators.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::Malformed => "malformed",
+            Self::WrongCharset => "wrong_charset",
+            Self::NotUtf8 => "not_utf8",
+            Self::DuplicateParameter => "duplicate_parameter",
+            Self::AmbiguousValue => "ambiguous_value",
+            Self::WrongSignType => "wrong_sign_type",
+            Self::SignatureMissing => "signature_missing",
+            Self::SignatureInvalid => "signature_invalid",
+            Self::WrongType => "wrong_type",
+            Self::WrongApp => "wrong_app",
+            Self::WrongSeller => "wrong_seller",
+            Self::WrongCurrency => "wrong_currency",
+            Self::FieldMissing(_) => "field_missing",
+            Self::InvalidAmount(_) => "invalid_amount",
+            Self::UnknownStatus => "unknown_status",
+        }
+    }
+}
+
+/// The code, and the field that it is about.
+impl fmt::Display for RejectionReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FieldMissing(field) | Self::InvalidAmount(field) => {
+                write!(formatter, "{}: {field}", self.code())
+            }
+            _ => formatter.write_str(self.code()),
+        }
+    }
+}
+
+impl NotificationReader {
+    pub(super) fn read(&self, form_body: &[u8]) -> Result<Notification, Rejection> {
+        if form_body.len() > MAX_NOTIFICATION_BYTES {
+            return Err(rejection(RejectionReason::TooLarge, &[]));
+        }
+        let fields = form::decode(form_body).map_err(|fault| rejection(fault.into(), &[]))?;
+        let outcome = self.prove(&fields).and_then(|()| self.trade(&fields));
+        match outcome {
+            Ok((notify_id, trade)) => Ok(Notification { notify_id, trade, fields }),
+            Err(reason) => Err(rejection(reason, &fields)),
+        }
+    }
+
+    /// The signature is the provider's, and the message can be cut into fields in one way only.
+    fn prove(&self, fields: &[Field]) -> Result<(), RejectionReason> {
+        if form::duplicate_name(fields).is_some() {
+            return Err(RejectionReason::DuplicateParameter);
+        }
+        if fields.iter().any(|(_, value)| form::hides_field(value, ACTED_UPON)) {
+            return Err(RejectionReason::AmbiguousValue);
+        }
+        if form::value_of(fields, "sign_type") != Some(self.verifier.sign_type()) {
+            return Err(RejectionReason::WrongSignType);
+        }
+        let signature = form::value_of(fields, "sign").ok_or(RejectionReason::SignatureMissing)?;
+        let text = form::notification_text(fields);
+        if self.verifier.verifies(text.as_bytes(), signature) { Ok(()) } else { Err(RejectionReason::SignatureInvalid) }
+    }
+
+    /// The message is a trade report addressed to us, and complete.
+    fn trade(&self, fields: &[Field]) -> Result<(String, Trade), RejectionReason> {
+        let value = |name| form::value_of(fields, name);
+        if value("notify_type") != Some("trade_status_sync") {
+            return Err(RejectionReason::WrongType);
+        }
+        if value("app_id") != Some(&self.app_id) {
+            return Err(RejectionReason::WrongApp);
+        }
+        if self.seller_id.is_some() && value("seller_id") != self.seller_id.as_deref() {
+            return Err(RejectionReason::WrongSeller);
+        }
+        if value("trans_currency").is_some_and(|currency| currency != "CNY") {
+            return Err(RejectionReason::WrongCurrency);
+        }
+        let status = required(fields, "trade_status", 64)?;
+        let trade = Trade {
+            channel: self.channel,
+            order_no: required(fields, "out_trade_no", 64)?.to_owned(),
+            trade_no: required(fields, "trade_no", 64)?.to_owned(),
+            amount: amount(required(fields, "total_amount", 16)?, "total_amount")?,
+            status: TradeStatus::parse(status).ok_or(RejectionReason::UnknownStatus)?,
+            paid_at: value("gmt_payment").and_then(shanghai_milliseconds),
+            refunded: refunded(fields)?,
+        };
+        Ok((required(fields, "notify_id", 128)?.to_owned(), trade))
+    }
+}
+
+/// A message is about a refund when it names a returned amount or a time of return. An amount of zero is none.
+fn refunded(fields: &[Field]) -> Result<Option<Refunded>, RejectionReason> {
+    let total = form::value_of(fields, "refund_fee").map(|text| amount(text, "refund_fee")).transpose()?;
+    let total = total.filter(|&total| total > Fen::ZERO);
+    let time = form::value_of(fields, "gmt_refund");
+    if total.is_none() && time.is_none() {
+        return Ok(None);
+    }
+    let refund_no = form::value_of(fields, "out_biz_no").map(str::to_owned);
+    Ok(Some(Refunded { total, refund_no, at: time.and_then(shanghai_milliseconds) }))
+}
+
+fn required<'a>(fields: &'a [Field], name: &'static str, limit: usize) -> Result<&'a str, RejectionReason> {
+    let value = form::value_of(fields, name).filter(|value| value.len() <= limit);
+    value.ok_or(RejectionReason::FieldMissing(name))
+}
+
+fn amount(text: &str, field: &'static str) -> Result<Fen, RejectionReason> {
+    Fen::parse(text).map_err(|_| RejectionReason::InvalidAmount(field))
+}
+
+fn rejection(reason: RejectionReason, fields: &[Field]) -> Rejection {
+    let claim = |name, limit| {
+        let value: String = form::value_of(fields, name)?.chars().take(limit).collect();
+        Some(value)
+    };
+    Rejection {
+        reason,
+        order_no: claim("out_trade_no", 64),
+        trade_no: claim("trade_no", 64),
+        notify_id: claim("notify_id", 128),
+    }
+}
+
+impl From<FormFault> for RejectionReason {
+    fn from(fault: FormFault) -> Self {
+        match fault {
+            FormFault::Malformed => Self::Malformed,
+            FormFault::WrongCharset => Self::WrongCharset,
+            FormFault::NotUtf8 => Self::NotUtf8,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

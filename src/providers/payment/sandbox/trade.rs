@@ -1,0 +1,181 @@
+//! A trade in the sandbox's books, and the rules by which it changes: those of the real provider.
+//!
+//! Every rule is a pure function from the trade found to the trade left, or the provider's code of refusal.
+
+use serde::{Deserialize, Serialize};
+
+use super::terms::Terms;
+use crate::providers::payment::{Fen, RefundRequest, Trade, TradeStatus, refund_implied_by_query};
+
+/// A trade as the sandbox keeps it. Times are epoch milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxTrade {
+    pub order_no: String,
+    /// 1 for the first state stored, one more with every change.
+    pub version: i64,
+    pub trade_no: String,
+    pub amount: Fen,
+    pub subject: String,
+    pub status: TradeStatus,
+    pub created_at: i64,
+    /// An unpaid trade counts as closed from then on.
+    pub expires_at: i64,
+    pub paid_at: Option<i64>,
+    pub closed_at: Option<i64>,
+    pub refunds: Vec<SandboxRefund>,
+}
+
+/// Money that the sandbox has returned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxRefund {
+    pub refund_no: String,
+    pub amount: Fen,
+    pub at: i64,
+}
+
+/// What a rule leaves.
+#[derive(Debug)]
+pub(super) enum Change {
+    None(SandboxTrade),
+    To(SandboxTrade),
+}
+
+impl Change {
+    /// The trade as it stands afterwards.
+    pub(super) fn left(&self) -> &SandboxTrade {
+        match self {
+            Self::None(trade) | Self::To(trade) => trade,
+        }
+    }
+}
+
+type Ruling = Result<Change, &'static str>;
+
+impl SandboxTrade {
+    /// The trade as it stands at `now`: a waiting one closes by itself.
+    pub(super) fn standing_at(mut self, now: i64) -> Self {
+        if self.status == TradeStatus::WaitBuyerPay && now >= self.expires_at {
+            self.status = TradeStatus::Closed;
+            self.closed_at = Some(self.expires_at);
+        }
+        self
+    }
+
+    /// What a query tells.
+    pub(super) fn queried(self, channel: &'static str) -> Trade {
+        Trade {
+            channel,
+            refunded: refund_implied_by_query(self.status, self.paid_at, self.amount),
+            order_no: self.order_no,
+            trade_no: self.trade_no,
+            amount: self.amount,
+            status: self.status,
+            paid_at: self.paid_at,
+        }
+    }
+
+    pub(super) fn refund(&self, refund_no: &str) -> Option<&SandboxRefund> {
+        self.refunds.iter().find(|refund| refund.refund_no == refund_no)
+    }
+
+    /// All that was returned; `None` only where it leaves the number range.
+    pub(super) fn refunded_total(&self) -> Option<Fen> {
+        self.refunds.iter().try_fold(Fen::ZERO, |total, refund| total.checked_add(refund.amount))
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Self)) -> Change {
+        change(&mut self);
+        self.version += 1;
+        Change::To(self)
+    }
+
+    fn first(terms: &Terms, trade_no: &str, now: i64) -> Self {
+        Self {
+            order_no: terms.order_no.clone(),
+            version: 0,
+            trade_no: trade_no.to_owned(),
+            amount: terms.amount,
+            subject: terms.subject.clone(),
+            status: TradeStatus::WaitBuyerPay,
+            created_at: now,
+            expires_at: terms.expires_at,
+            paid_at: None,
+            closed_at: None,
+            refunds: Vec::new(),
+        }
+    }
+}
+
+pub(super) fn opened(found: Option<SandboxTrade>, terms: &Terms, trade_no: &str, now: i64) -> Ruling {
+    match found {
+        None if terms.expires_at <= now => Err("order_expired"),
+        None => Ok(SandboxTrade::first(terms, trade_no, now).changed(|_| {})),
+        Some(trade) => still_payable(trade, terms).map(Change::None),
+    }
+}
+
+pub(super) fn paid(found: Option<SandboxTrade>, terms: &Terms, trade_no: &str, now: i64) -> Ruling {
+    let trade = match found {
+        None => SandboxTrade::first(terms, trade_no, now),
+        Some(trade) => still_payable(trade, terms)?,
+    };
+    Ok(trade.changed(|trade| {
+        trade.status = TradeStatus::Success;
+        trade.paid_at = Some(now);
+    }))
+}
+
+pub(super) fn finished(found: Option<SandboxTrade>) -> Ruling {
+    let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
+    match trade.status {
+        TradeStatus::Finished => Ok(Change::None(trade)),
+        TradeStatus::Success => Ok(trade.changed(|trade| trade.status = TradeStatus::Finished)),
+        TradeStatus::WaitBuyerPay | TradeStatus::Closed => Err("ACQ.TRADE_STATUS_ERROR"),
+    }
+}
+
+/// A trade that no longer waits for payment is left alone.
+pub(super) fn closed(found: Option<SandboxTrade>, now: i64) -> Ruling {
+    let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
+    if trade.status != TradeStatus::WaitBuyerPay {
+        return Ok(Change::None(trade));
+    }
+    Ok(trade.changed(|trade| {
+        trade.status = TradeStatus::Closed;
+        trade.closed_at = Some(now);
+    }))
+}
+
+pub(super) fn refunded(found: Option<SandboxTrade>, refund: &RefundRequest, now: i64) -> Ruling {
+    let trade = found.ok_or("ACQ.TRADE_NOT_EXIST")?;
+    if let Some(earlier) = trade.refund(&refund.refund_no) {
+        let same = earlier.amount == refund.amount;
+        return if same { Ok(Change::None(trade)) } else { Err("ACQ.DISCORDANT_REPEAT_REQUEST") };
+    }
+    match trade.status {
+        TradeStatus::Success => {}
+        TradeStatus::Finished => return Err("ACQ.TRADE_HAS_FINISHED"),
+        TradeStatus::WaitBuyerPay | TradeStatus::Closed => return Err("ACQ.TRADE_STATUS_ERROR"),
+    }
+    let total = trade.refunded_total().and_then(|total| total.checked_add(refund.amount));
+    let total = total.filter(|&total| total <= trade.amount);
+    let total = total.ok_or("ACQ.REASON_TRADE_REFUND_FEE_ERR")?;
+    Ok(trade.changed(|trade| {
+        trade.refunds.push(SandboxRefund { refund_no: refund.refund_no.clone(), amount: refund.amount, at: now });
+        if total == trade.amount {
+            trade.status = TradeStatus::Closed;
+            trade.closed_at = Some(now);
+        }
+    }))
+}
+
+fn still_payable(trade: SandboxTrade, terms: &Terms) -> Result<SandboxTrade, &'static str> {
+    if trade.amount != terms.amount || trade.subject != terms.subject {
+        return Err("ACQ.CONTEXT_INCONSISTENT");
+    }
+    match trade.status {
+        TradeStatus::WaitBuyerPay => Ok(trade),
+        TradeStatus::Success | TradeStatus::Finished => Err("ACQ.TRADE_HAS_SUCCESS"),
+        TradeStatus::Closed => Err("ACQ.TRADE_HAS_CLOSE"),
+    }
+}

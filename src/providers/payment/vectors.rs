@@ -1,0 +1,44 @@
+//! The published messages, keys and expectations that the tests of this room share.
+
+use serde_json::Value;
+
+use crate::providers::rsa::{PrivateKey, PublicKey};
+
+/// 2026-01-15 16:30:00 in Shanghai, the moment at which the published requests were signed.
+pub(super) const AFTERNOON: i64 = 1_768_465_800_000;
+
+pub(super) fn keys() -> Value {
+    all()["keys"].clone()
+}
+
+pub(super) fn alipay() -> Value {
+    all()["alipay"].clone()
+}
+
+/// Our own key.
+pub(super) fn merchant_key() -> PrivateKey {
+    PrivateKey::parse(text(&keys()["merchant"]["private_pkcs8_der_base64"])).unwrap()
+}
+
+/// The key with which the provider signs.
+pub(super) fn platform_key() -> PrivateKey {
+    PrivateKey::parse(text(&keys()["platform"]["private_pkcs1_pem"])).unwrap()
+}
+
+/// The key by which the provider's signatures are checked.
+pub(super) fn platform_public_key() -> PublicKey {
+    PublicKey::parse(text(&keys()["platform"]["public_spki_der_base64"])).unwrap()
+}
+
+/// The members of an object whose values are strings.
+pub(super) fn string_pairs(object: &Value) -> Vec<(String, String)> {
+    object.as_object().unwrap().iter().map(|(name, value)| (name.clone(), text(value).to_owned())).collect()
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+fn all() -> Value {
+    serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/alipay.json"))).unwrap()
+}
