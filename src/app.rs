@@ -10,11 +10,12 @@ use crate::{
     clock::Clock,
     config::{Config, LlmProvider, SmsProvider},
     error::{Code, Error, Result},
-    keys::ServerKey,
-    ops::{access_log::Recorder, admins, interpretation::Permits, moderation::Screen, slots::Slots},
+    keys::{ServerKey, kept_key},
+    ops::{access_log::Recorder, admins, interpretation::Permits, moderation::Screen, payment::Payments, slots::Slots},
     providers::{
         breaker::Breaker,
         llm::{LanguageModel, offline::Offline, openai},
+        payment::sandbox::Sandbox,
         sms::{SmsSender, aliyun, console::Console},
     },
     store::{Store, Tuning},
@@ -50,6 +51,7 @@ pub struct App {
     pub llm_breaker: Breaker,
     /// Running model calls.
     pub calls: Permits,
+    pub payments: Payments,
     /// The local word list, ready to match.
     pub screen: Screen,
     /// Running password hashes.
@@ -77,6 +79,9 @@ impl App {
         let store = Store::open(&directory.join("yarrow.db"), &tuning(&config), clock.clone(), lock.is_some())?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         let screen = Screen::load(&store)?;
+        let sandbox_key =
+            || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
+        let payments = Payments::open(&config, &store, clock.clone(), sandbox_key)?;
         Ok(Self {
             phone_rules: config.phone_rules(),
             sms: sms_sender(&config, clock.clone(), announce),
@@ -87,6 +92,7 @@ impl App {
             calls: Permits::new(config.llm.calls, config.llm.calls_per_user),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             access_log: Recorder::default(),
+            payments,
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),
             config,

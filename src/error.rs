@@ -49,6 +49,8 @@ codes! {
     AlreadyPosted = "already_posted", "This event has been posted to the ledger before.";
     BalanceTooLarge = "balance_too_large", "The balance would be larger than a balance can be.";
     AccountInconsistent = "account_inconsistent", "The account disagrees with its ledger and is closed until that is repaired.";
+    UnknownPackage = "unknown_package", "There is no such package: amount and coins must be a pair of the price list.";
+    OrderState = "order_state", "The order is not in a state in which this can be done.";
     IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was used before for another request.";
     AlreadyRunning = "already_running", "This is being done already; one run at a time.";
     AlreadyExists = "already_exists", "There is one by this name already.";

@@ -12,15 +12,20 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, cleanup, ledger},
+    ops::{access_log, cleanup, ledger, payment},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// How often it is looked whether a payment provider is to be asked about an order.
+const PAYMENTS_EVERY: Duration = Duration::from_secs(1);
 
 /// The running jobs. Dropping it ends them after a last flush.
 pub struct Jobs {
     stop: Option<Sender<()>>,
+    /// Ends the thread that asks payment providers, by being dropped. It is not waited for, because a provider may
+    /// take long to answer and the next start takes up whatever was cut off.
+    _stop_payments: Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -29,6 +34,7 @@ pub struct Jobs {
 /// # Errors
 /// `internal` when the system has no thread to spare.
 pub fn start(app: Arc<App>) -> Result<Jobs> {
+    let stop_payments = start_payments(Arc::clone(&app))?;
     let (stop, stopped) = channel();
     let work = move || {
         app.screen.engine();
@@ -45,7 +51,19 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         run("writing the network log", || access_log::flush(&app));
     };
     let thread = std::thread::Builder::new().name("jobs".into()).spawn(work).map_err(Error::internal)?;
-    Ok(Jobs { stop: Some(stop), thread: Some(thread) })
+    Ok(Jobs { stop: Some(stop), _stop_payments: stop_payments, thread: Some(thread) })
+}
+
+/// Asks about payments on a thread of its own: a provider that hangs must not hold up the other jobs.
+fn start_payments(app: Arc<App>) -> Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        while stopped.recv_timeout(PAYMENTS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            run("asking about payments", || payment::reconcile::check_due(&app));
+        }
+    };
+    std::thread::Builder::new().name("payments".into()).spawn(work).map_err(Error::internal)?;
+    Ok(stop)
 }
 
 /// A job that fails is tried again at its next time; it must not end the others.

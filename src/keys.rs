@@ -1,4 +1,5 @@
-//! The server's own key, without which what is kept as an HMAC cannot be recognised.
+//! Keys that a data directory keeps for itself, above all the server's own, without which what is kept as an HMAC
+//! cannot be recognised.
 
 use std::{
     fs::OpenOptions,
@@ -26,7 +27,7 @@ impl ServerKey {
     pub fn of(configured: Option<&SecretString>, directory: &Path) -> Result<Self> {
         let bytes = match configured {
             Some(key) => key.expose_secret().as_bytes().to_vec(),
-            None => kept_key(&directory.join("secret.key"))?,
+            None => kept_key(&directory.join("secret.key"), random_key)?,
         };
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
@@ -50,36 +51,43 @@ impl std::fmt::Debug for ServerKey {
     }
 }
 
-/// The key of this data directory, made at its first start. It belongs into every backup: without it, what is kept
-/// under HMACs cannot be recognised.
-fn kept_key(path: &Path) -> Result<Vec<u8>> {
+/// A key of this data directory, made at its first start. The server key belongs into every backup: without it, what
+/// is kept under HMACs cannot be recognised.
+///
+/// # Errors
+/// `data_directory_unusable` when the key cannot be made or read.
+pub fn kept_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
-        let detail = format!("The server key {}: {error}", path.display());
+        let detail = format!("The key {}: {error}", path.display());
         Error::new(Code::DataDirectoryUnusable).detail(detail).caused_by(error)
     };
     if !path.exists() {
-        make_key(path, failed)?;
+        make_key(path, &new_key()?, failed)?;
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     if bytes.len() < 32 {
-        let detail = format!("The server key {} is damaged: it has {} bytes.", path.display(), bytes.len());
+        let detail = format!("The key {} is damaged: it has {} bytes.", path.display(), bytes.len());
         return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
     }
     Ok(bytes)
 }
 
+fn random_key() -> Result<Vec<u8>> {
+    let mut key = vec![0; 32];
+    fill_random(&mut key)?;
+    Ok(key)
+}
+
 /// Writes a new key beside its place and links it there, so that of two programs starting at once one wins and
 /// neither reads half a key.
-fn make_key(path: &Path, failed: impl Fn(std::io::Error) -> Error) -> Result<()> {
-    let mut key = [0; 32];
-    fill_random(&mut key)?;
+fn make_key(path: &Path, key: &[u8], failed: impl Fn(std::io::Error) -> Error) -> Result<()> {
     let unfinished: PathBuf = path.with_extension(format!("{}.unfinished", std::process::id()));
     let mut options = OpenOptions::new();
     options.create(true).truncate(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&unfinished).map_err(&failed)?;
-    file.write_all(&key).and_then(|()| file.sync_all()).map_err(&failed)?;
+    file.write_all(key).and_then(|()| file.sync_all()).map_err(&failed)?;
     let linked = std::fs::hard_link(&unfinished, path);
     std::fs::remove_file(&unfinished).map_err(&failed)?;
     match linked {

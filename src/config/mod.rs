@@ -17,7 +17,7 @@ use secrecy::SecretString;
 
 pub use declare::{Declaration, Shown};
 pub use sources::{Loaded, Sources, load};
-pub use values::{Bytes, Directory, LlmProvider, LogFormat, SmsProvider};
+pub use values::{Bytes, Directory, LlmProvider, LogFormat, Packages, PaymentGateway, SmsProvider};
 
 use crate::{
     error::{Code, Error, Result},
@@ -135,6 +135,40 @@ declare::settings! {
             "Coins that one use costs.";
     }
 
+    /// Payments.
+    "payment" payment: Payment {
+        gateway: PaymentGateway = "sandbox", no flag,
+            "`sandbox` is a provider inside the process whose payments cost nothing, for development; `alipay` takes money.";
+        app_id: String = "", no flag,
+            "Number of the application at the provider.";
+        seller_id: Option<String> = "", no flag,
+            "The receiver's number, 2088 and 12 digits. With it, notifications for another receiver are refused.";
+        private_key: Option<SecretString> = "", no flag,
+            "The application's RSA private key, PKCS#1 or PKCS#8, PEM or one line of base64.";
+        alipay_public_key: String = "", no flag,
+            "The provider's RSA public key, not the application's own.";
+        gateway_url: String = "https://openapi.alipay.com/gateway.do", no flag,
+            "Address of the provider's API.";
+        notify_url: Option<String> = "", no flag,
+            "Where the provider reports payments to; `/payment/notify` under `server.public_url` if unset.";
+        packages: Packages = "6.00=60, 30.00=330, 68.00=780, 128.00=1500", no flag,
+            "The price list: yuan, and the coins that they buy.";
+        order_reuse: Duration = "15 minutes", no flag,
+            "For so long the same user gets the same open order for the same package.";
+        order_lifetime: Duration = "30 minutes", no flag,
+            "How long an order can be paid at the provider.";
+        checks: Vec<Duration> = "1 minute, 5 minutes, 15 minutes, 1 hour, 6 hours, 25 hours", no flag,
+            "Ages at which the provider is asked about an order that is not paid. After the last it is closed.";
+        call_timeout: Duration = "15 s", no flag,
+            "Time for one call to the provider.";
+        ask_again_after: Duration = "2 s", no flag,
+            "Time between two questions to the provider that a user's app can cause for one order.";
+        calls: u32 = "16", no flag,
+            "Calls to the provider on behalf of users that may run at once.";
+        refused_callbacks: u32 = "1000", no flag,
+            "Notifications without a valid signature that are kept; the oldest go first.";
+    }
+
     /// Administrators.
     "admin" admin: Admin {
         session_lifetime: Duration = "8 hours", no flag,
@@ -157,6 +191,10 @@ declare::settings! {
             "Largest body when a casting is saved.";
         interpretation_body: Bytes = "32 KiB", no flag,
             "Largest body when an interpretation is asked for.";
+        notify_body: Bytes = "16 KiB", no flag,
+            "Largest body of a payment notification.";
+        notify_timeout: Duration = "2 s", no flag,
+            "Time in which a payment notification is answered.";
         nickname: u32 = "20", no flag,
             "Characters in a nickname.";
         signature: u32 = "100", no flag,
@@ -278,6 +316,7 @@ impl Config {
         );
         self.check_sms(&mut demand);
         self.check_llm(&mut demand);
+        self.check_payment(&mut demand);
         self.check_secrets(&mut demand);
         faults
     }
@@ -300,6 +339,30 @@ impl Config {
             demand(is_url(&self.llm.base_url), "llm.base_url: must be an http or https address");
             demand(!self.llm.model.is_empty(), "llm.model: is needed by the provider `openai`");
         }
+    }
+
+    /// The gateway's keys are checked by the gateway, when it is built.
+    fn check_payment(&self, demand: &mut impl FnMut(bool, &str)) {
+        let payment = &self.payment;
+        demand(
+            payment.gateway == PaymentGateway::Alipay || payment.private_key.is_none(),
+            "payment.gateway: is `sandbox`, whose payments cost nothing, although payment.private_key is set",
+        );
+        let has_address = payment.notify_url.is_some() || self.server.public_url.is_some();
+        demand(
+            payment.gateway == PaymentGateway::Sandbox || has_address,
+            "payment.notify_url: is needed by the gateway `alipay`, unless server.public_url is set",
+        );
+        demand(!payment.packages.0.is_empty(), "payment.packages: must have at least one package");
+        demand(
+            !payment.checks.is_empty() && payment.checks.is_sorted(),
+            "payment.checks: must have at least one age, and the ages must grow",
+        );
+        demand(
+            payment.order_reuse < payment.order_lifetime,
+            "payment.order_reuse: must be shorter than payment.order_lifetime",
+        );
+        demand(payment.calls > 0, "payment.calls: at least one call must be allowed");
     }
 
     fn check_secrets(&self, demand: &mut impl FnMut(bool, &str)) {

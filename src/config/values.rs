@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::types::{Region, TimeZone};
+use crate::types::{Fen, Region, TimeZone};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
@@ -225,6 +225,37 @@ impl Setting for Directory {
     }
 }
 
+/// What can be bought: an amount of money, and the coins that it buys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packages(pub Vec<(Fen, u32)>);
+
+impl Packages {
+    pub fn contains(&self, amount: Fen, coin_count: u32) -> bool {
+        self.0.contains(&(amount, coin_count))
+    }
+}
+
+impl Setting for Packages {
+    const SHAPE: &'static str = "table of yuan and coins";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let package = |(amount, coin_count): (String, u32)| match amount.parse::<Fen>() {
+            Ok(fen) if fen > Fen::ZERO && coin_count > 0 => Ok((fen, coin_count)),
+            Ok(_) => Err(format!("`{amount} = {coin_count}`: neither yuan nor coins may be 0")),
+            Err(fault) => Err(format!("`{amount}`: {fault}")),
+        };
+        let mut packages =
+            BTreeMap::<String, u32>::read(raw)?.into_iter().map(package).collect::<Result<Vec<_>, _>>()?;
+        packages.sort_unstable();
+        Ok(Self(packages))
+    }
+
+    fn show(&self) -> String {
+        let packages: Vec<_> = self.0.iter().map(|(amount, count)| format!("{} = {count}", quoted(amount))).collect();
+        format!("{{ {} }}", packages.join(", "))
+    }
+}
+
 /// Settings that are one of a few words.
 macro_rules! choice {
     ($($(#[$doc:meta])* $name:ident: $shape:literal { $($variant:ident = $word:literal),* })*) => {$(
@@ -254,6 +285,8 @@ choice! {
     SmsProvider: "console, aliyun" { Console = "console", Aliyun = "aliyun" }
     /// Who interprets.
     LlmProvider: "builtin, openai" { Builtin = "builtin", Openai = "openai" }
+    /// Who takes payments.
+    PaymentGateway: "sandbox, alipay" { Sandbox = "sandbox", Alipay = "alipay" }
     /// How log lines look.
     LogFormat: "text, json" { Text = "text", Json = "json" }
 }
@@ -285,6 +318,15 @@ mod tests {
         assert_eq!(shown::<Vec<IpNet>>("").as_deref(), Ok("[]"));
         assert_eq!(shown::<BTreeMap<String, String>>("a=1,b=2").as_deref(), Ok("{ \"a\" = \"1\", \"b\" = \"2\" }"));
         assert!(shown::<BTreeMap<String, String>>("a").is_err());
+    }
+
+    #[test]
+    fn packages_are_money_and_coins() {
+        let shown = |text| shown::<Packages>(text);
+        assert_eq!(shown("30=330, 6.5=60").as_deref(), Ok("{ \"6.50\" = 60, \"30.00\" = 330 }"));
+        for text in ["6", "0=1", "6.00=0", "6.001=1", "-1=1", "6=many"] {
+            assert!(shown(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod profile;
 pub mod history;
 pub mod hexagram;
 pub mod interpretation;
+pub mod payment;
 pub mod accounts;
 pub mod access_log;
 pub mod cleanup;

@@ -44,15 +44,20 @@ pub enum Standing {
 
 /// Says whom a token speaks for, in one point query.
 pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
-    let Some(row) = find_in(tx, &sha256(token))? else { return Ok(Standing::Unknown) };
-    Ok(row.standing(tx.now, limits))
+    // Every request asks this, so it reads no more of the row than it needs.
+    let lifetimes = tx.first(
+        "select user_id, expires_at, replaced_at, family_expires_at from tokens where token_sha256 = ?1",
+        [sha256(token)],
+        |row| lifetimes_of(row, 0),
+    )?;
+    Ok(lifetimes.map_or(Standing::Unknown, |lifetimes| lifetimes.standing(tx.now, limits)))
 }
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
 pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
     let (hash, limits) = (sha256(token), app.config.auth.clone());
     app.store.write(move |tx| match find_in(tx, &hash)? {
-        Some(row) if row.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
+        Some(row) if row.lifetimes.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
         _ => Ok(()),
     })
 }
@@ -63,7 +68,8 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId) -> Result<Issued> {
     let hash = sha256(token.reveal());
     let family_expires_at = tx.now.plus(limits.sign_in_lifetime);
     let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
-    insert_in(tx, &TokenRow { hash, user, expires_at, replaced_at: None, family: hash, family_expires_at })?;
+    let lifetimes = Lifetimes { user, expires_at, replaced_at: None, family_expires_at };
+    insert_in(tx, &TokenRow { hash, family: hash, lifetimes })?;
     tx.execute(
         "delete from tokens where family in (select family from tokens \
          where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
@@ -79,11 +85,11 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId) -> Result<Issued> {
 pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -> Result<Issued> {
     let row = find_in(tx, &sha256(token))?.ok_or(Code::Unauthenticated)?;
     let successor = Secret::from_bytes(&key.authenticate(&["successor", token]));
-    match row.standing(tx.now, limits) {
+    match row.lifetimes.standing(tx.now, limits) {
         Standing::Valid { .. } => succeed_in(tx, limits, &row, successor),
         Standing::InGrace { user } => {
             let kept = find_in(tx, &sha256(successor.reveal()))?.ok_or(Code::Unauthenticated)?;
-            Ok(Issued { token: successor, user, expires_at: kept.expires_at })
+            Ok(Issued { token: successor, user, expires_at: kept.lifetimes.expires_at })
         }
         Standing::Reused => {
             end_family_in(tx, &row)?;
@@ -130,14 +136,20 @@ pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
 
 struct TokenRow {
     hash: [u8; 32],
+    family: [u8; 32],
+    lifetimes: Lifetimes,
+}
+
+/// Whose a token is, and until when it and its family live.
+#[derive(Clone, Copy)]
+struct Lifetimes {
     user: UserId,
     expires_at: Timestamp,
     replaced_at: Option<Timestamp>,
-    family: [u8; 32],
     family_expires_at: Timestamp,
 }
 
-impl TokenRow {
+impl Lifetimes {
     fn standing(&self, now: Timestamp, limits: &Auth) -> Standing {
         let user = self.user;
         match self.replaced_at {
@@ -154,18 +166,19 @@ impl TokenRow {
 }
 
 fn succeed_in(tx: &Write<'_>, limits: &Auth, row: &TokenRow, successor: Secret) -> Result<Issued> {
-    let expires_at = tx.now.plus(limits.token_lifetime).min(row.family_expires_at);
+    let Lifetimes { user, family_expires_at, .. } = row.lifetimes;
+    let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
     tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
-    let hash = sha256(successor.reveal());
-    insert_in(tx, &TokenRow { hash, expires_at, replaced_at: None, ..*row })?;
-    Ok(Issued { token: successor, user: row.user, expires_at })
+    let lifetimes = Lifetimes { expires_at, replaced_at: None, ..row.lifetimes };
+    insert_in(tx, &TokenRow { hash: sha256(successor.reveal()), family: row.family, lifetimes })?;
+    Ok(Issued { token: successor, user, expires_at })
 }
 
-fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
+fn insert_in(tx: &Write<'_>, TokenRow { hash, family, lifetimes }: &TokenRow) -> Result<()> {
     tx.execute(
         "insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at) \
          values (?1, ?2, ?3, null, ?4, ?5, ?6)",
-        (row.hash, row.user.0, row.expires_at.0, row.family, row.family_expires_at.0, tx.now.0),
+        (hash, lifetimes.user.0, lifetimes.expires_at.0, family, lifetimes.family_expires_at.0, tx.now.0),
     )
     .map(drop)
 }
@@ -176,20 +189,19 @@ fn end_family_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
 
 fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
     tx.first(
-        "select token_sha256, user_id, expires_at, replaced_at, family, family_expires_at \
+        "select token_sha256, family, user_id, expires_at, replaced_at, family_expires_at \
          from tokens where token_sha256 = ?1",
         [hash],
-        token_of,
+        |row| Ok(TokenRow { hash: row.get(0)?, family: row.get(1)?, lifetimes: lifetimes_of(row, 2)? }),
     )
 }
 
-fn token_of(row: &Row<'_>) -> rusqlite::Result<TokenRow> {
-    Ok(TokenRow {
-        hash: row.get(0)?,
-        user: UserId(row.get(1)?),
-        expires_at: Timestamp(row.get(2)?),
-        replaced_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
-        family: row.get(4)?,
-        family_expires_at: Timestamp(row.get(5)?),
+/// Reads the four columns that begin at `first`.
+fn lifetimes_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Lifetimes> {
+    Ok(Lifetimes {
+        user: UserId(row.get(first)?),
+        expires_at: Timestamp(row.get(first + 1)?),
+        replaced_at: row.get::<_, Option<i64>>(first + 2)?.map(Timestamp),
+        family_expires_at: Timestamp(row.get(first + 3)?),
     })
 }

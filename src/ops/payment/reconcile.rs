@@ -1,0 +1,215 @@
+//! Asking the provider: because the user's app says that it paid, because an operator wants to know, or because
+//! nothing was heard of an order for too long.
+
+use crate::{
+    app::App,
+    error::{Code, Error, Fault, FieldCode, Result},
+    ops::{
+        coins,
+        payment::{
+            orders::{self, Order},
+            refunds,
+            settle::{self, Outcome, Verdict},
+        },
+    },
+    providers::payment::{CloseOutcome, OrderState, Trade, TradeState},
+    store::{Pending, Write},
+    types::{Fen, Timestamp, UserId},
+};
+
+/// How long it is until the provider is asked again that could not be asked.
+const AFTER_A_FAILURE: std::time::Duration = std::time::Duration::from_mins(1);
+/// Orders that one run of the job asks about.
+const SLICE: u32 = 50;
+
+/// What the provider said, and what it led to.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    pub order: Order,
+    /// Nothing if the provider knows of no payment screen that was opened.
+    pub trade: Option<Trade>,
+    pub outcome: Outcome,
+}
+
+/// What a user's app says about a payment: which order it means, and what it believes of it.
+#[derive(Clone, Debug)]
+pub struct Hint {
+    pub order_no: String,
+    pub trade_no: Option<String>,
+    pub amount: Option<Fen>,
+    pub coin_count: Option<u32>,
+}
+
+/// Where a user's order stands.
+#[derive(Clone, Debug)]
+pub struct Confirmation {
+    pub order: Order,
+    pub balance: i64,
+    /// The provider could not be asked; it will be.
+    pub is_pending: bool,
+}
+
+/// Asks the provider about an order and settles it by the answer. Blocks on the provider.
+///
+/// # Errors
+/// `not_found`; `order_state` for an order of another gateway; those of the provider.
+pub fn inquire(app: &App, order_no: &str) -> Result<Inquiry> {
+    let order = orders::find(app, order_no)?;
+    if order.channel != app.payments.gateway.name() {
+        let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
+        return Err(Error::new(Code::OrderState).detail(detail));
+    }
+    let trade = match app.payments.ask(&app.clock, |gateway| gateway.query(&order.order_no))? {
+        TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: Verdict::Unchanged.into() }),
+        TradeState::Found(trade) => trade,
+    };
+    let answered = trade.clone();
+    let (order, outcome) = app.store.write(move |tx| settle_by_answer_in(tx, &answered)).wait()?;
+    Ok(Inquiry { order, trade: Some(trade), outcome })
+}
+
+/// Takes a user's hint: has the provider asked, and says where the order then stands. Blocks on the provider.
+///
+/// # Errors
+/// `not_found` for an order that is not the user's; `invalid_parameters` for a hint that does not fit the order.
+pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
+    let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+    compare(&order, hint)?;
+    let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
+    let mut is_pending = false;
+    if is_open && take_question(app, &order.order_no)? {
+        is_pending = match app.payments.calls.enter() {
+            Ok(_slot) => ask_for_user(app, &order.order_no)?,
+            Err(_) => true,
+        };
+    }
+    let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+    Ok(Confirmation { is_pending, balance: coins::balance(app, user)?, order })
+}
+
+/// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
+pub fn check_due(app: &App) -> Result<()> {
+    let channel = app.payments.gateway.name();
+    for order in app.store.read(|tx| orders::due_in(tx, channel, SLICE))? {
+        let order_no = order.order_no.clone();
+        if let Err(error) = check(app, order) {
+            tracing::warn!(%error, order_no, "an order could not be checked");
+            app.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
+        }
+    }
+    refunds::ask_about_open(app)
+}
+
+/// The provider is asked; true if it could not be.
+fn ask_for_user(app: &App, order_no: &str) -> Result<bool> {
+    match inquire(app, order_no) {
+        Ok(_) => Ok(false),
+        Err(error) if is_failure_of_provider(error.code) => {
+            tracing::warn!(%error, order_no, "the provider could not be asked about an order");
+            Ok(true)
+        }
+        Err(error) if error.code == Code::OrderState => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+const fn is_failure_of_provider(code: Code) -> bool {
+    matches!(code, Code::ProviderFailed | Code::ProviderTimeout | Code::ProviderUnavailable | Code::TooManyRequests)
+}
+
+/// Limits how often a user's app can have the provider asked about one order.
+fn take_question(app: &App, order_no: &str) -> Result<bool> {
+    let (order_no, wait) = (order_no.to_owned(), app.config.payment.ask_again_after);
+    app.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
+}
+
+fn compare(order: &Order, hint: &Hint) -> Result<()> {
+    let mut wrong = Vec::new();
+    let mut demand = |holds: bool, field: &str| {
+        if !holds {
+            wrong.push(Fault::new(FieldCode::UnknownValue, "is not the order's").in_field(field));
+        }
+    };
+    demand(hint.amount.is_none_or(|amount| amount == order.amount), "amount");
+    demand(hint.coin_count.is_none_or(|count| count == order.coin_count), "coinCount");
+    let is_trade = |claimed: &String| order.trade_no.as_ref().is_none_or(|known| known == claimed);
+    demand(hint.trade_no.as_ref().is_none_or(is_trade), "tradeNo");
+    if wrong.is_empty() { Ok(()) } else { Err(Error::fields(wrong)) }
+}
+
+/// An answer about our own order that does not fit the order is for a person: nobody sent it by mistake.
+fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)> {
+    let mut outcome = settle::apply_in(tx, trade)?;
+    let order = orders::find_in(tx, &trade.order_no)?;
+    if outcome.verdict == Verdict::Rejected && order.state != OrderState::Review {
+        outcome = settle::review_in(tx, order, outcome.reason.unwrap_or("rejected"))?;
+    }
+    Ok((orders::find_in(tx, &trade.order_no)?, outcome))
+}
+
+fn check(app: &App, order: Order) -> Result<()> {
+    if order.state == OrderState::Paid {
+        let order_no = order.order_no;
+        return app.store.write(move |tx| credit_again_in(tx, &order_no)).wait();
+    }
+    let order = inquire(app, &order.order_no)?.order;
+    if order.state != OrderState::Created {
+        return Ok(());
+    }
+    match next_check(app, &order) {
+        Some(at) => schedule(app, &order.order_no, at).wait(),
+        None => close(app, &order),
+    }
+}
+
+fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+    let order = orders::find_in(tx, order_no)?;
+    if order.state == OrderState::Paid {
+        settle::credit_paid_in(tx, order)?;
+    }
+    Ok(())
+}
+
+/// The next age at which the provider is asked, if there is one. Ages that passed while nobody asked count as asked.
+fn next_check(app: &App, order: &Order) -> Option<Timestamp> {
+    let now = app.clock.now();
+    app.config.payment.checks.iter().map(|age| order.created_at.plus(*age)).find(|at| *at > now)
+}
+
+fn schedule(app: &App, order_no: &str, at: Timestamp) -> Pending<()> {
+    let order_no = order_no.to_owned();
+    app.store.write(move |tx| {
+        let order = orders::find_in(tx, &order_no)?;
+        if order.state != OrderState::Created {
+            return Ok(());
+        }
+        orders::store_in(tx, &Order { checks: order.checks + 1, next_check_at: Some(at), ..order })
+    })
+}
+
+/// Closes the order at the provider first, so that it cannot be paid there while it is closed here.
+fn close(app: &App, order: &Order) -> Result<()> {
+    match app.payments.ask(&app.clock, |gateway| gateway.close(&order.order_no))? {
+        CloseOutcome::Closed | CloseOutcome::NotFound => {
+            let order_no = order.order_no.clone();
+            let close = move |tx: &Write<'_>| {
+                let order = orders::find_in(tx, &order_no)?;
+                if order.state == OrderState::Created {
+                    settle::close_in(tx, Order { checks: order.checks + 1, ..order })?;
+                }
+                Ok(())
+            };
+            app.store.write(close).wait()
+        }
+        // It was paid or closed between the question and now.
+        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now()).wait(),
+    }
+}
+
+fn postpone_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+    let order = orders::find_in(tx, order_no)?;
+    if order.next_check_at.is_none() {
+        return Ok(());
+    }
+    orders::store_in(tx, &Order { next_check_at: Some(tx.now.plus(AFTER_A_FAILURE)), ..order })
+}

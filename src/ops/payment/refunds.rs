@@ -1,0 +1,310 @@
+//! Giving money back: the intent is written first, then the provider is asked, then the outcome is written.
+//!
+//! A refund has a number, under which it happens once here and at the provider, however often it is asked for. When
+//! the provider's answer is lost, it is asked what became of the number before anything is repeated.
+
+use std::time::Duration;
+
+use rusqlite::Row;
+
+use crate::{
+    app::App,
+    error::{Code, Error, Fault, FieldCode, Result},
+    ops::{
+        ledger::Authority,
+        payment::{
+            orders::{self, Order},
+            settle,
+        },
+    },
+    providers::{
+        Failure,
+        payment::{RefundOutcome, RefundRequest, RefundState},
+    },
+    store::{Read, Write},
+    types::{Fen, Timestamp, fill_random, hex},
+};
+
+/// The provider knows what became of a refund some seconds after it was asked for it, not at once.
+const ASK_AFTER: Duration = Duration::from_secs(10);
+/// How often the provider is asked about a refund whose outcome is unknown.
+const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// Money that was to go back.
+#[derive(Clone, Debug)]
+pub struct Refund {
+    pub refund_no: String,
+    pub order_no: String,
+    pub amount: Fen,
+    /// `requested`, `succeeded` or `refused`.
+    pub state: String,
+    pub reason: String,
+    pub actor: String,
+    /// The provider's code of the last failure.
+    pub failure: Option<String>,
+    pub asked_at: Timestamp,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Refund {
+    fn is_open(&self) -> bool {
+        self.state == "requested"
+    }
+}
+
+/// What is to go back.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub order_no: String,
+    /// Everything that is left if it is not said.
+    pub amount: Option<Fen>,
+    /// Makes repetition safe; one is made if it is not given.
+    pub refund_no: Option<String>,
+}
+
+/// A refund, and the order as it left it.
+#[derive(Clone, Debug)]
+pub struct Refunded {
+    pub refund: Refund,
+    pub order: Order,
+}
+
+/// Gives money back, and takes back the coins that it bought. Blocks on the provider.
+///
+/// # Errors
+/// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number that was
+/// used for another refund; `invalid_parameters`; those of the provider, after which the same refund may be asked
+/// for again.
+pub fn refund(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
+    let (wish, authority) = (numbered(wish)?, by.clone());
+    let channel = app.payments.gateway.name();
+    let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
+    if refund.is_open() {
+        carry_out(app, &refund, by)?;
+    }
+    let refunded = app.store.read(|tx| {
+        let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
+        Ok(Refunded { order: orders::find_in(tx, &refund.order_no)?, refund })
+    })?;
+    match (&refunded.refund.failure, refunded.refund.state.as_str()) {
+        (Some(code), "refused") => {
+            Err(Error::new(Code::ProviderFailed).detail(format!("The provider refuses the refund: {code}.")))
+        }
+        _ => Ok(refunded),
+    }
+}
+
+/// The refunds of an order, oldest first.
+pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
+    app.store.read(|tx| {
+        tx.all(
+            "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
+             from payment_refunds where order_no = ?1 order by created_at",
+            [order_no],
+            refund_of,
+        )
+    })
+}
+
+/// Asks what became of refunds whose outcome is unknown.
+pub(super) fn ask_about_open(app: &App) -> Result<()> {
+    let open = app.store.read(|tx| {
+        tx.all(
+            "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
+             from payment_refunds where state = 'requested' and asked_at <= ?1 order by asked_at limit 50",
+            [tx.now.minus(ASK_AGAIN_AFTER).0],
+            refund_of,
+        )
+    })?;
+    for refund in open {
+        let by = Authority {
+            actor: refund.actor.clone(),
+            reason: refund.reason.clone(),
+            request_id: refund.refund_no.clone(),
+        };
+        if let Err(error) = carry_out(app, &refund, &by) {
+            tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
+        }
+    }
+    Ok(())
+}
+
+fn numbered(wish: &Wish) -> Result<Wish> {
+    if wish.amount == Some(Fen::ZERO) {
+        return Err(Error::field("amount", Fault::new(FieldCode::OutOfRange, "must be more than 0")));
+    }
+    let refund_no = if let Some(number) = &wish.refund_no {
+        number.clone()
+    } else {
+        let mut random = [0; 12];
+        fill_random(&mut random)?;
+        format!("R{}", hex(&random))
+    };
+    let is_number = (1..=64).contains(&refund_no.len())
+        && refund_no.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_number {
+        let fault = Fault::new(FieldCode::InvalidFormat, "must be 1 to 64 letters, digits or `_`");
+        return Err(Error::field("refundNo", fault));
+    }
+    Ok(Wish { refund_no: Some(refund_no), ..wish.clone() })
+}
+
+/// Writes the intent down, or finds it.
+fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Result<Refund> {
+    let refund_no = wish.refund_no.as_deref().unwrap_or_default();
+    let order = orders::find_in(tx, &wish.order_no)?;
+    if let Some(known) = find_in(tx, refund_no)? {
+        let is_same = known.order_no == order.order_no && wish.amount.is_none_or(|amount| amount == known.amount);
+        return if is_same { Ok(known) } else { Err(Code::IdempotencyKeyReused.into()) };
+    }
+    let left = refundable_in(tx, &order, channel)?;
+    let amount = wish.amount.unwrap_or(left);
+    if amount > left || amount == Fen::ZERO {
+        let detail = format!("Of this order {left} yuan can be returned.");
+        return Err(Error::new(Code::OrderState).detail(detail));
+    }
+    tx.execute(
+        "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
+         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6)",
+        (refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
+    )?;
+    find_in(tx, refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
+}
+
+/// What is left of the price: neither returned nor about to be.
+fn refundable_in(tx: &Read<'_>, order: &Order, channel: &str) -> Result<Fen> {
+    if order.channel != channel {
+        let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
+        return Err(Error::new(Code::OrderState).detail(detail));
+    }
+    if order.paid_at.is_none() {
+        return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
+    }
+    let open: i64 = tx.one(
+        "select coalesce(sum(amount_fen), 0) from payment_refunds where order_no = ?1 and state = 'requested'",
+        [&order.order_no],
+        |row| row.get(0),
+    )?;
+    let taken = Fen::from_fen(open).ok().and_then(|open| order.refunded.checked_add(open));
+    Ok(taken.and_then(|taken| order.amount.checked_sub(taken)).unwrap_or(Fen::ZERO))
+}
+
+/// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
+fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
+    let may_have_happened = refund.failure.is_some() || refund.asked_at.plus(ASK_AFTER) <= app.clock.now();
+    let number = refund.refund_no.clone();
+    app.store.write(move |tx| note_asked_in(tx, &number)).wait()?;
+    let done = if may_have_happened { became_of(app, refund) } else { Ok(None) };
+    let done = match done {
+        Ok(None) => request(app, refund),
+        known => known,
+    };
+    let (number, authority) = (refund.refund_no.clone(), by.clone());
+    match done {
+        Ok(Some(done)) => app.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
+        Ok(None) => {
+            app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed", false)).wait()?;
+            Err(Error::new(Code::ProviderTimeout)
+                .detail("The provider took the refund and does not confirm it yet; ask for it again in a while."))
+        }
+        Err(failure) => {
+            let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
+            let code = failure.code.clone();
+            app.store.write(move |tx| note_failure_in(tx, &number, &code, is_refused)).wait()?;
+            if is_refused { Ok(()) } else { Err(failure.into()) }
+        }
+    }
+}
+
+/// The money moved.
+#[derive(Clone, Copy)]
+struct Done {
+    /// All that went back for the order so far, if the provider said so.
+    total: Option<Fen>,
+}
+
+/// Whether a refund that was asked for before took effect.
+fn became_of(app: &App, refund: &Refund) -> Result<Option<Done>, Failure> {
+    let asked = app.payments.ask(&app.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
+    Ok(matches!(asked?, RefundState::Succeeded { .. }).then_some(Done { total: None }))
+}
+
+/// Asks for the money's return.
+fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Failure> {
+    let request = RefundRequest {
+        order_no: refund.order_no.clone(),
+        refund_no: refund.refund_no.clone(),
+        amount: refund.amount,
+        reason: refund.reason.clone(),
+    };
+    match app.payments.ask(&app.clock, |gateway| gateway.refund(&request))? {
+        RefundOutcome::Moved { total } => Ok(Some(Done { total })),
+        // A repetition is answered so, too: then the provider knows the refund by now.
+        RefundOutcome::Unconfirmed => became_of(app, refund),
+    }
+}
+
+fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
+    tx.execute("update payment_refunds set asked_at = ?2 where refund_no = ?1", (refund_no, tx.now.0)).map(drop)
+}
+
+fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str, is_final: bool) -> Result<()> {
+    tx.execute(
+        "update payment_refunds set failure = ?2, state = case when ?3 then 'refused' else state end, \
+         finished_at = case when ?3 then ?4 end where refund_no = ?1 and state = 'requested'",
+        (refund_no, code, is_final, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// Marks the refund as done and carries its sum over to the order, unless a notification was faster.
+fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Result<()> {
+    let changed = tx.execute(
+        "update payment_refunds set state = 'succeeded', failure = null, finished_at = ?2 \
+         where refund_no = ?1 and state = 'requested'",
+        (refund_no, tx.now.0),
+    )?;
+    let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;
+    if changed == 0 {
+        return Ok(());
+    }
+    let order = orders::find_in(tx, &refund.order_no)?;
+    let sum: i64 = tx.one(
+        "select coalesce(sum(amount_fen), 0) from payment_refunds where order_no = ?1 and state = 'succeeded'",
+        [&refund.order_no],
+        |row| row.get(0),
+    )?;
+    // The provider also knows of what was returned without us.
+    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(done.total.unwrap_or(Fen::ZERO)).min(order.amount);
+    if total <= order.refunded {
+        return Ok(());
+    }
+    let full = total == order.amount;
+    settle::refund_in(tx, order, total, full, Some(by)).map(drop)
+}
+
+fn find_in(tx: &Read<'_>, refund_no: &str) -> Result<Option<Refund>> {
+    tx.first(
+        "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
+         from payment_refunds where refund_no = ?1",
+        [refund_no],
+        refund_of,
+    )
+}
+
+fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {
+    let amount: i64 = row.get(2)?;
+    Ok(Refund {
+        refund_no: row.get(0)?,
+        order_no: row.get(1)?,
+        amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
+        state: row.get(3)?,
+        reason: row.get(4)?,
+        actor: row.get(5)?,
+        failure: row.get(6)?,
+        asked_at: Timestamp(row.get(7)?),
+        created_at: Timestamp(row.get(8)?),
+        finished_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+    })
+}

@@ -1,0 +1,338 @@
+//! What a proved trade report does to an order, in one transaction with what it does to the ledger.
+//!
+//! [`judge`] decides; here it is carried out. Notifications, questions to the provider and refunds of our own all end
+//! here, in any order and any number of times: money is counted by totals and coins by references, so that nothing
+//! counts twice. Coins that can no longer be taken back leave the order to a person, never a balance below zero.
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::{
+        idempotency::{Answered, Once},
+        ledger::{self, Asset, Authority, Kind, Posting, changes, changes::Changed},
+        payment::orders::{self, Order},
+        users,
+    },
+    providers::payment::{Judgement, OrderState, ReviewReason, Trade, judge},
+    store::{Pending, Write},
+    types::{Fen, Timestamp},
+};
+
+/// How long a credit waits that the account cannot take before it is tried again.
+const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// What a report led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Credited,
+    /// The money is there; the account takes no posting at the moment.
+    Paid,
+    Closed,
+    Refunded,
+    Unchanged,
+    Review,
+    Rejected,
+    /// Nothing was stored, because the service failed.
+    Failed,
+}
+
+impl Verdict {
+    pub const ALL: [Self; 8] = [
+        Self::Credited,
+        Self::Paid,
+        Self::Closed,
+        Self::Refunded,
+        Self::Unchanged,
+        Self::Review,
+        Self::Rejected,
+        Self::Failed,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Credited => "credited",
+            Self::Paid => "paid",
+            Self::Closed => "closed",
+            Self::Refunded => "refunded",
+            Self::Unchanged => "unchanged",
+            Self::Review => "review",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether the provider is told `success`; otherwise it sends the report again.
+    pub const fn is_acknowledged(self) -> bool {
+        !matches!(self, Self::Rejected | Self::Failed)
+    }
+}
+
+/// What a report led to, and why where that needs words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    pub reason: Option<&'static str>,
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, reason: None }
+    }
+}
+
+/// How a person lets an order out of review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The user gets the coins, less those for money that went back.
+    Credit,
+    /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought nothing.
+    Dismiss,
+}
+
+/// Carries out what a report means for the order that it names.
+pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
+    let order = orders::find_maybe_in(tx, &trade.order_no)?;
+    let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
+    let Some(order) = order else {
+        return Ok(Outcome { verdict: Verdict::Rejected, reason: Some("unknown_order") });
+    };
+    let changes_it = !matches!(judgement, Judgement::Nothing | Judgement::Reject(_));
+    if changes_it && order.state != OrderState::Review && is_trade_of_another_in(tx, &order, trade)? {
+        return review_in(tx, order, "trade_of_another_order");
+    }
+    match judgement {
+        Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
+        Judgement::Close => close_in(tx, order),
+        Judgement::Refund { total, full } => {
+            let order = Order { trade_no: order.trade_no.or_else(|| Some(trade.trade_no.clone())), ..order };
+            refund_in(tx, order, total, full, None)
+        }
+        Judgement::Nothing => Ok(Verdict::Unchanged.into()),
+        Judgement::Review(ReviewReason::OrderUnderReview) => {
+            Ok(Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.code()) })
+        }
+        Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.code()),
+        Judgement::Reject(reason) => Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) }),
+    }
+}
+
+/// Credits an order whose money is there, or leaves it for later or for a person.
+pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
+    if is_user_gone_in(tx, &order)? {
+        return review_in(tx, order, "user_gone");
+    }
+    match post_credit_in(tx, &order) {
+        Ok(_) => {
+            let credited = Order { credited_at: Some(tx.now), ..order };
+            let (order, _) = take_coins_back_in(tx, credited, None)?;
+            store_in(tx, order, OrderState::Credited)?;
+            Ok(Verdict::Credited.into())
+        }
+        Err(error) if error.code == Code::AccountInconsistent => {
+            let reason = Some(Code::AccountInconsistent.name());
+            let next_check_at = Some(tx.now.plus(CREDIT_AGAIN_AFTER));
+            orders::store_in(tx, &Order { state: OrderState::Paid, next_check_at, ..order })?;
+            Ok(Outcome { verdict: Verdict::Paid, reason })
+        }
+        Err(error) if matches!(error.code, Code::BalanceTooLarge | Code::AlreadyPosted) => {
+            review_in(tx, order, error.code.name())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Closes an order that was not paid.
+pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
+    store_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
+    Ok(Verdict::Closed.into())
+}
+
+/// Leaves the order to a person. What is known of it stays.
+pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
+    tracing::warn!(order_no = order.order_no, reason, "a payment order needs a person");
+    store_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
+    Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
+}
+
+/// Records that `total` of the price went back, and takes back the coins that belong to it.
+///
+/// `by` is the administrator at whose word it went back, if it was one of ours.
+pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Option<&Authority>) -> Result<Outcome> {
+    let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
+    let (order, missing) = take_coins_back_in(tx, refunded, by)?;
+    if let Some(reason) = missing {
+        return review_in(tx, order, reason);
+    }
+    let state = if full { OrderState::Refunded } else { order.state };
+    store_in(tx, order, state)?;
+    Ok(Verdict::Refunded.into())
+}
+
+/// Lets an order out of review.
+///
+/// # Errors
+/// `not_found`; `order_state` for an order that is not under review, was credited before, or whose user is gone;
+/// those of posting to the ledger.
+pub fn settle(
+    app: &App,
+    order_no: &str,
+    decision: Decision,
+    by: Authority,
+    once: Once<Order>,
+) -> Pending<Answered<Order>> {
+    let order_no = order_no.to_owned();
+    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, &order_no, decision, &by)))
+}
+
+fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority) -> Result<Order> {
+    let order = orders::find_in(tx, order_no)?;
+    if order.state != OrderState::Review {
+        return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
+    }
+    let order = Order { reason: Some(by.reason.clone()), ..order };
+    match decision {
+        Decision::Credit => credit_by_hand_in(tx, order, by)?,
+        Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
+            return Err(wrong_state("The money is there and bought nothing: credit the order, or return the money."));
+        }
+        Decision::Dismiss => {
+            let coins_written_off = order.coins_written_off + order.coins_owed();
+            let (state, closed_at) = match state_of_facts(&order) {
+                OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
+                state => (state, order.closed_at),
+            };
+            store_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
+        }
+    }
+    orders::find_in(tx, order_no)
+}
+
+fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+    if order.credited_at.is_some() {
+        return Err(wrong_state("The order was credited before; it can only be dismissed."));
+    }
+    if is_user_gone_in(tx, &order)? {
+        return Err(wrong_state("The user is gone: return the money."));
+    }
+    let after = post_credit_in(tx, &order)?;
+    let before = after - i64::from(order.coin_count);
+    record_in(tx, &order, "settle_payment", by, before, after)?;
+    let credited = Order { credited_at: Some(tx.now), ..order };
+    let (order, missing) = take_coins_back_in(tx, credited, Some(by))?;
+    if missing.is_some() {
+        return Err(Error::internal("coins that were just given could not be taken back"));
+    }
+    let state = state_of_facts(&order);
+    store_in(tx, order, state)
+}
+
+/// One payment pays one order, whatever the provider's reports say.
+fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Result<bool> {
+    let other = orders::find_by_trade_in(tx, trade.channel, &trade.trade_no)?;
+    Ok(other.is_some_and(|other| other.order_no != order.order_no))
+}
+
+/// The order with what a genuine report says about its own trade. Another trade's facts are not its own.
+fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
+    if order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some() {
+        return order;
+    }
+    let paid_at = order.paid_at.or(trade.paid_at.map(Timestamp)).or(Some(now));
+    let total = trade.refunded.as_ref().and_then(|refunded| refunded.total);
+    // Before the credit no coins depend on it, so it can be recorded while a person looks.
+    let refunded = match (order.credited_at, total) {
+        (None, Some(total)) if total <= order.amount => total.max(order.refunded),
+        _ => order.refunded,
+    };
+    Order { trade_no: Some(trade.trade_no.clone()), paid_at, refunded, ..order }
+}
+
+/// Takes back as many of the coins that are owed as there are. The reason if some are missing.
+fn take_coins_back_in(tx: &Write<'_>, order: Order, by: Option<&Authority>) -> Result<(Order, Option<&'static str>)> {
+    let owed = order.coins_owed();
+    let account = ledger::account_in(tx, order.user, Asset::Coin)?;
+    if owed > 0 && account.suspended_at.is_some() {
+        return Ok((order, Some(Code::AccountInconsistent.name())));
+    }
+    let taken = owed.min(account.balance);
+    let missing = (taken < owed).then_some("coins_spent");
+    if taken <= 0 {
+        return Ok((order, missing));
+    }
+    let returns = order.returns + 1;
+    let posting = Posting {
+        user: order.user,
+        asset: Asset::Coin,
+        delta: -taken,
+        kind: Kind::Refund,
+        reference: Some(order.return_reference(returns)),
+    };
+    let after = ledger::post_in(tx, posting)?.balance_after;
+    if let Some(authority) = by {
+        record_in(tx, &order, "refund_payment", authority, after + taken, after)?;
+    }
+    Ok((Order { returns, coins_returned: order.coins_returned + taken, ..order }, missing))
+}
+
+/// The balance after the credit.
+fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
+    let posting = Posting {
+        user: order.user,
+        asset: Asset::Coin,
+        delta: i64::from(order.coin_count),
+        kind: Kind::Topup,
+        reference: Some(order.credit_reference()),
+    };
+    ledger::post_in(tx, posting).map(|entry| entry.balance_after)
+}
+
+fn record_in(tx: &Write<'_>, order: &Order, action: &str, by: &Authority, before: i64, after: i64) -> Result<()> {
+    let changed =
+        Changed { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
+    changes::record_in(tx, by, changed)
+}
+
+fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
+    match users::find_in(tx, order.user) {
+        Ok(_) => Ok(false),
+        Err(error) if error.code == Code::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where an order stands by what is known of it.
+fn state_of_facts(order: &Order) -> OrderState {
+    if order.refunded == order.amount {
+        OrderState::Refunded
+    } else if order.credited_at.is_some() {
+        OrderState::Credited
+    } else {
+        OrderState::Closed
+    }
+}
+
+/// Stores the order in its new state, in which the provider need not be asked any more.
+fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
+    if !may_become(order.state, state) {
+        let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
+        return Err(Error::internal(detail));
+    }
+    orders::store_in(tx, &Order { state, next_check_at: None, ..order })
+}
+
+/// States only move forward, but for `review`, which is entered from everywhere and left by a person.
+const fn may_become(from: OrderState, to: OrderState) -> bool {
+    use OrderState::{Closed, Created, Credited, Paid, Refunded, Review};
+    match from {
+        Created => true,
+        Paid => matches!(to, Paid | Credited | Refunded | Review),
+        Credited => matches!(to, Credited | Refunded | Review),
+        Closed => matches!(to, Closed | Paid | Credited | Refunded | Review),
+        Refunded => matches!(to, Refunded | Review),
+        Review => !matches!(to, Created),
+    }
+}
+
+fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(Code::OrderState).detail(detail)
+}
