@@ -8,6 +8,7 @@ mod demo;
 mod healthcheck;
 mod ledger;
 mod openapi;
+mod payments;
 mod serve;
 
 use std::{
@@ -65,6 +66,7 @@ enum Subcommands {
     Admin(admin::AdminArgs),
     Coins(coins::CoinsArgs),
     Ledger(ledger::LedgerArgs),
+    Payments(payments::PaymentsArgs),
     Audit(audit::AuditArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
@@ -82,6 +84,7 @@ pub fn run() -> Result<()> {
         Subcommands::Admin(args) => admin::run(&common, args),
         Subcommands::Coins(args) => coins::run(&common, args),
         Subcommands::Ledger(args) => ledger::run(&common, args),
+        Subcommands::Payments(args) => payments::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
@@ -162,15 +165,15 @@ impl PageArgs {
 
 /// The user whom somebody means by an id or a phone number.
 fn find_user(app: &App, who: &str) -> Result<User> {
-    if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
-        return app.store.read(|tx| users::find_by_phone_in(tx, &phone_number));
-    }
     let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
-    let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
-    app.store.read(|tx| users::find_in(tx, id)).map_err(|error| match error.code {
-        Code::NotFound => unknown(),
-        _ => error,
-    })
+    let found = match PhoneNumber::parse(who, &app.phone_rules) {
+        Ok(phone_number) => app.store.read(|tx| users::find_by_phone_in(tx, &phone_number)),
+        Err(_) => {
+            let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
+            app.store.read(|tx| users::find_in(tx, id))
+        }
+    };
+    found.map_err(|error| if error.code == Code::NotFound { unknown() } else { error })
 }
 
 /// Who acts by a command, for what is written down about a change.

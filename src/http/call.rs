@@ -6,13 +6,18 @@ use std::{
     time::Instant,
 };
 
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::HeaderMap;
+use axum::{
+    body::Bytes,
+    http::{HeaderValue, StatusCode},
+};
 use serde::Serialize;
 
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
+        guard::bearer_token,
         params::Claims,
         reply::{Replayable, kept_problem, kept_resource},
     },
@@ -65,15 +70,21 @@ pub struct Call {
     pub app: Arc<App>,
     pub context: Arc<Context>,
     pub caller: Caller,
-    /// The Bearer token, for operations that ask how it came to be.
-    pub bearer: Option<Secret>,
+    pub headers: HeaderMap,
     pub repeatable: Option<Repeatable>,
+    /// The body as it came, for operations that read it themselves.
+    pub body: Bytes,
     pub locale: Locale,
     /// The client asked for an event stream.
     pub wants_stream: bool,
 }
 
 impl Call {
+    /// The Bearer token, for operations that ask how it came to be.
+    pub fn bearer(&self) -> Option<Secret> {
+        bearer_token(&self.headers).ok().flatten().map(Secret::from_text)
+    }
+
     /// The user who is calling.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ use crate::{
         reply::{Answer, AnswerDocument, problem},
     },
     ops::audit::{self, Act},
-    types::{Locale, Secret, sha256_of_parts},
+    types::{Locale, sha256_of_parts},
 };
 
 /// An endpoint as it stands on the routes page.
@@ -169,7 +169,8 @@ where
             };
             outcome.unwrap_or_else(|error| {
                 report(&error, &context);
-                problem(&error, &context.request_id)
+                let instead = A::instead_of_problem(&error).and_then(|answer| answer.into_response().ok());
+                instead.unwrap_or_else(|| problem(&error, &context.request_id))
             })
         })
     }
@@ -197,7 +198,7 @@ where
         };
         let path = path_parameters(&mut parts, self.path).await?;
         let query = body::encoded_pairs(parts.uri.query().unwrap_or_default())?;
-        let pairs = body::pairs(&bytes, &parts.headers)?;
+        let pairs = if P::IS_RAW { Vec::new() } else { body::pairs(&bytes, &parts.headers)? };
         let rules =
             Rules { config: &app.config, phone: &app.phone_rules, headers: &parts.headers, now: app.clock.now() };
         let parameters = Fields::new(path, query, pairs, rules).parse::<P>()?;
@@ -208,10 +209,11 @@ where
         let call = Call {
             context: Arc::clone(context),
             caller,
-            bearer: guard::bearer_token(&parts.headers).ok().flatten().map(Secret::from_text),
             repeatable: repeatable(&parts, &bytes),
+            body: bytes,
             locale: locale(&parts.headers),
             wants_stream: wants_stream(&parts.headers),
+            headers: parts.headers,
             app,
         };
         let outcome = self.operation.call(call, parameters).await.and_then(Answer::into_response);

@@ -23,6 +23,8 @@ pub enum Access {
     /// Whoever has the token that the request is about: it comes as a parameter or as the Bearer token, and what a
     /// bad one means is for the operation to say.
     TokenHolder,
+    /// Whoever can show the payment provider's signature. A token adds nothing, and a bad one takes nothing away.
+    Signature,
     /// Signed-in users, on what is their own.
     OwnUser,
     /// Signed-in users, on what is their own, and administrators on everybody's. The latter is audited.
@@ -37,6 +39,7 @@ impl Access {
         match self {
             Self::Anyone => "No token needed.",
             Self::TokenHolder => "The token is the credential; it may come as a parameter or as the Bearer token.",
+            Self::Signature => "Proved by the payment provider's signature; no token needed.",
             Self::OwnUser => "Needs the token of the user it is about.",
             Self::OwnUserOrAdmin => "Needs the token of the user it is about, or an administrator's, who is audited.",
             Self::Admin => "Needs an administrator's token or an API key, and is audited.",
@@ -82,7 +85,7 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
 /// # Errors
 /// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not.
 pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
-    if access == Access::TokenHolder {
+    if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
     let Some(token) = bearer_token(headers)? else {

@@ -185,7 +185,7 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
 /// The codes that an endpoint can answer with: its own, and those that follow from access, method and parameters.
 fn codes(endpoint: &Endpoint) -> Vec<Code> {
     let mut codes = vec![Code::InvalidRequest, Code::Overloaded, Code::StorageFailed, Code::Internal];
-    if endpoint.access != Access::TokenHolder {
+    if !matches!(endpoint.access, Access::TokenHolder | Access::Signature) {
         codes.push(Code::Unauthenticated);
     }
     if !endpoint.parameters.is_empty() {

@@ -72,6 +72,9 @@ pub enum Place {
 
 /// All parameters of an endpoint.
 pub trait Parameters: Sized + Send + 'static {
+    /// Whether the body is for the operation to read, byte for byte, and not to be taken apart here.
+    const IS_RAW: bool = false;
+
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 
     fn describe() -> Vec<Described>;
@@ -274,6 +277,7 @@ macro_rules! parameters {
         $name:ident { $($field:ident : $kind:ident $type:ty = $wire:literal, $meaning:literal;)* }
     )*) => {$(
         $(#[$doc])*
+        #[allow(clippy::struct_field_names, reason = "the names are the interface's")]
         pub struct $name { $(pub $field: $crate::http::params::kind_type!($kind $type),)* }
 
         impl $crate::http::params::Parameters for $name {

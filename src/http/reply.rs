@@ -34,10 +34,11 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AlreadyPosted
         | Code::BalanceTooLarge
         | Code::AlreadyRunning
+        | Code::OrderState
         | Code::AlreadyExists => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::InvalidParameters | Code::ContentRejected | Code::IdempotencyKeyReused => {
+        Code::InvalidParameters | Code::ContentRejected | Code::UnknownPackage | Code::IdempotencyKeyReused => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         Code::TooManyRequests | Code::TooManyCalls => StatusCode::TOO_MANY_REQUESTS,
@@ -59,6 +60,11 @@ pub trait Answer: Sized {
     fn into_response(self) -> Result<Response<Body>, Error>;
 
     fn describe() -> AnswerDocument;
+
+    /// For callers who know no problems: what they get in place of one.
+    fn instead_of_problem(_: &Error) -> Option<Self> {
+        None
+    }
 }
 
 /// An answer as the API document describes it.

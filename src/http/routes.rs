@@ -8,19 +8,20 @@ use std::sync::Arc;
 use axum::{Router, http::Method};
 
 use super::{
-    admin::session,
+    admin::{payments, session},
     endpoint::{BodyLimit, Endpoint, refuse},
-    guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, TokenHolder},
+    guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
-    v0::{auth, coin, divination, divination_history, user},
+    v0::{auth, coin, divination, divination_history, payment, user},
 };
 use crate::{
     app::App,
     error::{
         Code::{
-            AccountInconsistent, AlreadyRunning, BalanceTooLarge, ContentRejected, HistoryFull, InsufficientCoins,
-            InvalidCode, InvalidCredentials, MethodNotAllowed, NotFound, NotYours, ProviderFailed, ProviderTimeout,
-            ProviderUnavailable, StepUpRequired, TooManyCalls, TooManyRequests, Unauthenticated,
+            AccountInconsistent, AlreadyPosted, AlreadyRunning, BalanceTooLarge, ContentRejected, HistoryFull,
+            IdempotencyKeyReused, InsufficientCoins, InvalidCode, InvalidCredentials, MethodNotAllowed, NotFound,
+            NotYours, OrderState, ProviderFailed, ProviderTimeout, ProviderUnavailable, StepUpRequired, TooManyCalls,
+            TooManyRequests, Unauthenticated, UnknownPackage,
         },
         Error, Result,
     },
@@ -28,10 +29,12 @@ use crate::{
 
 const SMALL: BodyLimit = |limits| limits.auth_body;
 const CASTING: BodyLimit = |limits| limits.history_body;
+const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 
 /// The endpoints, in the order of the documentation.
 #[rustfmt::skip]
+#[expect(clippy::too_many_lines, reason = "one line or two an endpoint; a second page would hide some")]
 pub fn endpoints() -> Vec<Endpoint> {
     let get = Method::GET;
     let post = Method::POST;
@@ -76,6 +79,15 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(post.clone(), "/coin/sync", Admin, coin::synchronise,
             "Makes the accounts that users lack, and takes wrong balances from the ledger again.").fails(&[AlreadyRunning]),
 
+        Endpoint::new(get.clone(), "/payment/gateway/order", OwnUser, payment::order,
+            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
+        Endpoint::new(post.clone(), "/payment/gateway/order", OwnUser, payment::order,
+            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
+        Endpoint::new(post.clone(), "/payment/notify", Signature, payment::notify,
+            "Takes the payment provider's report, a form signed by it. Always answered 200, with `success` or `fail`.").body(NOTIFICATION),
+        Endpoint::new(post.clone(), "/payment/update-balance", OwnUser, payment::update_balance,
+            "Says that an order was paid. The provider is asked, and its answer alone decides.").fails(&[NotYours, NotFound]),
+
         Endpoint::new(post.clone(), "/divination-history/save", OwnUser, divination_history::save,
             "Saves a casting, or replaces the one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
         Endpoint::new(post.clone(), "/divination-history/get", OwnUser, divination_history::list,
@@ -97,8 +109,29 @@ pub fn endpoints() -> Vec<Endpoint> {
 
         Endpoint::new(post.clone(), "/admin/login", Anyone, session::login,
             "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),
-        Endpoint::new(post, "/admin/logout", Admin, session::logout,
+        Endpoint::new(post.clone(), "/admin/logout", Admin, session::logout,
             "Ends an administrator's session."),
+
+        Endpoint::new(get.clone(), "/admin/payments", Admin, payments::list,
+            "Orders, newest first."),
+        Endpoint::new(get.clone(), "/admin/payments/report", Admin, payments::make_report,
+            "Reconciles the orders of a time with the ledger, day by day."),
+        Endpoint::new(get.clone(), "/admin/payments/callbacks", Admin, payments::list_callbacks,
+            "Notifications as they came, and what was made of them, newest first."),
+        Endpoint::new(post.clone(), "/admin/payments/callbacks/{id}/replay", Admin, payments::replay,
+            "Judges a kept notification again.").fails(&[NotFound]),
+        Endpoint::new(get.clone(), "/admin/payments/{orderNo}", Admin, payments::show,
+            "Everything that is known of an order.").fails(&[NotFound]),
+        Endpoint::new(post.clone(), "/admin/payments/{orderNo}/query", Admin, payments::query,
+            "Asks the provider about an order, and settles it by the answer.")
+            .fails(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(post.clone(), "/admin/payments/{orderNo}/settle", Admin, payments::settle,
+            "Lets an order out of review.").repeatable().fails(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
+        Endpoint::new(post.clone(), "/admin/payments/{orderNo}/refund", Admin, payments::refund,
+            "Returns money, and takes back the coins that it bought.").repeatable()
+            .fails(&[NotFound, OrderState, IdempotencyKeyReused, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(post, "/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay,
+            "Pays an order in the sandbox, which costs nothing.").fails(&[NotFound, OrderState]),
 
         Endpoint::new(get.clone(), "/healthz", Anyone, system::health,
             "The process is alive."),

@@ -1,3 +1,4 @@
 //! `/admin`: what only administrators may. One file for each second segment of the path.
 
+pub mod payments;
 pub mod session;

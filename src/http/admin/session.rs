@@ -47,7 +47,7 @@ pub struct AdminLoggedOut {
 }
 
 pub async fn logout(call: Call, _: Nothing) -> Result<Json<AdminLoggedOut>> {
-    if let Some(token) = &call.bearer {
+    if let Some(token) = &call.bearer() {
         call.committed(admins::sign_out(&call.app, token)).await?;
     }
     Ok(Json(AdminLoggedOut { logged_out: true }))

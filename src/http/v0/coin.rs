@@ -93,7 +93,7 @@ pub async fn consume(call: Call, of: OfUser) -> Result<Replayable<CoinsConsumed>
 pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
     let user = call.subject(&claims(of.user_id, of.phone_number))?;
     let id = user.id;
-    let by = match (call.user(), of.reason, &call.bearer) {
+    let by = match (call.user(), of.reason, &call.bearer()) {
         (Ok(_), _, Some(token)) => ResetBy::Owner { token: token.clone() },
         (_, Some(Reason(reason)), _) => ResetBy::Admin(call.authority(Some(reason))?),
         _ => return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required"))),

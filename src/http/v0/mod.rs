@@ -6,4 +6,5 @@ pub mod auth;
 pub mod coin;
 pub mod divination;
 pub mod divination_history;
+pub mod payment;
 pub mod user;

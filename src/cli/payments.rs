@@ -1,0 +1,477 @@
+//! `yarrow payments`: orders, what came in about them, and what a person decides.
+
+use std::fmt::Write as _;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, confirm, find_user, print, record, table};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::{
+        idempotency::{Answered, Once},
+        payment::{
+            callbacks::{self, Callback},
+            orders::{self, Order, OrderFile},
+            reconcile,
+            refunds::{self, Refund, Wish},
+            report::{self, Report, Sums},
+            sandbox::{self, Delivery, Rehearsal},
+            settle::{self, Decision},
+        },
+    },
+    providers::payment::OrderState,
+    types::{Fen, Timestamp},
+};
+
+/// Show and settle payment orders. ORDER is an order's number, or the provider's.
+#[derive(Debug, Args)]
+pub struct PaymentsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print orders, newest first.
+    List {
+        /// Only orders of this user: an id or a phone number.
+        #[arg(long)]
+        user: Option<String>,
+        /// Only orders in this state.
+        #[arg(long)]
+        state: Option<State>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Print everything that is known of an order.
+    Show { order: String },
+    /// Print notifications as they came, newest first.
+    Callbacks {
+        /// Only those about this order.
+        #[arg(long)]
+        order: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Ask the provider about an order, and settle it by the answer.
+    Query { order: String },
+    /// Let an order out of review.
+    Settle {
+        order: String,
+        /// `credit` gives the coins; `dismiss` leaves the order as it is.
+        decision: Verdict,
+        /// Why, for the audit.
+        #[arg(long)]
+        reason: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Return money, and take back the coins that it bought.
+    Refund {
+        order: String,
+        /// Yuan to return; everything that is left if it is not said.
+        #[arg(long)]
+        amount: Option<Fen>,
+        /// A number of your own choice: under one number money goes back once.
+        #[arg(long)]
+        number: Option<String>,
+        /// Why, for the audit and for the buyer.
+        #[arg(long)]
+        reason: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Judge a kept notification again.
+    Replay { callback: i64 },
+    /// Reconcile the orders of a time with the ledger. Exits with 5 if some do not agree.
+    Report {
+        /// Orders made at this time or later, such as 2026-01-01.
+        #[arg(long)]
+        from: String,
+        /// Orders made before this time.
+        #[arg(long)]
+        to: String,
+        /// Print the days as comma-separated values.
+        #[arg(long)]
+        csv: bool,
+    },
+    /// Pay an order in the sandbox, which costs nothing.
+    SandboxPay {
+        order: String,
+        /// Pay although the time for it has passed.
+        #[arg(long)]
+        late: bool,
+        /// Let the notification be lost.
+        #[arg(long, conflicts_with = "deliver_to")]
+        lost: bool,
+        /// Deliver the notification by HTTP, such as to `http://127.0.0.1:8080/payment/notify`.
+        #[arg(long, value_name = "URL")]
+        deliver_to: Option<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum State {
+    Created,
+    Paid,
+    Credited,
+    Closed,
+    Refunded,
+    Review,
+}
+
+impl From<State> for OrderState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Created => Self::Created,
+            State::Paid => Self::Paid,
+            State::Credited => Self::Credited,
+            State::Closed => Self::Closed,
+            State::Refunded => Self::Refunded,
+            State::Review => Self::Review,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Verdict {
+    Credit,
+    Dismiss,
+}
+
+pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
+        Action::Show { order } => show(common, &orders::file(&app, &order)?),
+        Action::Callbacks { order, page } => list_callbacks(common, &app, order, &page),
+        Action::Query { order } => query(common, &app, &order),
+        Action::Settle { order, decision, reason, yes } => {
+            confirm(yes, &format!("Settle order {order}?"))?;
+            settle(common, &app, &order, decision, reason)
+        }
+        Action::Refund { order, amount, number, reason, yes } => {
+            let sum = amount.map_or_else(|| "everything that is left".to_owned(), |amount| format!("{amount} yuan"));
+            confirm(yes, &format!("Return {sum} of order {order}?"))?;
+            refund(common, &app, Wish { order_no: order, amount, refund_no: number }, reason)
+        }
+        Action::Replay { callback } => replay(common, &app, callback),
+        Action::Report { from, to, csv } => make_report(common, &app, &from, &to, csv),
+        Action::SandboxPay { order, late, lost, deliver_to } => {
+            let delivery = match deliver_to {
+                Some(address) => Delivery::To(address),
+                None if lost => Delivery::Lost,
+                None => Delivery::Here,
+            };
+            sandbox_pay(common, &app, &order, &Rehearsal { late, delivery })
+        }
+    }
+}
+
+fn list(common: &Common, app: &App, user: Option<&str>, state: Option<State>, page: &PageArgs) -> Result<()> {
+    let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
+    let filter = orders::Filter { user, state: state.map(Into::into) };
+    let found = orders::list(app, filter, page.page())?;
+    let items: Vec<Value> = found.items.iter().map(order_json).collect();
+    common.answer(&json!({ "items": items, "total": found.total }), || {
+        table(["order", "user", "yuan", "coins", "state", "why", "made"], found.items.iter().map(order_row))
+    })
+}
+
+fn show(common: &Common, file: &OrderFile) -> Result<()> {
+    let entries = file.entries.iter().map(|entry| {
+        json!({
+            "seq": entry.seq, "kind": entry.kind.name(), "delta": entry.delta, "balanceAfter": entry.balance_after,
+            "createdAt": entry.created_at,
+        })
+    });
+    let json = json!({
+        "order": order_json(&file.order),
+        "refunds": file.refunds.iter().map(refund_json).collect::<Vec<_>>(),
+        "callbacks": file.callbacks.iter().map(callback_json).collect::<Vec<_>>(),
+        "entries": entries.collect::<Vec<_>>(),
+    });
+    common.answer(&json, || {
+        let facts = order_json(&file.order);
+        let facts = facts.as_object().into_iter().flatten().map(|(name, value)| [name.clone(), plain(value)]);
+        let refunds = file.refunds.iter().map(|refund| {
+            [refund.refund_no.clone(), refund.amount.to_string(), refund.state.clone(), refund.reason.clone()]
+        });
+        let entries = file.entries.iter().map(|entry| {
+            let sums = [entry.delta.to_string(), entry.balance_after.to_string()];
+            let [delta, balance] = sums;
+            [entry.seq.to_string(), entry.kind.name().to_owned(), delta, balance]
+        });
+        [
+            table(["order", ""], facts),
+            table(["refund", "yuan", "state", "reason"], refunds),
+            table(["callback", "received", "genuine", "verdict", "why"], file.callbacks.iter().map(callback_row)),
+            table(["entry", "kind", "coins", "balance"], entries),
+        ]
+        .join("\n\n")
+    })
+}
+
+fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
+    let found = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
+    let items: Vec<Value> = found.items.iter().map(callback_json).collect();
+    common.answer(&json!({ "items": items, "total": found.total }), || {
+        table(["callback", "received", "genuine", "verdict", "why"], found.items.iter().map(callback_row))
+    })
+}
+
+fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
+    let inquiry = reconcile::inquire(app, order_no)?;
+    record(app, "payments query", Some(inquiry.order.user), authority(None))?;
+    let trade = inquiry.trade.as_ref().map(|trade| {
+        json!({ "tradeNo": trade.trade_no, "status": trade.status.as_str(), "amount": trade.amount.to_string() })
+    });
+    let verdict = inquiry.outcome.verdict.name();
+    let json = json!({
+        "order": order_json(&inquiry.order), "trade": trade, "verdict": verdict, "reason": inquiry.outcome.reason,
+    });
+    common.answer(&json, || {
+        let status = inquiry.trade.as_ref().map_or("no trade", |trade| trade.status.as_str());
+        format!("the provider says {status}; the order is {}", inquiry.order.state.name())
+    })
+}
+
+fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason: String) -> Result<()> {
+    let by = authority(Some(reason));
+    let decision = match decision {
+        Verdict::Credit => Decision::Credit,
+        Verdict::Dismiss => Decision::Dismiss,
+    };
+    let order_no = orders::find(app, order_no)?.order_no;
+    let order = match settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed()).wait()? {
+        Answered::Now(order) => order,
+        Answered::Before(_) => return Err(Error::internal("a command without a key was answered by an earlier one")),
+    };
+    record(app, "payments settle", Some(order.user), by)?;
+    show_order(common, &order)
+}
+
+fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
+    let by = authority(Some(reason));
+    let wish = Wish { order_no: orders::find(app, &wish.order_no)?.order_no, ..wish };
+    let done = refunds::refund(app, &wish, &by)?;
+    record(app, "payments refund", Some(done.order.user), by)?;
+    let json = json!({ "refund": refund_json(&done.refund), "order": order_json(&done.order) });
+    common.answer(&json, || {
+        let Refund { refund_no, amount, state, .. } = &done.refund;
+        format!("refund {refund_no} of {amount} yuan: {state}; the order is {}", done.order.state.name())
+    })
+}
+
+fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
+    let receipt = callbacks::replay(app, callback)?.wait()?;
+    record(app, "payments replay", None, authority(None))?;
+    let verdict = receipt.outcome.verdict.name();
+    let json = json!({
+        "id": receipt.id, "verdict": verdict, "reason": receipt.reason, "orderNo": receipt.order_no,
+        "acknowledged": receipt.is_acknowledged(),
+    });
+    common.answer(&json, || format!("{verdict} {}", receipt.reason.as_deref().unwrap_or_default()).trim().to_owned())
+}
+
+fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
+    let done = sandbox::pay(app, order_no, rehearsal)?;
+    record(app, "payments sandbox-pay", Some(done.order.user), authority(None))?;
+    let json = json!({ "order": order_json(&done.order), "answer": done.answer });
+    common.answer(&json, || {
+        let answer = done.answer.as_deref().map_or_else(
+            || "the notification was lost".to_owned(),
+            |answer| format!("the notification was answered with `{answer}`"),
+        );
+        format!("{answer}; the order is {}", done.order.state.name())
+    })
+}
+
+fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
+    let time = |name: &str, text: &str| {
+        Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(name, fault))
+    };
+    let report = report::report(app, time("from", from)?, time("to", to)?)?;
+    if csv {
+        print(comma_separated(&report).trim_end())?;
+    } else {
+        common.answer(&report_json(&report), || report_text(&report))?;
+    }
+    match report.differences.len() {
+        0 => Ok(()),
+        some => Err(Error::new(Code::ChecksFailed).detail(format!("Money and coins of {some} orders do not agree."))),
+    }
+}
+
+const SUMS: [&str; 12] = [
+    "orders",
+    "paid",
+    "credited",
+    "refunded",
+    "open",
+    "closed",
+    "inReview",
+    "amountPaid",
+    "amountRefunded",
+    "coinsCredited",
+    "coinsReturned",
+    "coinsWrittenOff",
+];
+
+fn sums(sums: &Sums) -> [String; 12] {
+    let yuan = |fen: i64| Fen::from_fen(fen).unwrap_or(Fen::ZERO).to_string();
+    let counts = [sums.orders, sums.paid, sums.credited, sums.refunded, sums.open, sums.closed, sums.in_review];
+    let coins = [sums.coins_credited, sums.coins_returned, sums.coins_written_off];
+    let [orders, paid, credited, refunded, open, closed, in_review] = counts.map(|count| count.to_string());
+    let [coins_credited, coins_returned, coins_written_off] = coins.map(|count| count.to_string());
+    let (amount_paid, amount_refunded) = (yuan(sums.amount_paid), yuan(sums.amount_refunded));
+    [
+        orders,
+        paid,
+        credited,
+        refunded,
+        open,
+        closed,
+        in_review,
+        amount_paid,
+        amount_refunded,
+        coins_credited,
+        coins_returned,
+        coins_written_off,
+    ]
+}
+
+/// The days, and the total in the last line. No value needs quoting.
+fn comma_separated(report: &Report) -> String {
+    let mut text = format!("day,{}\n", SUMS.join(","));
+    let days = report.days.iter().map(|(day, found)| (day.to_string(), found));
+    for (day, found) in days.chain([("total".to_owned(), &report.total)]) {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{day},{}", sums(found).join(","));
+    }
+    text
+}
+
+fn report_text(report: &Report) -> String {
+    let days = report.days.iter().map(|(day, found)| (day.to_string(), found));
+    let rows = days.chain([("total".to_owned(), &report.total)]).map(|(day, found)| {
+        let [orders, paid, credited, refunded, open, closed, review, money, back, coins, returned, off] = sums(found);
+        [day, orders, paid, credited, refunded, open, closed, review, money, back, coins, returned, off]
+    });
+    let header = [
+        "day",
+        "orders",
+        "paid",
+        "credited",
+        "refunded",
+        "open",
+        "closed",
+        "review",
+        "yuan in",
+        "yuan back",
+        "coins",
+        "returned",
+        "let go",
+    ];
+    let differences = report.differences.iter().map(|found| {
+        let coins = [found.coins_expected.to_string(), found.coins_found.to_string()];
+        let [expected, found_coins] = coins;
+        [found.code.to_owned(), found.order_no.clone(), found.state.name().to_owned(), expected, found_coins]
+    });
+    let differences = table(["difference", "order", "state", "coins expected", "coins found"], differences);
+    format!("{}\n\n{differences}", table(header, rows))
+}
+
+fn report_json(report: &Report) -> Value {
+    let named = |found: &Sums| -> serde_json::Map<String, Value> {
+        let is_money = |name: &str| name.starts_with("amount");
+        let value = |name: &str, text: String| match text.parse::<i64>() {
+            Ok(number) if !is_money(name) => json!(number),
+            _ => json!(text),
+        };
+        SUMS.into_iter().zip(sums(found)).map(|(name, text)| (name.to_owned(), value(name, text))).collect()
+    };
+    let days = report.days.iter().map(|(day, found)| {
+        let mut day = serde_json::Map::from_iter([("day".to_owned(), json!(day.to_string()))]);
+        day.extend(named(found));
+        Value::Object(day)
+    });
+    let differences = report.differences.iter().map(|found| {
+        json!({
+            "code": found.code, "orderNo": found.order_no, "state": found.state.name(),
+            "coinsExpected": found.coins_expected, "coinsFound": found.coins_found,
+        })
+    });
+    json!({
+        "from": report.from, "to": report.to, "total": named(&report.total), "days": days.collect::<Vec<_>>(),
+        "differences": differences.collect::<Vec<_>>(),
+    })
+}
+
+fn show_order(common: &Common, order: &Order) -> Result<()> {
+    common.answer(&order_json(order), || format!("the order is {}", order.state.name()))
+}
+
+fn order_row(order: &Order) -> [String; 7] {
+    [
+        order.order_no.clone(),
+        order.user.to_string(),
+        order.amount.to_string(),
+        order.coin_count.to_string(),
+        order.state.name().to_owned(),
+        order.reason.clone().unwrap_or_default(),
+        order.created_at.to_string(),
+    ]
+}
+
+fn order_json(order: &Order) -> Value {
+    json!({
+        "orderNo": order.order_no, "userId": order.user, "channel": order.channel,
+        "amount": order.amount.to_string(), "coinCount": order.coin_count, "state": order.state.name(),
+        "reason": order.reason, "tradeNo": order.trade_no, "refunded": order.refunded.to_string(),
+        "coinsReturned": order.coins_returned, "coinsWrittenOff": order.coins_written_off, "checks": order.checks,
+        "nextCheckAt": order.next_check_at, "createdAt": order.created_at, "expiresAt": order.expires_at,
+        "paidAt": order.paid_at, "creditedAt": order.credited_at, "closedAt": order.closed_at,
+        "refundedAt": order.refunded_at,
+    })
+}
+
+fn refund_json(refund: &Refund) -> Value {
+    json!({
+        "refundNo": refund.refund_no, "amount": refund.amount.to_string(), "state": refund.state,
+        "reason": refund.reason, "actor": refund.actor, "failure": refund.failure, "createdAt": refund.created_at,
+        "finishedAt": refund.finished_at,
+    })
+}
+
+fn callback_row(callback: &Callback) -> [String; 5] {
+    [
+        callback.id.to_string(),
+        callback.received_at.to_string(),
+        if callback.is_genuine { "yes" } else { "no" }.to_owned(),
+        callback.verdict.clone(),
+        callback.reason.clone().unwrap_or_default(),
+    ]
+}
+
+fn callback_json(callback: &Callback) -> Value {
+    json!({
+        "id": callback.id, "receivedAt": callback.received_at, "channel": callback.channel,
+        "isGenuine": callback.is_genuine, "verdict": callback.verdict, "reason": callback.reason,
+        "orderNo": callback.order_no, "tradeNo": callback.trade_no, "notifyId": callback.notify_id,
+        "replayOf": callback.replay_of, "form": String::from_utf8_lossy(&callback.form),
+    })
+}
+
+/// A value as a person reads it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,246 @@
+//! `/payment`: buying coins.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{Claims, Described, Fields, Label, Parameter, Parameters, Rules, parameters, text},
+        reply::{Answer, AnswerDocument, Json},
+    },
+    ops::payment::{
+        callbacks, orders,
+        orders::Order,
+        reconcile::{self, Confirmation, Hint},
+    },
+    types::{Fen, Timestamp, UserId, clean},
+};
+
+parameters! {
+    Package {
+        user_id: optional UserId = "userId", "The caller's own id.";
+        amount: required Amount = "amount", "The price in yuan. With `coinCount` a pair of the price list.";
+        coin_count: required Coins = "coinCount", "The coins that it buys.";
+    }
+
+    PaymentClaim {
+        user_id: optional UserId = "userId", "The caller's own id.";
+        order_no: required OrderNo = "orderNo", "The order.";
+        trade_no: optional OrderNo = "tradeNo", "The provider's number, to be compared.";
+        amount: optional Amount = "amount", "The price in yuan, to be compared.";
+        coin_count: optional Coins = "coinCount", "The coins, to be compared.";
+        _believed: optional Label = "status", "What the app believes. The provider is asked all the same.";
+    }
+}
+
+/// An order that can be paid.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentOrder {
+    #[schema(example = "202601020123456789012345")]
+    order_no: String,
+    /// Yuan, with two decimals.
+    #[schema(example = "6.00")]
+    amount: String,
+    #[schema(example = 60)]
+    coin_count: u32,
+    /// `created`, `paid`, `credited`, `closed`, `refunded` or `review`.
+    #[schema(example = "created")]
+    status: &'static str,
+    /// To be handed to the provider's payment screen unchanged.
+    #[schema(example = "method=alipay.trade.app.pay&app_id=sandbox&charset=utf-8&…")]
+    order_string: String,
+    /// Until when it can be paid.
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:34:05.678Z")]
+    expires_at: Timestamp,
+}
+
+/// The same order for some minutes, whether it is asked for by GET or by POST.
+pub async fn order(call: Call, package: Package) -> Result<Uncached<PaymentOrder>> {
+    let user = call.acting_for(&Claims::of_user(package.user_id))?;
+    let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
+    let order = call.committed(orders::create(&call.app, user, amount, coin_count)).await?;
+    let order_string = orders::order_string(&call.app, &order)?;
+    let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
+    let (amount, status) = (amount.to_string(), state.name());
+    Ok(Uncached(PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at }))
+}
+
+/// The provider's report. Answered with one word, whatever happens, because the provider understands nothing else.
+pub async fn notify(call: Call, _: NotificationForm) -> Result<Word> {
+    let pending = callbacks::receive(&call.app, call.body.to_vec());
+    let receipt = match tokio::time::timeout(call.app.config.limits.notify_timeout, pending).await {
+        Ok(receipt) => receipt?,
+        Err(_) => return Ok(Word::Fail),
+    };
+    let order_no = receipt.order_no.as_deref().filter(|_| receipt.is_acknowledged());
+    let verdict = receipt.outcome.verdict.name();
+    tracing::info!(request_id = call.context.request_id, callback = receipt.id, verdict, order_no, "notified");
+    Ok(if receipt.is_acknowledged() { Word::Success } else { Word::Fail })
+}
+
+/// Where an order stands, and what the user has.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaymentStatus {
+    #[schema(example = "202601020123456789012345")]
+    order_no: String,
+    /// `created`, `paid`, `credited`, `closed`, `refunded` or `review`; `pending` if the provider cannot be asked.
+    #[schema(example = "credited")]
+    status: &'static str,
+    #[schema(example = 60)]
+    balance: i64,
+}
+
+pub async fn update_balance(call: Call, result: PaymentClaim) -> Result<Confirmed> {
+    let user = call.acting_for(&Claims::of_user(result.user_id))?;
+    let hint = Hint {
+        order_no: result.order_no.0,
+        trade_no: result.trade_no.map(|OrderNo(number)| number),
+        amount: result.amount.map(|Amount(amount)| amount),
+        coin_count: result.coin_count.map(|Coins(count)| count),
+    };
+    Ok(Confirmed(call.blocking(move |app| reconcile::confirm(app, user, &hint)).await?))
+}
+
+/// 200 with where the order stands, or 202 when that is not known yet.
+pub struct Confirmed(Confirmation);
+
+impl Answer for Confirmed {
+    fn into_response(self) -> Result<Response<Body>> {
+        let Confirmation { order, balance, is_pending } = self.0;
+        let status = if is_pending { "pending" } else { order.state.name() };
+        let mut response = Json(PaymentStatus { order_no: order.order_no, status, balance }).into_response()?;
+        if is_pending {
+            *response.status_mut() = StatusCode::ACCEPTED;
+        }
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument {
+            statuses: vec![
+                (StatusCode::OK, "Where the order stands."),
+                (StatusCode::ACCEPTED, "The provider cannot be asked now; it will be."),
+            ],
+            ..Json::<PaymentStatus>::describe()
+        }
+    }
+}
+
+/// A resource that nobody between may keep.
+pub struct Uncached<T>(T);
+
+impl<T: Serialize + ToSchema> Answer for Uncached<T> {
+    fn into_response(self) -> Result<Response<Body>> {
+        let mut response = Json(self.0).into_response()?;
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        Json::<T>::describe()
+    }
+}
+
+/// What a provider is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It is on disk.
+    Success,
+    /// It is to be sent again.
+    Fail,
+}
+
+impl Answer for Word {
+    fn into_response(self) -> Result<Response<Body>> {
+        let mut response = Response::new(Body::from(match self {
+            Self::Success => "success",
+            Self::Fail => "fail",
+        }));
+        let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument {
+            statuses: vec![(StatusCode::OK, "`success` once it is on disk; `fail` if it is to be sent again.")],
+            contents: vec![("text/plain", json!({ "type": "string", "enum": ["success", "fail"] }))],
+            schemas: Vec::new(),
+        }
+    }
+
+    fn instead_of_problem(_: &Error) -> Option<Self> {
+        Some(Self::Fail)
+    }
+}
+
+/// A notification. Its signature is over the fields as they came, so they are read by the gateway and not here.
+pub struct NotificationForm;
+
+impl Parameters for NotificationForm {
+    const IS_RAW: bool = true;
+
+    fn read(_: &mut Fields<'_>) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn describe() -> Vec<Described> {
+        Vec::new()
+    }
+}
+
+/// An amount of money in yuan.
+pub struct Amount(pub Fen);
+
+impl Parameter for Amount {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let amount = text(given)?.trim().parse().map(Self);
+        amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, format!("is no amount: {fault}")))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "number"], "pattern": "^[0-9]{1,10}(\\.[0-9]{1,2})?$", "example": "6.00" })
+    }
+}
+
+/// The coins of a package.
+pub struct Coins(u32);
+
+impl Parameter for Coins {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        u32::read(given, rules).map(Self)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,9}$", "minimum": 1, "example": "60" })
+    }
+}
+
+/// The number of an order, ours or the provider's.
+pub struct OrderNo(pub String);
+
+impl Parameter for OrderNo {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let number = clean(&text(given)?, 64)?;
+        if number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            Ok(Self(number))
+        } else {
+            Err(Fault::new(FieldCode::InvalidFormat, "must be letters, digits and `_`"))
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[0-9A-Za-z_]{1,64}$", "example": "202601020123456789012345" })
+    }
+}
