@@ -122,11 +122,11 @@ fn give_space(server: &Server) {
 #[test]
 fn when_the_disk_takes_no_more_writing_fails_reading_goes_on_and_space_heals_it() {
     // A limit on the size of files stands in for a full disk: the log cannot grow past it.
-    let server = Setup::default().after("trap '' XFSZ && ulimit -S -f 800").start();
+    let server = Setup::default().after("trap '' XFSZ && ulimit -S -f 1600").start();
     let user = server.sign_in("13800138000");
     let record = |id: &str| json!({ "localRecordId": id, "aiResult": "x".repeat(30_000) });
     let mut acknowledged = Vec::new();
-    let failure = (0..200).find_map(|number| {
+    let failure = (0..400).find_map(|number| {
         let id = format!("r-{number}");
         let answer = server.post("/divination-history/save").by(&user).json(&record(&id)).send();
         if answer.status == 201 {

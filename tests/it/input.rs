@@ -27,7 +27,9 @@ impl World {
         // Sign-in calls are made by the hundred here, and the model's answers are not what is tested.
         let server = Setup::default().with("AUTH_SENDS_PER_ADDRESS_HOUR", 100_000).start();
         let user = server.sign_in("13800138000");
-        let document = Document::of(&server);
+        let mut document = Document::of(&server);
+        // It answers every request with one word, so there is nothing of this kind to be refused.
+        document.operations.retain(|operation| operation.path != "/payment/notify");
         Self { server, user, document }
     }
 
@@ -113,7 +115,10 @@ fn a_missing_parameter_is_missed_if_it_is_required() {
         let mut values = operation.required_values(&world.user);
         values.remove(&parameter.name);
         let request = operation.bare(&world.server, &world.user);
-        let answer = if operation.takes_body() { request.json(&Value::Object(values)) } else { request }.send();
+        let texts: Vec<_> = values.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
+        let request =
+            if operation.takes_body() { request.json(&Value::Object(values.clone())) } else { request.query(&texts) };
+        let answer = request.send();
         expect_bad(&answer, parameter, &["required"], &format!("{} without {}", operation.name(), parameter.name));
         missed += 1;
     }
@@ -544,6 +549,7 @@ fn all_bad_fields_are_told_at_once() {
         let bad: Map<String, Value> = operation
             .parameters
             .iter()
+            .filter(|parameter| parameter.place != Place::Path)
             .map(|parameter| {
                 let value = if takes_anything(parameter) { json!("\0") } else { json!({ "a": 1 }) };
                 (parameter.name.clone(), value)

@@ -24,6 +24,7 @@ mod journey;
 mod ledger;
 mod limits;
 mod openapi;
+mod payments;
 mod providers;
 mod rooms;
 mod v0;

@@ -1,5 +1,6 @@
 //! What every test needs: a real server, callers as values, answers that are easy to ask.
 
+pub mod alipay;
 mod client;
 mod operator;
 mod received;

@@ -4,4 +4,5 @@ mod auth;
 mod coin;
 mod divination;
 mod divination_history;
+mod payment;
 mod user;

@@ -1,0 +1,182 @@
+//! Payments from order to coins and back, by the real program and the sandbox.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Caller, Server, Setup};
+
+const OWN: &str = "13800138000";
+
+fn order(server: &Server, user: &Caller) -> String {
+    let package = json!({ "amount": "6.00", "coinCount": 60 });
+    let order = server.post("/payment/gateway/order").by(user).json(&package).send().expect(200).json();
+    order["orderNo"].as_str().unwrap().to_owned()
+}
+
+fn paid_order(server: &Server, user: &Caller) -> String {
+    let order_no = order(server, user);
+    let paid = server.command(&["payments", "sandbox-pay", &order_no]).expect(0).json();
+    assert_eq!((&paid["answer"], &paid["order"]["state"]), (&json!("success"), &json!("credited")));
+    order_no
+}
+
+fn wait_for_state(server: &Server, order_no: &str, state: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while server.order_state(order_no).0 != state {
+        assert!(Instant::now() < deadline, "{:?}", server.order_state(order_no));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn report(server: &Server, exit_code: i32) -> Value {
+    let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"];
+    server.command(&arguments).expect(exit_code).json()
+}
+
+#[test]
+fn a_payment_that_is_reported_over_http_is_credited() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = order(&server, &user);
+    let notify = format!("http://{}/payment/notify", server.address());
+    let paid = server.command(&["payments", "sandbox-pay", &order_no, "--deliver-to", &notify]).expect(0).json();
+    assert_eq!((&paid["answer"], &paid["order"]["state"]), (&json!("success"), &json!("credited")));
+    assert_eq!(server.coins(&user), 60);
+    let again = server.command(&["payments", "sandbox-pay", &order_no, "--deliver-to", &notify]).expect(0).json();
+    assert_eq!(again["answer"], "success");
+    assert_eq!(server.coins(&user), 60);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
+    let server = Setup::default().with("PAYMENT_CHECKS", "1 s, 2 s, 4 s").start();
+    let user = server.sign_in(OWN);
+    let lost = order(&server, &user);
+    server.command(&["payments", "sandbox-pay", &lost, "--lost"]).expect(0);
+    wait_for_state(&server, &lost, "credited");
+    assert_eq!(server.coins(&user), 60);
+    let abandoned = order(&server, &user);
+    wait_for_state(&server, &abandoned, "closed");
+    // Money that comes after that is not lost either.
+    let late = server.command(&["payments", "sandbox-pay", &abandoned, "--late"]).expect(0).json();
+    assert_eq!((&late["answer"], &late["order"]["state"]), (&json!("success"), &json!("credited")));
+    assert_eq!(server.coins(&user), 120);
+}
+
+#[test]
+fn refunds_take_back_coins_once_for_each_number() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+    let order_no = paid_order(&server, &user);
+    let path = format!("/admin/payments/{order_no}/refund");
+    let refund = |amount: &str, number: &str| {
+        let body = json!({ "amount": amount, "refundNo": number, "reason": "test" });
+        server.post(&path).token(&key).json(&body).send()
+    };
+    for _ in 0..2 {
+        let done = refund("1.50", "R1").expect(200).json();
+        assert_eq!((&done["refund"]["state"], &done["order"]["refunded"]), (&json!("succeeded"), &json!("1.50")));
+        assert_eq!(server.coins(&user), 45);
+    }
+    refund("2.00", "R1").expect_problem(422, "idempotency_key_reused");
+    refund("4.51", "R2").expect_problem(409, "order_state");
+    // The provider repeats that the order is paid, with what went back.
+    assert_eq!(server.command(&["payments", "sandbox-pay", &order_no]).expect(0).json()["answer"], "success");
+    assert_eq!(server.coins(&user), 45);
+    refund("4.50", "R3").expect(200);
+    assert_eq!((server.order_state(&order_no), server.coins(&user)), (("refunded".to_owned(), 600), 0));
+    server.post(&path).by(&user).json(&json!({ "reason": "mine" })).send().expect_problem(403, "forbidden");
+    let total = &report(&server, 0)["total"];
+    assert_eq!((&total["coinsCredited"], &total["coinsReturned"]), (&json!(60), &json!(60)));
+    assert_eq!((&total["amountPaid"], &total["amountRefunded"]), (&json!("6.00"), &json!("6.00")));
+}
+
+#[test]
+fn coins_that_were_spent_are_for_a_person_and_never_a_debt() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+    let order_no = paid_order(&server, &user);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    server.command(&["payments", "refund", &order_no, "--reason", "test", "--yes"]).expect(0);
+    assert_eq!((server.order_state(&order_no), server.coins(&user)), (("review".to_owned(), 600), 0));
+    let found = report(&server, 5);
+    assert_eq!(found["differences"][0]["code"], "coins_owed");
+    let path = format!("/admin/payments/{order_no}/settle");
+    let settle = |decision: &str| {
+        let body = json!({ "decision": decision, "reason": "one coin is not worth it" });
+        server.post(&path).token(&key).json(&body).send()
+    };
+    settle("credit").expect_problem(409, "order_state");
+    assert_eq!(settle("dismiss").expect(200).json()["state"], "refunded");
+    settle("dismiss").expect_problem(409, "order_state");
+    assert_eq!(report(&server, 0)["total"]["coinsWrittenOff"], 1);
+}
+
+#[test]
+fn an_order_whose_user_is_gone_is_left_to_a_person_and_can_be_refunded() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = order(&server, &user);
+    server.database().execute("update payment_orders set user_id = 999", []).unwrap();
+    let paid = server.command(&["payments", "sandbox-pay", &order_no]).expect(0).json();
+    assert_eq!(
+        (&paid["answer"], &paid["order"]["state"], &paid["order"]["reason"]),
+        (&json!("success"), &json!("review"), &json!("user_gone"))
+    );
+    server.command(&["payments", "settle", &order_no, "dismiss", "--reason", "gone", "--yes"]).expect(1);
+    server.command(&["payments", "refund", &order_no, "--reason", "gone", "--yes"]).expect(0);
+    assert_eq!(server.order_state(&order_no), ("refunded".to_owned(), 600));
+    report(&server, 0);
+}
+
+#[test]
+fn a_kept_notification_can_be_judged_again() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+    let order_no = paid_order(&server, &user);
+    let database = server.database();
+    database.execute("update payment_orders set order_no = 'hidden'", []).unwrap();
+    let replayed = server.post("/admin/payments/callbacks/1/replay").token(&key).send().expect(200).json();
+    assert_eq!((&replayed["verdict"], &replayed["reason"]), (&json!("rejected"), &json!("unknown_order")));
+    database.execute("update payment_orders set order_no = ?1", [&order_no]).unwrap();
+    let replayed = server.command(&["payments", "replay", "1"]).expect(0).json();
+    assert_eq!((&replayed["verdict"], &replayed["acknowledged"]), (&json!("unchanged"), &json!(true)));
+    assert_eq!(server.coins(&user), 60);
+    let callbacks = server.get("/admin/payments/callbacks").token(&key).query(&[("orderNo", &order_no)]);
+    assert_eq!(callbacks.send().expect(200).json()["total"], 3);
+    server.post("/admin/payments/callbacks/99/replay").token(&key).send().expect_problem(404, "not_found");
+}
+
+#[test]
+fn notifications_that_nobody_signed_are_kept_up_to_a_number() {
+    let server = Setup::default().with("PAYMENT_REFUSED_CALLBACKS", 5).start();
+    for number in 0..20 {
+        assert_eq!(server.notify(&format!("out_trade_no={number}")), "fail");
+    }
+    let kept: i64 =
+        server.database().query_row("select count(*) from payment_callbacks", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 5);
+}
+
+#[test]
+fn operators_see_orders_and_ask_the_provider() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+    let order_no = order(&server, &user);
+    let get = |path: &str| server.get(path).token(&key).send();
+    let path = format!("/admin/payments/{order_no}");
+    assert_eq!(get("/admin/payments?state=created").expect(200).json()["items"][0]["orderNo"], order_no);
+    assert_eq!(get("/admin/payments?state=review").expect(200).json()["total"], 0);
+    let asked = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
+    assert_eq!((&asked["trade"], &asked["verdict"]), (&Value::Null, &json!("unchanged")));
+    server.post(&format!("{path}/sandbox-pay")).token(&key).form(&[("lost", "true")]).send().expect(200);
+    let asked = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
+    assert_eq!((&asked["trade"]["status"], &asked["verdict"]), (&json!("TRADE_SUCCESS"), &json!("credited")));
+    let file = get(&path).expect(200).json();
+    assert_eq!((&file["balance"], &file["entries"][0]["kind"]), (&json!(60), &json!("topup")));
+    let report = get("/admin/payments/report?from=2020-01-01&to=2100-01-01").expect(200).json();
+    assert_eq!((&report["total"]["credited"], &report["differences"]), (&json!(1), &json!([])));
+    server.get(&path).by(&user).send().expect_problem(403, "forbidden");
+}

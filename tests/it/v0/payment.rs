@@ -1,0 +1,185 @@
+//! `/payment`: orders, the provider's reports, and what users say of their payments.
+
+use std::sync::Barrier;
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Caller, Server, Setup,
+    alipay::{PUBLISHED_ORDER, notification, published},
+};
+
+const OWN: &str = "13800138000";
+const OTHER: &str = "13900139000";
+
+fn order(server: &Server, user: &Caller, amount: &str, coins: u32) -> Value {
+    let package = json!({ "userId": user.user_id, "amount": amount, "coinCount": coins });
+    server.post("/payment/gateway/order").by(user).json(&package).send().expect(200).json()
+}
+
+#[test]
+fn the_same_open_order_is_returned_and_only_packages_are_sold() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
+    let first = order(&server, &user, "6.00", 60);
+    assert_eq!(
+        (&first["status"], &first["amount"], &first["coinCount"]),
+        (&json!("created"), &json!("6.00"), &json!(60))
+    );
+    assert!(first["orderString"].as_str().unwrap().contains(first["orderNo"].as_str().unwrap()));
+    let by_get = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6"), ("coinCount", "60")]);
+    let again = by_get.send().expect(200);
+    assert_eq!(again.header("cache-control"), Some("no-store"));
+    assert_eq!(again.json()["orderNo"], first["orderNo"]);
+    assert_ne!(order(&server, &user, "30.00", 330)["orderNo"], first["orderNo"]);
+    assert_ne!(order(&server, &other, "6.00", 60)["orderNo"], first["orderNo"]);
+    for (amount, coins) in [("6.00", "61"), ("0.01", "60"), ("330", "30")] {
+        let request = server.get("/payment/gateway/order").by(&user).query(&[("amount", amount), ("coinCount", coins)]);
+        request.send().expect_problem(422, "unknown_package");
+    }
+    for amount in ["-6", "6.001", "6e0", "six"] {
+        let request = server.get("/payment/gateway/order").by(&user).query(&[("amount", amount), ("coinCount", "60")]);
+        request.send().expect_fields(&[("amount", "invalid_format")]);
+    }
+    let foreign = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6"), ("coinCount", "60")]);
+    foreign.query(&[("userId", &other.user_id)]).send().expect_problem(403, "not_yours");
+}
+
+#[test]
+fn every_published_notification_does_what_is_expected() {
+    let published = published();
+    for (name, message) in published["alipay"]["notify"].as_object().unwrap() {
+        let server = Setup::default().with_published_keys().start();
+        let user = server.sign_in(OWN);
+        server.insert_published_order(&user);
+        let form = message["form_body"].as_str().unwrap();
+        // The second copy must change nothing and be answered alike.
+        let answers = [server.notify(form), server.notify(form)];
+        let (state, refunded) = server.order_state(PUBLISHED_ORDER);
+        let found = (answers[0].as_str(), state.as_str(), refunded > 0, server.coins(&user));
+        let expected = match message["expect"].as_str().unwrap() {
+            "credit_once_answer_success" => ("success", "credited", false, 60),
+            "reject_answer_fail" => ("fail", "created", false, 0),
+            "no_credit_answer_success" => ("success", "created", false, 0),
+            "close_order_answer_success" => ("success", "closed", false, 0),
+            "record_refund_no_credit_answer_success" => ("success", state.as_str(), true, 0),
+            other => panic!("{other}"),
+        };
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(answers[0], answers[1], "{name}");
+        let kept: i64 = server
+            .database()
+            .query_row("select count(*) from payment_callbacks where form = cast(?1 as blob)", [form], |row| row.get(0))
+            .unwrap();
+        assert_eq!(kept, 2, "{name}");
+    }
+}
+
+#[test]
+fn a_notification_with_one_changed_field_never_credits() {
+    let server = Setup::default().with_published_keys().start();
+    let user = server.sign_in(OWN);
+    server.insert_published_order(&user);
+    let form = notification("valid_trade_success");
+    let fields: Vec<_> = form.split('&').collect();
+    for (index, field) in fields.iter().enumerate() {
+        let mut changed = fields.clone();
+        let other = match field.strip_suffix('1') {
+            Some(rest) => format!("{rest}2"),
+            None => format!("{field}1"),
+        };
+        changed[index] = &other;
+        assert_eq!(server.notify(&changed.join("&")), "fail", "{field}");
+        let without = fields.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, field)| *field);
+        assert_eq!(server.notify(&without.collect::<Vec<_>>().join("&")), "fail", "{field}");
+    }
+    assert_eq!((server.order_state(PUBLISHED_ORDER).0.as_str(), server.coins(&user)), ("created", 0));
+    assert_eq!(server.notify(&form), "success");
+    assert_eq!(server.coins(&user), 60);
+}
+
+#[test]
+fn fifty_copies_at_once_credit_once_and_are_all_acknowledged() {
+    let server = Setup::default().with_published_keys().start();
+    let user = server.sign_in(OWN);
+    server.insert_published_order(&user);
+    let form = notification("valid_trade_success");
+    let barrier = Barrier::new(50);
+    std::thread::scope(|scope| {
+        let copies: Vec<_> = (0..50)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    server.notify(&form)
+                })
+            })
+            .collect();
+        for copy in copies {
+            assert_eq!(copy.join().unwrap(), "success");
+        }
+    });
+    assert_eq!(server.coins(&user), 60);
+}
+
+#[test]
+fn a_notification_that_was_cut_off_by_a_crash_is_acknowledged_at_the_next() {
+    let form = notification("trade_finished");
+    let setup = Setup::default().with_published_keys();
+    let server = setup.clone().start();
+    let user = server.sign_in(OWN);
+    server.insert_published_order(&user);
+    let request = server.post("/payment/notify").bytes(Some("application/x-www-form-urlencoded"), form.clone().into());
+    let sender = std::thread::spawn(move || drop(request.try_send()));
+    while server.order_state(PUBLISHED_ORDER).0 != "credited" {}
+    let directory = server.kill();
+    sender.join().unwrap();
+    let server = setup.on(&directory).start();
+    assert_eq!(server.notify(&form), "success");
+    assert_eq!(server.coins(&user), 60);
+    drop(server);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn whatever_comes_is_answered_with_one_word() {
+    let server = Setup::default().start();
+    let long = "a".repeat(17 * 1024);
+    for body in ["", "a=b", "&&&", "%ff=%ff", "{\"a\":1}", long.as_str()] {
+        assert_eq!(server.notify(body), "fail");
+    }
+    let request = server.post("/payment/notify").token("not-a-token").json(&json!({}));
+    assert_eq!(request.send().expect(200).text(), "fail");
+}
+
+#[test]
+fn what_a_user_says_of_a_payment_is_compared_and_never_believed() {
+    let server = Setup::default().with("PAYMENT_ASK_AGAIN_AFTER", "0 s").start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
+    let order = order(&server, &user, "6.00", 60);
+    let order_no = order["orderNo"].as_str().unwrap();
+    let claim = |caller: &Caller, pairs: &[(&str, &str)]| {
+        let request =
+            server.post("/payment/update-balance").by(caller).query(&[("orderNo", order_no), ("status", "success")]);
+        request.form(pairs).send()
+    };
+    let unpaid = json!({ "orderNo": order_no, "status": "created", "balance": 0 });
+    assert_eq!(claim(&user, &[("tradeNo", "T1"), ("amount", "6.00"), ("coinCount", "60")]).expect(200).json(), unpaid);
+    claim(&user, &[("amount", "30.00"), ("coinCount", "330")])
+        .expect_fields(&[("amount", "unknown_value"), ("coinCount", "unknown_value")]);
+    claim(&other, &[]).expect_problem(404, "not_found");
+    server.command(&["payments", "sandbox-pay", order_no, "--lost"]).expect(0);
+    let paid = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
+    assert_eq!(claim(&user, &[]).expect(200).json(), paid);
+    assert_eq!(claim(&user, &[]).expect(200).json(), paid);
+    assert_eq!(server.coins(&other), 0);
+}
+
+#[test]
+fn a_provider_that_cannot_be_asked_leaves_it_open() {
+    let server = Setup::default().with_published_keys().start();
+    let user = server.sign_in(OWN);
+    server.insert_published_order(&user);
+    let answer = server.post("/payment/update-balance").by(&user).form(&[("orderNo", PUBLISHED_ORDER)]).send();
+    let pending = json!({ "orderNo": PUBLISHED_ORDER, "status": "pending", "balance": 0 });
+    assert_eq!(answer.expect(202).json(), pending);
+}
