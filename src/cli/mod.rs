@@ -166,12 +166,11 @@ impl PageArgs {
 /// The user whom somebody means by an id or a phone number.
 fn find_user(app: &App, who: &str) -> Result<User> {
     let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
-    let found = match PhoneNumber::parse(who, &app.phone_rules) {
-        Ok(phone_number) => app.store.read(|tx| users::find_by_phone_in(tx, &phone_number)),
-        Err(_) => {
-            let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
-            app.store.read(|tx| users::find_in(tx, id))
-        }
+    let found = if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
+        app.store.read(|tx| users::find_by_phone_in(tx, &phone_number))
+    } else {
+        let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
+        app.store.read(|tx| users::find_in(tx, id))
     };
     found.map_err(|error| if error.code == Code::NotFound { unknown() } else { error })
 }
