@@ -1,0 +1,342 @@
+//! The kinds of value that parameters have: how each is read, and its JSON Schema.
+
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Value, json};
+
+use super::{Parameter, Rules, is_literal, text};
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode},
+    http::{body::Given, call::Call},
+    types::{JsonText, Page, PhoneNumber, Secret, UserId, clean},
+};
+
+impl Parameter for UserId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+        id.map(UserId).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a user id"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "10001" })
+    }
+}
+
+impl Parameter for PhoneNumber {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        PhoneNumber::parse(&text(given)?, rules.phone)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "example": "13800138000" })
+    }
+}
+
+impl Parameter for u32 {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        text(given)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a whole number from 0 on"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 0, "example": 1 })
+    }
+}
+
+/// The number of a page, from 1.
+pub struct PageNumber(pub u32);
+
+impl Parameter for PageNumber {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        match u32::read(given, rules)? {
+            0 => Err(Fault::new(FieldCode::OutOfRange, "must be at least 1")),
+            number => Ok(Self(number)),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "default": 1, "example": 1 })
+    }
+}
+
+/// The number of items on a page.
+pub struct PageSize(pub u32);
+
+impl Parameter for PageSize {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let most = rules.limits().page_size_max;
+        match u32::read(given, rules)? {
+            size if (1..=most).contains(&size) => Ok(Self(size)),
+            _ => Err(Fault::new(FieldCode::OutOfRange, format!("must be from 1 to {most}"))),
+        }
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": limits.page_size_max, "default": limits.page_size, "example": limits.page_size })
+    }
+}
+
+/// The page that was asked for, with the defaults for what was not.
+pub fn page(call: &Call, number: Option<PageNumber>, size: Option<PageSize>) -> Page {
+    Page {
+        number: number.map_or(1, |PageNumber(number)| number),
+        size: size.map_or(call.app.config.limits.page_size, |PageSize(size)| size),
+    }
+}
+
+/// A trace id: 32 hexadecimal digits, as in W3C Trace Context.
+pub struct TraceId(pub String);
+
+impl Parameter for TraceId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().to_ascii_lowercase();
+        if id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            Ok(Self(id))
+        } else {
+            Err(Fault::new(FieldCode::InvalidFormat, "must be 32 hexadecimal digits"))
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$", "example": "4bf92f3577b34da6a3ce929d0e0e4736" })
+    }
+}
+
+/// The name of a file.
+pub struct FileName(pub String);
+
+impl Parameter for FileName {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match clean(&text(given)?, 100)? {
+            name if name.is_empty() => Err(Fault::new(FieldCode::InvalidFormat, "must be the name of a file")),
+            name => Ok(Self(name)),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": 100, "example": "swagger-ui.css" })
+    }
+}
+
+/// Texts that are trimmed, free of NUL, and no longer than their setting says.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $example:literal;)*) => {$(
+        $(#[$doc])*
+        pub struct $name(pub String);
+
+        impl Parameter for $name {
+            const EMPTY_IS_A_VALUE: bool = $empty;
+
+            fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+                let limit: fn(&Limits) -> usize = $limit;
+                clean(&text(given)?, limit(rules.limits())).map(Self)
+            }
+
+            fn schema(limits: &Limits) -> Value {
+                let limit: fn(&Limits) -> usize = $limit;
+                json!({ "type": "string", "maxLength": limit(limits), "example": $example })
+            }
+        }
+    )*};
+}
+
+texts! {
+    Nickname(|limits| limits.nickname as usize), true, "青山";
+    Signature(|limits| limits.signature as usize), true, "心静则明";
+    Question(|limits| limits.question as usize), false, "今年换工作合适吗？";
+    /// A short name of the client's own choice: a question type, a record id.
+    Label(|limits| limits.label as usize), false, "career";
+    /// Why an administrator does something.
+    Reason(|_| 200), false, "compensation for a failed cast";
+    /// A name or a password, as it is compared and never kept.
+    Credential(|_| 256), false, "correct horse battery staple";
+    /// A model's answer that the client stores.
+    AiResult(|limits| limits.ai_result.as_usize()), true, "水雷屯：万事起头难……";
+}
+
+/// A verification code. Wrong ones are for the operation to refuse; here only what no code can look like.
+pub struct VerificationCode(pub String);
+
+impl Parameter for VerificationCode {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let code = clean(&text(given)?, 16)?;
+        if code.bytes().all(|byte| byte.is_ascii_digit()) {
+            Ok(Self(code))
+        } else {
+            Err(Fault::new(FieldCode::InvalidFormat, "must be digits"))
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,16}$", "example": "246810" })
+    }
+}
+
+/// A token that came as a parameter.
+impl Parameter for Secret {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        clean(&text(given)?, 512).map(Self::from_text)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": 512, "example": "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs" })
+    }
+}
+
+/// JSON values that are kept to the byte; from a query or a form, a text.
+macro_rules! json_values {
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $single:literal, $schema:tt;)*) => {$(
+        $(#[$doc])*
+        pub struct $name(pub JsonText);
+
+        impl Parameter for $name {
+            const EMPTY_IS_A_VALUE: bool = $empty;
+
+            fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+                let limit: fn(&Limits) -> usize = $limit;
+                kept_json(given, limit(rules.limits()), $single).map(Self)
+            }
+
+            fn schema(_: &Limits) -> Value {
+                json!($schema)
+            }
+        }
+    )*};
+}
+
+json_values! {
+    /// jsonData of a casting.
+    JsonData(|limits| limits.json_data.as_usize()), true, false,
+        { "description": "Any JSON value or text; it comes back byte for byte.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
+    /// divinationData of an interpretation.
+    DivinationData(|limits| limits.interpretation_body.as_usize()), false, false,
+        { "description": "Any JSON value or text that describes the casting.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
+    /// A client's own timestamp, number or text.
+    ClientTimestamp(|limits| limits.label as usize), false, true,
+        { "type": ["integer", "string"], "example": 1_767_225_600_000_i64 };
+}
+
+fn kept_json(given: &Given<'_>, limit: usize, must_be_single: bool) -> Result<JsonText, Fault> {
+    let json = match given {
+        Given::Text(text) => JsonText::from_text(text),
+        Given::Json(raw) => JsonText::from_raw(raw),
+    };
+    if json.as_str().len() > limit {
+        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
+    }
+    if must_be_single && (json.as_str().starts_with(['[', '{']) || is_literal(given)) {
+        return Err(Fault::new(FieldCode::InvalidType, "must be a single value"));
+    }
+    check_strings(&json)?;
+    Ok(json)
+}
+
+/// Checks every text inside a JSON value: no NUL, no half of a surrogate pair.
+fn check_strings(json: &JsonText) -> Result<(), Fault> {
+    if is_plainly_fine(json.as_str()) {
+        return Ok(());
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(json.as_str());
+    let mut has_nul = false;
+    let read = StringCheck(&mut has_nul).deserialize(&mut deserializer);
+    match read {
+        Ok(()) if !has_nul => Ok(()),
+        Ok(()) => Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL")),
+        // The value was well formed, so what cannot be read is a surrogate without its partner or too large a number.
+        Err(_) => {
+            Err(Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair, or a number out of range"))
+        }
+    }
+}
+
+/// Whether a valid value can hold nothing that the walk below looks for, which is said of nearly all of them and much
+/// sooner: NUL and half a pair come only as `\u`, and a number out of range has an exponent or hundreds of digits.
+fn is_plainly_fine(json: &str) -> bool {
+    let bytes = json.as_bytes();
+    let has_exponent = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1].eq_ignore_ascii_case(&b'e');
+    !json.contains("\\u")
+        && !bytes.windows(2).any(has_exponent)
+        && bytes.split(|byte| !byte.is_ascii_digit()).all(|digits| digits.len() < 300)
+}
+
+/// Walks a value without building it.
+struct StringCheck<'flag>(&'flag mut bool);
+
+impl<'de> DeserializeSeed<'de> for StringCheck<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StringCheck<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        *self.0 |= text.contains('\0');
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(StringCheck(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while members.next_key_seed(StringCheck(self.0))?.is_some() {
+            members.next_value_seed(StringCheck(self.0))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn kept_json_has_no_nul_no_half_pair_and_no_number_out_of_range() {
+        let check = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            check_strings(&JsonText::from_raw(raw)).map_err(|fault| fault.code)
+        };
+        let digits = "9".repeat(400);
+        let bad = [r#""a\u0000b""#, r#"{"\u0000":1}"#, r#"["\ud83d"]"#, "1e999", "[-2.5E400]", &digits];
+        for json in bad {
+            assert_eq!(check(json), Err(FieldCode::InvalidCharacter), "{json}");
+        }
+        let long_text = format!("\"{digits}\"");
+        for json in [r#""\u4e7e \ud83d\ude00""#, r#"{"a":[1,-2.5,true,null,"3e9"]}"#, "1e9", "\"乾\"", &long_text] {
+            assert_eq!(check(json), Ok(()), "{json}");
+        }
+    }
+}
