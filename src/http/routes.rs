@@ -14,17 +14,11 @@ use super::{
     system,
     v0::{auth, coin, divination, divination_history, payment, user},
 };
+#[expect(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
+use crate::error::Code::*;
 use crate::{
     app::App,
-    error::{
-        Code::{
-            AccountInconsistent, AlreadyPosted, AlreadyRunning, BalanceTooLarge, ContentRejected, HistoryFull,
-            IdempotencyKeyReused, InsufficientCoins, InvalidCode, InvalidCredentials, MethodNotAllowed, NotFound,
-            NotYours, OrderState, ProviderFailed, ProviderTimeout, ProviderUnavailable, StepUpRequired, TooManyCalls,
-            TooManyRequests, Unauthenticated, UnknownPackage,
-        },
-        Error, Result,
-    },
+    error::{Error, Result},
 };
 
 const SMALL: BodyLimit = |limits| limits.auth_body;
@@ -33,119 +27,21 @@ const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 
 /// The endpoints, in the order of the documentation.
-#[rustfmt::skip]
-#[expect(clippy::too_many_lines, reason = "one line or two an endpoint; a second page would hide some")]
 pub fn endpoints() -> Vec<Endpoint> {
-    let get = Method::GET;
-    let post = Method::POST;
-    let put = Method::PUT;
-    vec![
-        Endpoint::new(post.clone(), "/auth/send-code", Anyone, auth::send_code,
-            "Sends a sign-in code by SMS.").body(SMALL).fails(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(post.clone(), "/auth/login", Anyone, auth::login,
-            "Exchanges a phone number and its code for a token.").body(SMALL).fails(&[InvalidCode]),
-        Endpoint::new(post.clone(), "/auth/validate-token", TokenHolder, auth::validate_token,
-            "Says what a token is worth, and replaces one that is close to its end.").body(SMALL),
-        Endpoint::new(post.clone(), "/auth/refresh-token", TokenHolder, auth::refresh_token,
-            "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
-        Endpoint::new(post.clone(), "/auth/logout", TokenHolder, auth::logout,
-            "Ends the sign-in that a token belongs to.").body(SMALL),
-
-        Endpoint::new(get.clone(), "/user/profile", OwnUserOrAdmin, user::find_profile,
-            "The user's profile.").fails(&[NotYours, NotFound]),
-        Endpoint::new(put.clone(), "/user/profile", OwnUser, user::change_profile,
-            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected]),
-        Endpoint::new(put.clone(), "/user/nickname", OwnUser, user::change_nickname,
-            "Changes the nickname.").fails(&[NotYours, ContentRejected]),
-        Endpoint::new(put, "/user/signature", OwnUser, user::change_signature,
-            "Changes the signature.").fails(&[NotYours, ContentRejected]),
-
-        Endpoint::new(get.clone(), "/coin/balance", OwnUserOrAdmin, coin::balance,
-            "How many coins the user has.").fails(&[NotYours, NotFound]),
-        Endpoint::new(get.clone(), "/coin/balance/phone", OwnUserOrAdmin, coin::balance,
-            "How many coins the user with this number has.").fails(&[NotYours, NotFound]),
-        Endpoint::new(post.clone(), "/coin/consume", OwnUser, coin::consume,
-            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        Endpoint::new(post.clone(), "/coin/consume/phone", OwnUser, coin::consume,
-            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
-        Endpoint::new(post.clone(), "/coin/reset", OwnUserOrAdmin, coin::reset,
-            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
-            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
-        Endpoint::new(post.clone(), "/coin/reset/phone", OwnUserOrAdmin, coin::reset,
-            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
-            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
-        Endpoint::new(post.clone(), "/coin/increase/phone", Admin, coin::increase,
-            "Adds coins.").repeatable().fails(&[NotFound, BalanceTooLarge, AccountInconsistent]),
-        Endpoint::new(post.clone(), "/coin/sync", Admin, coin::synchronise,
-            "Makes the accounts that users lack, and takes wrong balances from the ledger again.").fails(&[AlreadyRunning]),
-
-        Endpoint::new(get.clone(), "/payment/gateway/order", OwnUser, payment::order,
-            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
-        Endpoint::new(post.clone(), "/payment/gateway/order", OwnUser, payment::order,
-            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
-        Endpoint::new(post.clone(), "/payment/notify", Signature, payment::notify,
-            "Takes the payment provider's report, a form signed by it. Always answered 200, with `success` or `fail`.").body(NOTIFICATION),
-        Endpoint::new(post.clone(), "/payment/update-balance", OwnUser, payment::update_balance,
-            "Says that an order was paid. The provider is asked, and its answer alone decides.").fails(&[NotYours, NotFound]),
-
-        Endpoint::new(post.clone(), "/divination-history/save", OwnUser, divination_history::save,
-            "Saves a casting, or replaces the one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
-        Endpoint::new(post.clone(), "/divination-history/get", OwnUser, divination_history::list,
-            "The caller's castings, newest first.").fails(&[NotYours]),
-        Endpoint::new(post.clone(), "/divination-history/delete", OwnUser, divination_history::delete,
-            "Deletes castings by their record ids.").fails(&[NotYours]),
-        Endpoint::new(get.clone(), "/divination-history/count/{phoneNumber}", OwnUser, divination_history::count,
-            "How many castings the caller has.").fails(&[NotYours]),
-        Endpoint::new(post.clone(), "/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all,
-            "Hides all of the caller's castings; they are deleted some weeks later.").fails(&[NotYours]),
-
-        Endpoint::new(post.clone(), "/divination/enhanced", OwnUser, divination::interpret,
-            "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
-            .fails(&[NotYours, ContentRejected, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(get.clone(), "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
-            "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
-        Endpoint::new(get.clone(), "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
-            "One interpretation.").fails(&[NotFound]),
-
-        Endpoint::new(post.clone(), "/admin/login", Anyone, session::login,
-            "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),
-        Endpoint::new(post.clone(), "/admin/logout", Admin, session::logout,
-            "Ends an administrator's session."),
-
-        Endpoint::new(get.clone(), "/admin/payments", Admin, payments::list,
-            "Orders, newest first."),
-        Endpoint::new(get.clone(), "/admin/payments/report", Admin, payments::make_report,
-            "Reconciles the orders of a time with the ledger, day by day."),
-        Endpoint::new(get.clone(), "/admin/payments/callbacks", Admin, payments::list_callbacks,
-            "Notifications as they came, and what was made of them, newest first."),
-        Endpoint::new(post.clone(), "/admin/payments/callbacks/{id}/replay", Admin, payments::replay,
-            "Judges a kept notification again.").fails(&[NotFound]),
-        Endpoint::new(get.clone(), "/admin/payments/{orderNo}", Admin, payments::show,
-            "Everything that is known of an order.").fails(&[NotFound]),
-        Endpoint::new(post.clone(), "/admin/payments/{orderNo}/query", Admin, payments::query,
-            "Asks the provider about an order, and settles it by the answer.")
-            .fails(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(post.clone(), "/admin/payments/{orderNo}/settle", Admin, payments::settle,
-            "Lets an order out of review.").repeatable().fails(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
-        Endpoint::new(post.clone(), "/admin/payments/{orderNo}/refund", Admin, payments::refund,
-            "Returns money, and takes back the coins that it bought.").repeatable()
-            .fails(&[NotFound, OrderState, IdempotencyKeyReused, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
-        Endpoint::new(post, "/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay,
-            "Pays an order in the sandbox, which costs nothing.").fails(&[NotFound, OrderState]),
-
-        Endpoint::new(get.clone(), "/healthz", Anyone, system::health,
-            "The process is alive."),
-        Endpoint::new(get.clone(), "/readyz", Anyone, system::readiness,
-            "The service can serve: the database answers."),
-        Endpoint::new(get.clone(), "/openapi.json", Anyone, system::api_document,
-            "This document."),
-        Endpoint::new(get.clone(), "/docs", Anyone, system::docs_entry,
-            "Leads to the documentation."),
-        Endpoint::new(get.clone(), "/docs/", Anyone, system::docs_page,
-            "The documentation, to read in a browser."),
-        Endpoint::new(get, "/docs/{file}", Anyone, system::docs_file,
-            "A file of the documentation.").fails(&[NotFound]),
+    [
+        sign_in(),
+        profiles(),
+        coins(),
+        payments(),
+        histories(),
+        interpretations(),
+        admin_sessions(),
+        admin_payments(),
+        service(),
     ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The router over all endpoints.
@@ -166,4 +62,155 @@ pub fn router(app: &Arc<App>) -> Result<Router> {
         .fallback(|request| refuse(NotFound, request))
         .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request))
         .with_state(Arc::clone(app)))
+}
+
+#[rustfmt::skip]
+fn sign_in() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/auth/send-code", Anyone, auth::send_code,
+            "Sends a sign-in code by SMS.").body(SMALL).fails(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(Method::POST, "/auth/login", Anyone, auth::login,
+            "Exchanges a phone number and its code for a token.").body(SMALL).fails(&[InvalidCode]),
+        Endpoint::new(Method::POST, "/auth/validate-token", TokenHolder, auth::validate_token,
+            "Says what a token is worth, and replaces one that is close to its end.").body(SMALL),
+        Endpoint::new(Method::POST, "/auth/refresh-token", TokenHolder, auth::refresh_token,
+            "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
+        Endpoint::new(Method::POST, "/auth/logout", TokenHolder, auth::logout,
+            "Ends the sign-in that a token belongs to.").body(SMALL),
+    ]
+}
+
+#[rustfmt::skip]
+fn profiles() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/user/profile", OwnUserOrAdmin, user::find_profile,
+            "The user's profile.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::PUT, "/user/profile", OwnUser, user::change_profile,
+            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected]),
+        Endpoint::new(Method::PUT, "/user/nickname", OwnUser, user::change_nickname,
+            "Changes the nickname.").fails(&[NotYours, ContentRejected]),
+        Endpoint::new(Method::PUT, "/user/signature", OwnUser, user::change_signature,
+            "Changes the signature.").fails(&[NotYours, ContentRejected]),
+    ]
+}
+
+#[rustfmt::skip]
+fn coins() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/coin/balance", OwnUserOrAdmin, coin::balance,
+            "How many coins the user has.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::GET, "/coin/balance/phone", OwnUserOrAdmin, coin::balance,
+            "How many coins the user with this number has.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::POST, "/coin/consume", OwnUser, coin::consume,
+            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/coin/consume/phone", OwnUser, coin::consume,
+            "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/coin/reset", OwnUserOrAdmin, coin::reset,
+            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
+            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/coin/reset/phone", OwnUserOrAdmin, coin::reset,
+            "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
+            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/coin/increase/phone", Admin, coin::increase,
+            "Adds coins.").repeatable().fails(&[NotFound, BalanceTooLarge, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/coin/sync", Admin, coin::synchronise,
+            "Makes the accounts that users lack, and takes wrong balances from the ledger again.").fails(&[AlreadyRunning]),
+    ]
+}
+
+#[rustfmt::skip]
+fn payments() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/payment/gateway/order", OwnUser, payment::order,
+            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
+        Endpoint::new(Method::POST, "/payment/gateway/order", OwnUser, payment::order,
+            "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
+        Endpoint::new(Method::POST, "/payment/notify", Signature, payment::notify,
+            "Takes the payment provider's report, a form signed by it. Always answered 200, with `success` or `fail`.").body(NOTIFICATION),
+        Endpoint::new(Method::POST, "/payment/update-balance", OwnUser, payment::update_balance,
+            "Says that an order was paid. The provider is asked, and its answer alone decides.").fails(&[NotYours, NotFound]),
+    ]
+}
+
+#[rustfmt::skip]
+fn histories() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/divination-history/save", OwnUser, divination_history::save,
+            "Saves a casting, or replaces the one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
+        Endpoint::new(Method::POST, "/divination-history/get", OwnUser, divination_history::list,
+            "The caller's castings, newest first.").fails(&[NotYours]),
+        Endpoint::new(Method::POST, "/divination-history/delete", OwnUser, divination_history::delete,
+            "Deletes castings by their record ids.").fails(&[NotYours]),
+        Endpoint::new(Method::GET, "/divination-history/count/{phoneNumber}", OwnUser, divination_history::count,
+            "How many castings the caller has.").fails(&[NotYours]),
+        Endpoint::new(Method::POST, "/divination-history/deactivate-all", OwnUser, divination_history::deactivate_all,
+            "Hides all of the caller's castings; they are deleted some weeks later.").fails(&[NotYours]),
+    ]
+}
+
+#[rustfmt::skip]
+fn interpretations() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/divination/enhanced", OwnUser, divination::interpret,
+            "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
+            .fails(&[NotYours, ContentRejected, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(Method::GET, "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
+            "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
+            "One interpretation.").fails(&[NotFound]),
+    ]
+}
+
+#[rustfmt::skip]
+fn admin_sessions() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/admin/login", Anyone, session::login,
+            "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),
+        Endpoint::new(Method::POST, "/admin/logout", Admin, session::logout,
+            "Ends an administrator's session."),
+    ]
+}
+
+#[rustfmt::skip]
+fn admin_payments() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/admin/payments", Admin, payments::list,
+            "Orders, newest first."),
+        Endpoint::new(Method::GET, "/admin/payments/report", Admin, payments::make_report,
+            "Reconciles the orders of a time with the ledger, day by day."),
+        Endpoint::new(Method::GET, "/admin/payments/callbacks", Admin, payments::list_callbacks,
+            "Notifications as they came, and what was made of them, newest first."),
+        Endpoint::new(Method::POST, "/admin/payments/callbacks/{id}/replay", Admin, payments::replay,
+            "Judges a kept notification again.").fails(&[NotFound]),
+        Endpoint::new(Method::GET, "/admin/payments/{orderNo}", Admin, payments::show,
+            "Everything that is known of an order.").fails(&[NotFound]),
+        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/query", Admin, payments::query,
+            "Asks the provider about an order, and settles it by the answer.")
+            .fails(&[NotFound, OrderState, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/settle", Admin, payments::settle,
+            "Lets an order out of review.").repeatable().fails(&[NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/refund", Admin, payments::refund,
+            "Returns money, and takes back the coins that it bought.").repeatable()
+            .fails(&[NotFound, OrderState, IdempotencyKeyReused, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(Method::POST, "/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay,
+            "Pays an order in the sandbox, which costs nothing.").fails(&[NotFound, OrderState]),
+    ]
+}
+
+#[rustfmt::skip]
+fn service() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/healthz", Anyone, system::health,
+            "The process is alive."),
+        Endpoint::new(Method::GET, "/readyz", Anyone, system::readiness,
+            "The service can serve: the database answers."),
+        Endpoint::new(Method::GET, "/openapi.json", Anyone, system::api_document,
+            "This document."),
+        Endpoint::new(Method::GET, "/docs", Anyone, system::docs_entry,
+            "Leads to the documentation."),
+        Endpoint::new(Method::GET, "/docs/", Anyone, system::docs_page,
+            "The documentation, to read in a browser."),
+        Endpoint::new(Method::GET, "/docs/{file}", Anyone, system::docs_file,
+            "A file of the documentation.").fails(&[NotFound]),
+    ]
 }
