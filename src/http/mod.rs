@@ -20,6 +20,7 @@ mod stream;
 mod system;
 mod trace;
 mod v0;
+mod v1;
 
 pub use openapi::document;
 pub use routes::endpoints;

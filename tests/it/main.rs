@@ -28,3 +28,4 @@ mod payments;
 mod providers;
 mod rooms;
 mod v0;
+mod v1;

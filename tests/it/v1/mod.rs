@@ -1,0 +1,1 @@
+//! The current generation, one file for each first segment after `/api/v1`.
