@@ -14,7 +14,7 @@ use super::{
     system,
     v0::{auth, coin, divination, divination_history, payment, user},
 };
-#[expect(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
+#[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
 use crate::error::Code::*;
 use crate::{
     app::App,
