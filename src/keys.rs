@@ -9,10 +9,11 @@ use std::{
 
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
+use subtle::ConstantTimeEq;
 
 use crate::{
     error::{Code, Error, Result},
-    types::fill_random,
+    types::{Cursor, UserId, fill_random},
 };
 
 /// The key under which codes and addresses are kept as HMACs. A stolen database alone does not give them away.
@@ -42,6 +43,21 @@ impl ServerKey {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(context.sign().as_ref());
         bytes
+    }
+
+    /// The cursor that leads this user on in this list from a position.
+    pub fn cursor(&self, list: &str, user: UserId, position: i64) -> Cursor {
+        let authentic = self.authenticate(&["cursor", list, &user.to_string(), &position.to_string()]);
+        let mut cursor = Cursor { position, seal: Default::default() };
+        // Half of the bits are as many as nobody can guess.
+        cursor.seal.iter_mut().zip(authentic).for_each(|(byte, authentic)| *byte = authentic);
+        cursor
+    }
+
+    /// The position that a cursor names; nothing if it was not made by this key for this user and list.
+    pub fn position(&self, list: &str, user: UserId, cursor: &Cursor) -> Option<i64> {
+        let genuine = self.cursor(list, user, cursor.position);
+        bool::from(genuine.seal.ct_eq(&cursor.seal)).then_some(cursor.position)
     }
 }
 
@@ -93,5 +109,25 @@ fn make_key(path: &Path, key: &[u8], failed: impl Fn(std::io::Error) -> Error) -
     match linked {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(byte: u8) -> ServerKey {
+        ServerKey(hmac::Key::new(hmac::HMAC_SHA256, &[byte; 32]))
+    }
+
+    #[test]
+    fn a_cursor_is_good_for_its_user_its_list_and_its_key() {
+        let cursor = key(1).cursor("notifications", UserId(7), 42);
+        assert_eq!(key(1).position("notifications", UserId(7), &cursor), Some(42));
+        assert_eq!(key(1).position("notifications", UserId(8), &cursor), None);
+        assert_eq!(key(1).position("points", UserId(7), &cursor), None);
+        assert_eq!(key(2).position("notifications", UserId(7), &cursor), None);
+        let moved = Cursor { position: 41, ..cursor };
+        assert_eq!(key(1).position("notifications", UserId(7), &moved), None);
     }
 }

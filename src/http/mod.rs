@@ -9,6 +9,7 @@ mod body;
 mod call;
 mod client_ip;
 mod connection;
+pub mod cursor_page;
 mod endpoint;
 mod guard;
 mod openapi;

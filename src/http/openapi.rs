@@ -238,7 +238,7 @@ fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
 
 /// An example made of the examples of a schema's parts.
 fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
-    if let Some(example) = schema.get("example") {
+    if let Some(example) = schema.get("example").or_else(|| schema.get("examples")?.get(0)) {
         return example.clone();
     }
     if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {

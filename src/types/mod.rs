@@ -4,6 +4,7 @@
 //! nothing reads the clock.
 
 mod credential;
+mod cursor;
 mod fen;
 mod json;
 mod phone;
@@ -13,6 +14,7 @@ mod time;
 use serde::Serialize;
 
 pub use credential::{Secret, fill_random, hex, random_digits, sha256, sha256_of_parts};
+pub use cursor::{Cursor, Slice, Span};
 pub use fen::{Fen, InvalidAmount};
 pub use json::JsonText;
 pub use phone::{PhoneNumber, PhoneRules, Region};

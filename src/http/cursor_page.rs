@@ -1,0 +1,103 @@
+//! Lists that are read by cursor: `cursor` and `limit` in the request, `{items, nextCursor}` in the answer.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, Ref, RefOr, Schema,
+        schema::{ArrayBuilder, SchemaType, Type},
+    },
+};
+
+use crate::{
+    config::Limits,
+    error::{Error, Fault, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{PageSize, Parameter, Rules, text},
+        reply::Json,
+    },
+    types::{Cursor, Slice, Span, clean},
+};
+
+const EXAMPLE: &str = "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH";
+
+/// The name of a list. It is sealed into the list's cursors, so that one list's cursor is none of another's.
+pub struct CursorList(pub &'static str);
+
+impl CursorList {
+    /// The piece that the caller asks for, with the default for a limit that was not named.
+    ///
+    /// # Errors
+    /// `invalid_parameters` for a cursor of another user or list.
+    pub fn span(&self, call: &Call, cursor: Option<Cursor>, limit: Option<PageSize>) -> Result<Span> {
+        let user = call.user()?;
+        let position = |cursor: Cursor| {
+            let position = call.app.keys.position(self.0, user, &cursor);
+            position.ok_or_else(|| Error::field("cursor", Cursor::fault()))
+        };
+        let limit = limit.map_or(call.app.config.limits.page_size, |PageSize(limit)| limit);
+        Ok(Span { before: cursor.map(position).transpose()?, limit })
+    }
+
+    /// The answer for a piece, each item as `shown` makes it.
+    ///
+    /// # Errors
+    /// `unauthenticated`, which the guard has ruled out.
+    pub fn page<T, W>(&self, call: &Call, slice: Slice<T>, shown: impl Fn(T) -> W) -> Result<Json<CursorPage<W>>> {
+        let user = call.user()?;
+        let next_cursor = slice.next.map(|position| call.app.keys.cursor(self.0, user, position));
+        Ok(Json(CursorPage { items: slice.items.into_iter().map(shown).collect(), next_cursor }))
+    }
+}
+
+/// A piece of a list, newest first, and the cursor for the next piece, if there is one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CursorPage<T> {
+    items: Vec<T>,
+    next_cursor: Option<Cursor>,
+}
+
+// Written out, because the derived name would be the same for every kind of item.
+impl<T: ToSchema> ToSchema for CursorPage<T> {
+    fn name() -> Cow<'static, str> {
+        format!("{}CursorPage", T::name()).into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
+    }
+}
+
+impl<T: ToSchema> PartialSchema for CursorPage<T> {
+    fn schema() -> RefOr<Schema> {
+        let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
+        let cursor = ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+            .description(Some("Send it as `cursor` to read on. Null at the end of the list."))
+            .examples([EXAMPLE]);
+        let page = ObjectBuilder::new()
+            .description(Some("A piece of the list, newest first."))
+            .property("items", items)
+            .required("items")
+            .property("nextCursor", cursor)
+            .required("nextCursor");
+        page.into()
+    }
+}
+
+impl Parameter for Cursor {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&clean(&text(given)?, Self::LENGTH)?)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": Self::LENGTH, "example": EXAMPLE })
+    }
+}

@@ -1,0 +1,140 @@
+//! Reading a list piece by piece, newest first, while new rows arrive.
+//!
+//! Rows have positions that only grow, and a cursor names the last one that was read: what arrives meanwhile stands
+//! before it and moves nothing. To its holder a cursor is a text without meaning; the seal binds it to its list and
+//! its user (see [`crate::keys::ServerKey::cursor`]), so that another's cursor is recognised and refused.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Serialize;
+
+use crate::error::{Fault, FieldCode};
+
+const POSITION_BYTES: usize = 8;
+const SEAL_BYTES: usize = 16;
+
+/// The authentic part of a cursor: without the server's key nobody can make one.
+pub type Seal = [u8; SEAL_BYTES];
+
+/// Where the last piece of a list ended. Whether the seal is right is for the server's key to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub position: i64,
+    pub seal: Seal,
+}
+
+impl Cursor {
+    /// Characters that a cursor has.
+    pub const LENGTH: usize = (POSITION_BYTES + SEAL_BYTES) * 4 / 3;
+
+    /// Reads the text of a cursor.
+    ///
+    /// # Errors
+    /// `invalid_format`.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == POSITION_BYTES + SEAL_BYTES);
+        let bytes = bytes.ok_or_else(Self::fault)?;
+        let (mut position, mut seal) = ([0; POSITION_BYTES], [0; SEAL_BYTES]);
+        position.copy_from_slice(&bytes[..POSITION_BYTES]);
+        seal.copy_from_slice(&bytes[POSITION_BYTES..]);
+        Ok(Self { position: i64::from_be_bytes(position), seal })
+    }
+
+    /// What is said of a text that is no cursor, and of a cursor of another list or user.
+    pub fn fault() -> Fault {
+        Fault::new(FieldCode::InvalidFormat, "must be the `nextCursor` of an earlier answer of this list to this user")
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = [&self.position.to_be_bytes()[..], &self.seal[..]].concat();
+        formatter.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl Serialize for Cursor {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The piece of a list that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Only rows before this position; nothing for the newest.
+    pub before: Option<i64>,
+    pub limit: u32,
+}
+
+impl Span {
+    /// The position that all wanted rows stand before.
+    pub fn upper_bound(self) -> i64 {
+        self.before.unwrap_or(i64::MAX)
+    }
+
+    /// How many rows to read: one more than are wanted, which tells whether there is more.
+    pub fn rows_to_read(self) -> u32 {
+        self.limit.saturating_add(1)
+    }
+
+    /// Makes a piece of the rows that were read, newest first.
+    pub fn slice<T>(self, mut rows: Vec<T>, position: impl Fn(&T) -> i64) -> Slice<T> {
+        let limit = self.limit as usize;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().map(position).filter(|_| has_more);
+        Slice { items: rows, next }
+    }
+}
+
+/// A piece of a list, newest first, and the position that the next one stands before, if there is more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice<T> {
+    pub items: Vec<T>,
+    pub next: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_cursor_is_read_as_it_was_written(position: i64, seal: Seal) {
+            let cursor = Cursor { position, seal };
+            let text = cursor.to_string();
+            prop_assert_eq!(text.len(), Cursor::LENGTH);
+            prop_assert_eq!(Cursor::parse(&text), Ok(cursor));
+        }
+
+        #[test]
+        fn any_other_text_is_refused(text in ".*") {
+            if let Ok(cursor) = Cursor::parse(&text) {
+                prop_assert_eq!(cursor.to_string(), text);
+            }
+        }
+
+        /// Whatever the length of the pieces, and whatever arrives between them: every row once, newest first.
+        #[test]
+        fn pieces_make_the_whole(rows in 0_i64..60, limit in 1_u32..12, arriving in 0_i64..5) {
+            let mut newest = rows;
+            let mut before = None;
+            let mut read = Vec::new();
+            loop {
+                let span = Span { before, limit };
+                let all = (1..=newest).rev().filter(|row| *row < span.upper_bound());
+                let slice = span.slice(all.take(span.rows_to_read() as usize).collect(), |row| *row);
+                prop_assert!(slice.items.len() <= limit as usize);
+                read.extend(slice.items);
+                newest += arriving;
+                match slice.next {
+                    Some(next) => before = Some(next),
+                    None => break,
+                }
+            }
+            prop_assert_eq!(read, (1..=rows).rev().collect::<Vec<_>>());
+        }
+    }
+}
