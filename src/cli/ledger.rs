@@ -49,7 +49,7 @@ pub fn run(common: &Common, args: LedgerArgs) -> Result<()> {
                 AssetName::Coin => Asset::Coin,
                 AssetName::Point => Asset::Point,
             };
-            show(common, &app, &who, asset, &page)
+            show(common, &app, "ledger show", &who, asset, &page)
         }
     }
 }
@@ -107,7 +107,8 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
     })
 }
 
-fn show(common: &Common, app: &App, who: &str, asset: Asset, page: &PageArgs) -> Result<()> {
+/// Prints an account's entries for a command, which is written down by its name.
+pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: Asset, page: &PageArgs) -> Result<()> {
     let user = match (find_user(app, who), who.parse().map(UserId)) {
         (Ok(user), _) => user.id,
         // Entries outlive their user.
@@ -119,7 +120,7 @@ fn show(common: &Common, app: &App, who: &str, asset: Asset, page: &PageArgs) ->
     };
     let account = app.store.read(|tx| ledger::account_in(tx, user, asset))?;
     let found = ledger::entries(app, user, asset, page.page())?;
-    record(app, "ledger show", Some(user), authority(None))?;
+    record(app, command, Some(user), authority(None))?;
     let entries = found.items.iter().map(|entry| {
         json!({
             "seq": entry.seq, "sequence": entry.sequence, "delta": entry.delta, "balanceAfter": entry.balance_after,

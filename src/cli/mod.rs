@@ -9,6 +9,7 @@ mod healthcheck;
 mod ledger;
 mod openapi;
 mod payments;
+mod points;
 mod serve;
 
 use std::{
@@ -65,6 +66,7 @@ enum Subcommands {
     Config(config::ConfigArgs),
     Admin(admin::AdminArgs),
     Coins(coins::CoinsArgs),
+    Points(points::PointsArgs),
     Ledger(ledger::LedgerArgs),
     Payments(payments::PaymentsArgs),
     Audit(audit::AuditArgs),
@@ -83,6 +85,7 @@ pub fn run() -> Result<()> {
         Subcommands::Demo(args) => demo::run(&common, &args),
         Subcommands::Admin(args) => admin::run(&common, args),
         Subcommands::Coins(args) => coins::run(&common, args),
+        Subcommands::Points(args) => points::run(&common, args),
         Subcommands::Ledger(args) => ledger::run(&common, args),
         Subcommands::Payments(args) => payments::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),

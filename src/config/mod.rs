@@ -135,6 +135,22 @@ declare::settings! {
             "Coins that one use costs.";
     }
 
+    /// Points, the balance of the current generation.
+    "points" points: Points {
+        signup_bonus: u32 = "100", no flag,
+            "Points of a new user, once for each email address.";
+        cast: u32 = "10", no flag,
+            "Points that a casting costs.";
+        invite_bonus: u32 = "20", no flag,
+            "Points for the user whose invite code a new user redeems.";
+        invitee_bonus: u32 = "20", no flag,
+            "Points for the new user who redeems an invite code.";
+        rewarded_invites: u32 = "50", no flag,
+            "Invites that earn one user points.";
+        invite_window: Duration = "7 days", no flag,
+            "How long after the registration an invite code can be redeemed.";
+    }
+
     /// Payments.
     "payment" payment: Payment {
         gateway: PaymentGateway = "sandbox", no flag,

@@ -13,6 +13,7 @@ use super::{
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
     v0::{auth, coin, divination, divination_history, payment, user},
+    v1::points,
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
 use crate::error::Code::*;
@@ -35,6 +36,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         payments(),
         histories(),
         interpretations(),
+        points(),
         admin_sessions(),
         admin_payments(),
         service(),
@@ -158,6 +160,16 @@ fn interpretations() -> Vec<Endpoint> {
             "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
             "One interpretation.").fails(&[NotFound]),
+    ]
+}
+
+#[rustfmt::skip]
+fn points() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/api/v1/points", OwnUser, points::balance,
+            "How many points the caller has."),
+        Endpoint::new(Method::GET, "/api/v1/points/ledger", OwnUser, points::entries,
+            "Every change of the balance, newest first."),
     ]
 }
 

@@ -19,6 +19,7 @@ pub mod codes;
 pub mod tokens;
 pub mod ledger;
 pub mod coins;
+pub mod points;
 pub mod admins;
 pub mod profile;
 pub mod history;

@@ -75,6 +75,8 @@ const PROMISED: &[(&str, Access)] = &[
     ("POST /divination/enhanced", OwnUser),
     ("GET /divination/records/user/{userId}", OwnUserOrAdmin),
     ("GET /divination/records/trace/{traceId}", OwnUserOrAdmin),
+    ("GET /api/v1/points", OwnUser),
+    ("GET /api/v1/points/ledger", OwnUser),
     ("GET /healthz", Anyone),
     ("GET /readyz", Anyone),
     ("GET /openapi.json", Anyone),

@@ -329,6 +329,7 @@ fn every_list_has_an_index() {
     let database = server.database();
     let queries = [
         "select seq from ledger_entries where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4",
+        "select seq from ledger_entries where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4",
         "select seq from ledger_entries where asset = ?1 and kind = ?2 and ref = ?3",
         "select seq, delta from ledger_entries where seq > ?1 order by seq limit ?2",
         "select user_id from balances where (user_id, asset) > (?1, ?2) order by user_id, asset limit ?3",

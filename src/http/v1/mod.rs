@@ -1,3 +1,5 @@
 //! The current generation: JSON bodies and query strings, the acting user always the token's.
 //!
 //! One file for each first segment after `/api/v1`.
+
+pub mod points;

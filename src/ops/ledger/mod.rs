@@ -16,7 +16,7 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     store::{Read, Write},
-    types::{Listing, Page, Timestamp, UserId},
+    types::{Listing, Page, Slice, Span, Timestamp, UserId},
 };
 
 pub use changes::{Authority, Change};
@@ -222,6 +222,19 @@ pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<List
         // Sequences have no gaps, so the last one is how many there are.
         Ok(Listing { items, total: account_in(tx, user, asset)?.last_sequence })
     })
+}
+
+/// A piece of the account's entries, newest first.
+pub fn entries_in_span(app: &App, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
+    let rows = app.store.read(|tx| {
+        tx.all(
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
+             where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4",
+            (user.0, asset.name(), span.upper_bound(), span.rows_to_read()),
+            entry_of,
+        )
+    })?;
+    Ok(span.slice(rows, |entry| entry.sequence))
 }
 
 /// Makes the user's account if there is none; true if it was made.

@@ -1,1 +1,3 @@
 //! The current generation, one file for each first segment after `/api/v1`.
+
+mod points;

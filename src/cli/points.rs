@@ -1,0 +1,90 @@
+//! `yarrow points`: balances of points.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, find_user, ledger, record};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::{
+        ledger::{Asset, Discrepancy, Repair},
+        points::{self, LARGEST_ADJUSTMENT},
+    },
+};
+
+/// Show and correct balances of points. WHO is a user's id or address.
+#[derive(Debug, Args)]
+pub struct PointsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print a balance and its entries, newest first.
+    Show {
+        who: String,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Add points, or take them with a number below zero.
+    Adjust {
+        who: String,
+        #[arg(allow_negative_numbers = true, value_parser = adjustment)]
+        points: i64,
+        /// Why, for the audit.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Take a wrong balance from its entries again, and open the account that was closed for it.
+    Repair {
+        who: String,
+        /// Why, for the audit.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+pub fn run(common: &Common, args: PointsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Show { who, page } => ledger::show(common, &app, "points show", &who, Asset::Point, &page),
+        Action::Adjust { who, points, reason } => {
+            let (user, by) = (find_user(&app, &who)?.id, authority(Some(reason)));
+            let balance = points::adjust(&app, user, points, by.clone()).wait()?;
+            record(&app, "points adjust", Some(user), by)?;
+            common.answer(&json!({ "userId": user, "balance": balance }), || balance.to_string())
+        }
+        Action::Repair { who, reason } => repair(common, &app, &who, reason),
+    }
+}
+
+fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Result<()> {
+    let (user, by) = (find_user(app, who)?.id, authority(reason));
+    let repair = points::repair(app, user, by.clone()).wait()?;
+    record(app, "points repair", Some(user), by)?;
+    let discrepancies: &[Discrepancy] = if let Repair::Broken(found) = &repair { found } else { &[] };
+    let balance = points::balance(app, user)?;
+    let json = json!({
+        "userId": user,
+        "balance": balance,
+        "repaired": matches!(repair, Repair::Repaired { .. }),
+        "discrepancies": discrepancies.iter().map(ledger::discrepancy).collect::<Vec<Value>>(),
+    });
+    common.answer(&json, || match &repair {
+        Repair::Sound => format!("{balance}; there was nothing to repair"),
+        Repair::Repaired { before, after } => format!("{after}; it was {before}"),
+        Repair::Broken(found) => format!("the entries are wrong in {} places; the account is closed", found.len()),
+    })?;
+    if discrepancies.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(Code::ChecksFailed).detail("The entries of the account are wrong; only a backup can mend them."))
+}
+
+fn adjustment(text: &str) -> Result<i64, String> {
+    let range = -LARGEST_ADJUSTMENT..=LARGEST_ADJUSTMENT;
+    let points = text.parse().ok().filter(|points| *points != 0 && range.contains(points));
+    points.ok_or_else(|| format!("must be a whole number from -{LARGEST_ADJUSTMENT} to {LARGEST_ADJUSTMENT}, not 0"))
+}

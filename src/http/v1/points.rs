@@ -1,0 +1,78 @@
+//! `/api/v1/points`: the balance that castings are paid with, and how it came to be.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::Call,
+        cursor_page::{CursorList, CursorPage},
+        params::{Nothing, PageSize, parameters},
+        reply::Json,
+    },
+    ops::{ledger::Entry, points},
+    types::{Cursor, Timestamp},
+};
+
+const LEDGER: CursorList = CursorList("points");
+
+parameters! {
+    OfLedger {
+        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
+        limit: optional PageSize = "limit", "Entries at most.";
+    }
+}
+
+/// How many points the caller has.
+#[derive(Serialize, ToSchema)]
+pub struct PointBalance {
+    #[schema(example = 90)]
+    balance: i64,
+}
+
+/// One change of the balance.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PointEntry {
+    /// Counts the caller's entries from 1.
+    #[schema(example = 2)]
+    sequence: i64,
+    /// What was added; below zero what was taken.
+    #[schema(example = -10)]
+    delta: i64,
+    #[schema(example = 90)]
+    balance_after: i64,
+    /// `signup_bonus`, `cast`, `invite_bonus`, `invitee_bonus`, `restored` or `adjust`.
+    #[schema(example = "cast")]
+    kind: &'static str,
+    /// `session:` and the id of the session that was paid, which may have been deleted since.
+    #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
+    r#ref: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<Entry> for PointEntry {
+    fn from(entry: Entry) -> Self {
+        Self {
+            sequence: entry.sequence,
+            delta: entry.delta,
+            balance_after: entry.balance_after,
+            kind: entry.kind.name(),
+            // Other references hold keyed hashes of addresses, which are nobody's to see.
+            r#ref: entry.reference.filter(|reference| reference.starts_with("session:")),
+            created_at: entry.created_at,
+        }
+    }
+}
+
+pub async fn balance(call: Call, _: Nothing) -> Result<Json<PointBalance>> {
+    Ok(Json(PointBalance { balance: points::balance(&call.app, call.user()?)? }))
+}
+
+pub async fn entries(call: Call, of: OfLedger) -> Result<Json<CursorPage<PointEntry>>> {
+    let span = LEDGER.span(&call, of.cursor, of.limit)?;
+    let slice = points::entries(&call.app, call.user()?, span)?;
+    LEDGER.page(&call, slice, Into::into)
+}
