@@ -8,12 +8,13 @@ use std::{
 
 use crate::{
     clock::Clock,
-    config::{Config, LlmProvider, SmsProvider},
+    config::{Config, EmailProvider, EmailTls, LlmProvider, SmsProvider},
     error::{Code, Error, Result},
     keys::{ServerKey, kept_key},
     ops::{access_log::Recorder, admins, interpretation::Permits, moderation::Screen, payment::Payments, slots::Slots},
     providers::{
         breaker::Breaker,
+        email::{self, EmailSender, smtp},
         llm::{LanguageModel, offline::Offline, openai},
         payment::sandbox::Sandbox,
         sms::{SmsSender, aliyun, console::Console},
@@ -24,6 +25,8 @@ use crate::{
 
 /// A vendor that takes its time must leave threads for everybody else.
 const MESSAGES_AT_ONCE: u32 = 32;
+/// The ports that mail servers listen on, by how they encrypt.
+const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Starttls, 587), (EmailTls::Tls, 465)];
 
 /// Prints a line for whoever runs the program; the development drivers speak through it.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
@@ -47,6 +50,10 @@ pub struct App {
     pub sms_breaker: Breaker,
     /// Messages being handed to the provider at once.
     pub sms_sending: Slots,
+    pub email: Box<dyn EmailSender>,
+    pub email_breaker: Breaker,
+    /// Messages being handed to the mail server at once.
+    pub email_sending: Slots,
     pub llm: Box<dyn LanguageModel>,
     pub llm_breaker: Breaker,
     /// Running model calls.
@@ -87,6 +94,9 @@ impl App {
             sms: sms_sender(&config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
+            email: email_sender(&config, clock.clone(), announce)?,
+            email_breaker: Breaker::with_defaults("email"),
+            email_sending: Slots::new(MESSAGES_AT_ONCE),
             llm: language_model(&config),
             llm_breaker: Breaker::with_defaults("llm"),
             calls: Permits::new(config.llm.calls, config.llm.calls_per_user),
@@ -131,6 +141,32 @@ fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn Sms
             Box::new(aliyun::Aliyun::new(settings, Box::new(move || clock.now().0)))
         }
     }
+}
+
+fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
+    let email = &config.email;
+    if email.provider == EmailProvider::Console {
+        let announce = Arc::clone(announce);
+        return Ok(Box::new(email::console::Console::new(Box::new(move |line| announce(line)))));
+    }
+    let usual_port = SMTP_PORTS.iter().find(|(tls, _)| *tls == email.tls).map_or(0, |(_, port)| *port);
+    let settings = smtp::Settings {
+        host: email.host.clone(),
+        port: if email.port == 0 { usual_port } else { email.port },
+        encryption: match email.tls {
+            EmailTls::None => smtp::Encryption::None,
+            EmailTls::Starttls => smtp::Encryption::StartTls,
+            EmailTls::Tls => smtp::Encryption::Tls,
+        },
+        ca: email.ca.clone(),
+        username: email.username.clone(),
+        password: email.password.clone(),
+        from: email.from.clone(),
+        timeout: email.timeout,
+    };
+    let sender = smtp::Smtp::new(settings, Box::new(move || clock.now().0));
+    let wrong = |fault: String| Error::new(Code::Configuration).detail(fault);
+    Ok(Box::new(sender.map_err(wrong)?))
 }
 
 fn language_model(config: &Config) -> Box<dyn LanguageModel> {

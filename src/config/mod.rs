@@ -17,7 +17,9 @@ use secrecy::SecretString;
 
 pub use declare::{Declaration, Shown};
 pub use sources::{Loaded, Sources, load};
-pub use values::{Bytes, Directory, LlmProvider, LogFormat, Packages, PaymentGateway, SmsProvider};
+pub use values::{
+    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, Packages, PaymentGateway, SmsProvider,
+};
 
 use crate::{
     error::{Code, Error, Result},
@@ -97,6 +99,28 @@ declare::settings! {
             "Approved signature, without brackets.";
         template_code: String = "", no flag,
             "Approved template with the variable `code`.";
+    }
+
+    /// Email.
+    "email" email: Email {
+        provider: EmailProvider = "console", no flag,
+            "`console` prints messages to stderr, for development; `smtp` sends them through a mail server.";
+        host: String = "", no flag,
+            "Name of the mail server, as it stands in its certificate.";
+        port: u16 = "0", no flag,
+            "Port of the mail server; 0 for the usual one: 587 with `starttls`, 465 with `tls`, 25 with `none`.";
+        tls: EmailTls = "starttls", no flag,
+            "`starttls` encrypts after the greeting, `tls` from the first byte; `none` is for a server on this machine.";
+        ca: Option<String> = "", no flag,
+            "Certificates to trust beside the public ones, PEM; for a mail server with a certificate of one's own.";
+        username: Option<String> = "", no flag,
+            "User name at the mail server; without one there is no sign-in.";
+        password: Option<SecretString> = "", no flag,
+            "Password at the mail server.";
+        from: String = "", no flag,
+            "Sender: an address, or `Name <address>`.";
+        timeout: Duration = "20 s", no flag,
+            "Time to hand one message over.";
     }
 
     /// The language model that interprets.
@@ -331,6 +355,7 @@ impl Config {
             "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
         );
         self.check_sms(&mut demand);
+        self.check_email(&mut demand);
         self.check_llm(&mut demand);
         self.check_payment(&mut demand);
         self.check_secrets(&mut demand);
@@ -345,6 +370,25 @@ impl Config {
             demand(!self.sms.sign_name.is_empty(), "sms.sign_name: is needed by the provider `aliyun`");
             demand(!self.sms.template_code.is_empty(), "sms.template_code: is needed by the provider `aliyun`");
         }
+    }
+
+    /// Sender and certificates are checked by the driver, when it is built.
+    fn check_email(&self, demand: &mut impl FnMut(bool, &str)) {
+        let email = &self.email;
+        if email.provider == EmailProvider::Smtp {
+            demand(!email.host.is_empty(), "email.host: is needed by the provider `smtp`");
+            demand(!email.from.is_empty(), "email.from: is needed by the provider `smtp`");
+        }
+        demand(
+            email.username.is_some() == email.password.is_some(),
+            "email.password: email.username and email.password come together",
+        );
+        let is_here = matches!(email.host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        demand(
+            email.tls != EmailTls::None || email.password.is_none() || is_here,
+            "email.tls: must not be `none` where a password travels to another machine",
+        );
+        demand(!email.timeout.is_zero(), "email.timeout: must be longer than nothing");
     }
 
     fn check_llm(&self, demand: &mut impl FnMut(bool, &str)) {

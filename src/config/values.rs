@@ -283,6 +283,10 @@ macro_rules! choice {
 choice! {
     /// Who sends text messages.
     SmsProvider: "console, aliyun" { Console = "console", Aliyun = "aliyun" }
+    /// Who sends email.
+    EmailProvider: "console, smtp" { Console = "console", Smtp = "smtp" }
+    /// How the connection to the mail server is encrypted.
+    EmailTls: "none, starttls, tls" { None = "none", Starttls = "starttls", Tls = "tls" }
     /// Who interprets.
     LlmProvider: "builtin, openai" { Builtin = "builtin", Openai = "openai" }
     /// Who takes payments.

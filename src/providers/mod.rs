@@ -10,6 +10,7 @@
 pub mod acs3;
 pub mod breaker;
 pub mod client;
+pub mod email;
 pub mod llm;
 mod nonce;
 pub mod payment;

@@ -5,6 +5,7 @@
 
 mod credential;
 mod cursor;
+mod email;
 mod fen;
 mod json;
 mod phone;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 pub use credential::{Secret, fill_random, hex, random_digits, sha256, sha256_of_parts};
 pub use cursor::{Cursor, Slice, Span};
+pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
 pub use json::JsonText;
 pub use phone::{PhoneNumber, PhoneRules, Region};

@@ -2,6 +2,7 @@
 
 pub mod alipay;
 mod client;
+pub mod mail;
 mod operator;
 mod received;
 mod document;

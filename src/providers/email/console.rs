@@ -1,0 +1,56 @@
+//! The driver for development: it shows the message to whoever runs the program and sends nothing.
+//!
+//! It prints nothing itself; where the line goes is decided by whoever opens the application.
+
+use super::{EmailSender, Message};
+use crate::providers::Failure;
+
+/// Takes one line of text.
+pub type Write = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Shows messages instead of sending them.
+pub struct Console {
+    write: Write,
+}
+
+impl Console {
+    /// A sender that hands every message to `write`.
+    pub fn new(write: Write) -> Self {
+        Self { write }
+    }
+}
+
+impl EmailSender for Console {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
+    fn send(&self, message: &Message) -> Result<(), Failure> {
+        let words: Vec<_> = message.text.split_whitespace().collect();
+        (self.write)(&format!("Email to {}: {}: {}", message.to, message.subject, words.join(" ")));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::{
+        providers::email::letter,
+        types::{EmailAddress, Locale},
+    };
+
+    #[test]
+    fn shows_the_message_as_one_line_where_it_was_told_to() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&lines);
+        let console = Console::new(Box::new(move |line| written.lock().unwrap().push(line.to_owned())));
+        let to = EmailAddress::parse("reader@example.com").unwrap();
+        let message = letter::plain(to, Locale::English, "Hello", "One.\n\nTwo.");
+        console.send(&message).unwrap();
+        assert_eq!(*lines.lock().unwrap(), ["Email to reader@example.com: Hello: One. Two."]);
+        assert!(!format!("{message:?}").contains("reader"));
+    }
+}

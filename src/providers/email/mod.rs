@@ -1,0 +1,42 @@
+//! Email: one message to one address.
+//!
+//! One trait, one driver a way of sending. A driver refuses to decide who may be written to and how often; it only
+//! reports what became of one message. Accepted means accepted by the mail server, not read by anybody.
+
+pub mod console;
+pub mod letter;
+pub mod smtp;
+
+use std::fmt;
+
+use super::Failure;
+use crate::types::EmailAddress;
+
+/// Sends email.
+pub trait EmailSender: Send + Sync {
+    /// The driver's name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// Hands one message over, blocking for some seconds at most.
+    ///
+    /// Sending cannot be taken back or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the
+    /// message is certainly not on its way.
+    fn send(&self, message: &Message) -> Result<(), Failure>;
+}
+
+/// A message on its way to one address. Its `Debug` shows neither address nor text.
+#[derive(Clone)]
+pub struct Message {
+    pub to: EmailAddress,
+    pub subject: String,
+    /// The text for those who read plain text.
+    pub text: String,
+    /// The same as HTML.
+    pub html: String,
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Message").finish_non_exhaustive()
+    }
+}

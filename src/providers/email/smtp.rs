@@ -1,0 +1,249 @@
+//! The driver for mail servers: SMTP, a connection a message.
+//!
+//! The dialogue is led step by step, because what a failure means depends on the step: until the server has been
+//! handed the end of the message, nothing is on its way, however the connection ended. A connection is not kept: the
+//! first message after a pause would find it closed, and not know whether it was sent.
+
+use std::{
+    error::Error as _,
+    io,
+    time::{Duration, Instant, SystemTime},
+};
+
+use lettre::{
+    Address,
+    message::{
+        Mailbox, MultiPart,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
+    transport::smtp::{
+        self,
+        authentication::{Credentials, Mechanism},
+        client::{Certificate, SmtpConnection, TlsParameters},
+        commands::{Data, Mail, Rcpt},
+        extension::ClientId,
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{EmailSender, Message};
+use crate::{
+    providers::{Failure, FailureKind, client::CONNECT_TIMEOUT},
+    types::{EmailAddress, Secret},
+};
+
+const NAME: &str = "smtp";
+/// Tried in this order, by what the server offers.
+const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
+
+/// How the connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Not at all: for a mail server on the same machine.
+    None,
+    /// After a plain greeting; a server that does not offer it is refused.
+    StartTls,
+    /// From the first byte.
+    Tls,
+}
+
+/// Where the mail server is, and who we are there.
+pub struct Settings {
+    pub host: String,
+    pub port: u16,
+    pub encryption: Encryption,
+    /// Certificates to trust beside the public ones, PEM.
+    pub ca: Option<String>,
+    pub username: Option<String>,
+    pub password: Option<SecretString>,
+    /// The sender: an address, or a name with an address in angle brackets.
+    pub from: String,
+    /// Time for the whole dialogue.
+    pub timeout: Duration,
+}
+
+/// The wall clock, in milliseconds since 1970.
+pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
+
+/// Sends through a mail server.
+pub struct Smtp {
+    host: String,
+    port: u16,
+    encryption: Encryption,
+    tls: TlsParameters,
+    credentials: Option<Credentials>,
+    from: Mailbox,
+    hello: ClientId,
+    timeout: Duration,
+    clock: Clock,
+}
+
+impl Smtp {
+    /// A sender by these settings.
+    ///
+    /// # Errors
+    /// A sentence about the setting that is wrong.
+    pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
+        let from = settings.from.parse::<Mailbox>().map_err(|_| "email.from: must be an email address")?;
+        let domain = EmailAddress::parse(from.email.as_ref()).map_err(|_| "email.from: must be an email address")?;
+        let mut tls = TlsParameters::builder(settings.host.clone());
+        if let Some(pem) = &settings.ca {
+            let certificate = Certificate::from_pem(pem.as_bytes());
+            tls = tls.add_root_certificate(certificate.map_err(|_| "email.ca: must be certificates in PEM format")?);
+        }
+        let tls = tls.build().map_err(|_| "email.ca: must be certificates in PEM format")?;
+        let credentials = settings.username.zip(settings.password);
+        let credentials =
+            credentials.map(|(name, password)| Credentials::new(name, password.expose_secret().to_owned()));
+        Ok(Self {
+            host: settings.host,
+            port: settings.port,
+            encryption: settings.encryption,
+            tls,
+            credentials,
+            hello: ClientId::Domain(domain.domain().to_owned()),
+            from,
+            timeout: settings.timeout,
+            clock,
+        })
+    }
+
+    /// The message as it travels. Nothing but ASCII: the library encodes the rest.
+    fn written(&self, message: &Message, to: &Address) -> Result<Vec<u8>, Failure> {
+        let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_message");
+        let now = u64::try_from((self.clock)()).unwrap_or_default();
+        let id = Secret::random().map_err(|_| Failure::new(FailureKind::Refused, NAME, "no_random_source"))?;
+        let written = lettre::Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, to.clone()))
+            .subject(message.subject.clone())
+            .date(SystemTime::UNIX_EPOCH + Duration::from_millis(now))
+            .message_id(Some(format!("<{}@{}>", id.reveal(), self.from.email.domain())))
+            // Asks out-of-office programs not to answer, RFC 3834.
+            .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
+            .multipart(alternatives(message))
+            .map_err(unwritable)?;
+        Ok(written.formatted())
+    }
+
+    fn connect(&self, deadline: Instant) -> Result<SmtpConnection, Failure> {
+        let tls = (self.encryption == Encryption::Tls).then_some(&self.tls);
+        let server = (self.host.as_str(), self.port);
+        let connected = SmtpConnection::connect(server, Some(left(deadline)), &self.hello, tls, None);
+        let mut connection = connected.map_err(|error| before_message(&error))?;
+        if self.encryption == Encryption::StartTls {
+            if !connection.can_starttls() {
+                return Err(Failure::new(FailureKind::Misconfigured, NAME, "no_starttls"));
+            }
+            set_timeout(&mut connection, deadline)?;
+            connection.starttls(&self.tls, &self.hello).map_err(|error| before_message(&error))?;
+        }
+        Ok(connection)
+    }
+
+    fn authenticate(&self, connection: &mut SmtpConnection, deadline: Instant) -> Result<(), Failure> {
+        let Some(credentials) = &self.credentials else { return Ok(()) };
+        set_timeout(connection, deadline)?;
+        match connection.auth(&MECHANISMS, credentials) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_client() => Err(Failure::new(FailureKind::Misconfigured, NAME, "no_auth_mechanism")),
+            Err(error) => Err(before_message(&error)),
+        }
+    }
+}
+
+impl EmailSender for Smtp {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn send(&self, message: &Message) -> Result<(), Failure> {
+        let unwritable = |_| Failure::new(FailureKind::Refused, NAME, "unwritable_address");
+        let to: Address = message.to.as_str().parse().map_err(unwritable)?;
+        let written = self.written(message, &to)?;
+        let deadline = Instant::now() + self.timeout;
+        let mut connection = self.connect(deadline)?;
+        self.authenticate(&mut connection, deadline)?;
+        set_timeout(&mut connection, deadline)?;
+        let mail = Mail::new(Some(self.from.email.clone()), Vec::new());
+        connection.command(mail).map_err(|error| before_message(&error))?;
+        connection.command(Rcpt::new(to, Vec::new())).map_err(|error| of_recipient(&error))?;
+        connection.command(Data).map_err(|error| before_message(&error))?;
+        set_timeout(&mut connection, deadline)?;
+        connection.message(&written).map_err(|error| of_message(&error))?;
+        // The message is accepted, whatever becomes of the farewell.
+        drop(connection.quit());
+        Ok(())
+    }
+}
+
+fn alternatives(message: &Message) -> MultiPart {
+    let part =
+        |content_type, text: &str| lettre::message::SinglePart::builder().header(content_type).body(text.to_owned());
+    MultiPart::alternative()
+        .singlepart(part(ContentType::TEXT_PLAIN, &message.text))
+        .singlepart(part(ContentType::TEXT_HTML, &message.html))
+}
+
+/// The time that is left; never none, because no timeout at all would be the opposite.
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+}
+
+fn set_timeout(connection: &mut SmtpConnection, deadline: Instant) -> Result<(), Failure> {
+    let set = connection.set_timeout(Some(left(deadline)));
+    set.map_err(|_| Failure::new(FailureKind::Unreachable, NAME, "connection_lost"))
+}
+
+/// What a failure means while nothing of the message has been sent.
+fn before_message(error: &smtp::Error) -> Failure {
+    match error.status() {
+        Some(status) if error.is_transient() => Failure::new(FailureKind::Busy, NAME, format!("smtp_{status}")),
+        Some(status) => Failure::new(FailureKind::Misconfigured, NAME, format!("smtp_{status}")),
+        None if is_timeout(error) => Failure::new(FailureKind::TimedOut, NAME, CONNECT_TIMEOUT),
+        None if is_tls(error) => Failure::new(FailureKind::Unreachable, NAME, "tls_failed"),
+        None => Failure::new(FailureKind::Unreachable, NAME, "connection_failed"),
+    }
+}
+
+/// What a failure means when the server was told whom the message is for: one bad address is nobody else's trouble.
+fn of_recipient(error: &smtp::Error) -> Failure {
+    match error.status() {
+        Some(status) if error.is_transient() => {
+            Failure::new(FailureKind::RecipientLimited, NAME, format!("smtp_{status}"))
+        }
+        Some(status) => Failure::new(FailureKind::Refused, NAME, format!("smtp_{status}")),
+        None => before_message(error),
+    }
+}
+
+/// What a failure means once the message was being sent: without the server's word, nobody knows.
+fn of_message(error: &smtp::Error) -> Failure {
+    match error.status() {
+        Some(status) if error.is_transient() => Failure::new(FailureKind::Busy, NAME, format!("smtp_{status}")),
+        Some(status) => Failure::new(FailureKind::Refused, NAME, format!("smtp_{status}")),
+        None if is_timeout(error) => Failure::new(FailureKind::TimedOut, NAME, "answer_timeout"),
+        None => Failure::new(FailureKind::OutcomeUnknown, NAME, "connection_lost"),
+    }
+}
+
+/// The I/O error behind it, if there is one.
+fn io_error(error: &smtp::Error) -> Option<&io::Error> {
+    let mut source = error.source();
+    while let Some(found) = source {
+        if let Some(io_error) = found.downcast_ref::<io::Error>() {
+            return Some(io_error);
+        }
+        source = found.source();
+    }
+    None
+}
+
+/// A read that takes too long ends as `WouldBlock` on some systems.
+fn is_timeout(error: &smtp::Error) -> bool {
+    io_error(error).is_some_and(|error| matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock))
+}
+
+fn is_tls(error: &smtp::Error) -> bool {
+    error.is_tls() || io_error(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
+}

@@ -1,0 +1,150 @@
+//! Email addresses in one canonical form.
+//!
+//! One mailbox is one account: trimmed, full-width characters made plain, lower-cased, the domain as it stands in DNS.
+//! Nothing cleverer than that, because dots and plus signs mean something to some mail servers and nothing to others.
+//! A local part is ASCII and unquoted: other ones exist on paper, and no mail server can be counted on to take them.
+
+use std::str::FromStr;
+
+use email_address::Options;
+use serde::Serialize;
+use unicode_normalization::UnicodeNormalization;
+
+use crate::error::{Fault, FieldCode};
+
+/// The most characters that an address may have, RFC 5321.
+const LONGEST: usize = 254;
+
+/// An email address in canonical form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct EmailAddress(String);
+
+impl EmailAddress {
+    /// Reads one address, in any spelling.
+    ///
+    /// # Errors
+    /// `invalid_format` or `too_long`.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let text = text.trim();
+        if text.len() > 4 * LONGEST {
+            return Err(too_long());
+        }
+        let plain: String = text.nfkc().collect();
+        let (local_part, domain) = plain.rsplit_once('@').ok_or_else(invalid)?;
+        if !local_part.is_ascii() || local_part.contains('"') {
+            return Err(invalid());
+        }
+        let domain = idna::domain_to_ascii_strict(domain).map_err(|_| invalid())?;
+        let canonical = format!("{}@{domain}", local_part.to_ascii_lowercase());
+        if canonical.len() > LONGEST {
+            return Err(too_long());
+        }
+        let grammar = Options::default().with_required_tld().without_display_text().without_domain_literal();
+        let is_address = email_address::EmailAddress::parse_with_options(&canonical, grammar).is_ok();
+        if is_address { Ok(Self(canonical)) } else { Err(invalid()) }
+    }
+
+    /// Takes an address that the service stored itself.
+    pub fn from_canonical(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands behind the `@`.
+    pub fn domain(&self) -> &str {
+        self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
+    }
+}
+
+impl FromStr for EmailAddress {
+    type Err = Fault;
+
+    fn from_str(text: &str) -> Result<Self, Fault> {
+        Self::parse(text)
+    }
+}
+
+impl std::fmt::Display for EmailAddress {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+fn invalid() -> Fault {
+    Fault::new(FieldCode::InvalidFormat, "must be an email address")
+}
+
+fn too_long() -> Fault {
+    Fault::new(FieldCode::TooLong, format!("must be at most {LONGEST} characters long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_spellings_become_one() {
+        for spelling in [
+            "li.ming+app@example.com",
+            "  Li.Ming+App@Example.COM\n",
+            "ｌｉ．ｍｉｎｇ＋ａｐｐ＠ｅｘａｍｐｌｅ．ｃｏｍ",
+            "li.ming+app@example。com",
+        ] {
+            assert_eq!(EmailAddress::parse(spelling).unwrap().as_str(), "li.ming+app@example.com", "{spelling}");
+        }
+        assert_eq!(EmailAddress::parse("a@例子.中国").unwrap().as_str(), "a@xn--fsqu00a.xn--fiqs8s");
+        assert_eq!(EmailAddress::parse("a@XN--FSQU00A.xn--fiqs8s").unwrap().domain(), "xn--fsqu00a.xn--fiqs8s");
+    }
+
+    #[test]
+    fn dots_and_tags_are_left_alone() {
+        assert_ne!(EmailAddress::parse("a.b@example.com"), EmailAddress::parse("ab@example.com"));
+        assert_ne!(EmailAddress::parse("a+b@example.com"), EmailAddress::parse("a@example.com"));
+    }
+
+    #[test]
+    fn what_is_not_one_plain_address_is_refused() {
+        for text in [
+            "",
+            "a",
+            "@",
+            "a@",
+            "@example.com",
+            "a@example",
+            "a@b@example.com",
+            "a b@example.com",
+            "a@exam ple.com",
+            ".a@example.com",
+            "a.@example.com",
+            "a..b@example.com",
+            "a@example..com",
+            "a@-example.com",
+            "a@[127.0.0.1]",
+            "\"a\"@example.com",
+            "\"a@x\"@example.com",
+            "A <a@example.com>",
+            "a@example.com,b@example.com",
+            "a@example.com;b@example.com",
+            "a@example.com\nbcc: b@example.com",
+            "a@example.com\0",
+            "a\u{200b}@example.com",
+            "мария@example.com",
+            "a(comment)@example.com",
+            "<a@example.com>",
+        ] {
+            assert_eq!(
+                EmailAddress::parse(text).map_err(|fault| fault.code),
+                Err(FieldCode::InvalidFormat),
+                "{text:?}"
+            );
+        }
+        let long = format!("a@{}.com", "x".repeat(300));
+        assert!(EmailAddress::parse(&long).is_err());
+        let long_local_part = format!("{}@example.com", "x".repeat(65));
+        assert!(EmailAddress::parse(&long_local_part).is_err());
+    }
+}

@@ -1,0 +1,340 @@
+//! A mail server of the tests' own: it speaks SMTP over a real socket, with STARTTLS, TLS and AUTH, keeps what it is
+//! handed, and fails at any step on demand.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+};
+
+/// A message that was accepted.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    pub from: String,
+    pub to: Vec<String>,
+    /// Headers and body as they came, the dots of transparency taken off.
+    pub data: String,
+    /// The password that was shown, with its user name.
+    pub credentials: Option<(String, String)>,
+    pub was_encrypted: bool,
+    /// What the client called itself.
+    pub hello: String,
+}
+
+impl Mail {
+    /// The first header of that name, unfolded.
+    pub fn header(&self, name: &str) -> Option<String> {
+        let head = self.data.split("\r\n\r\n").next()?.replace("\r\n ", " ").replace("\r\n\t", " ");
+        let prefix = format!("{}:", name.to_lowercase());
+        head.split("\r\n")
+            .find(|line| line.to_lowercase().starts_with(&prefix))
+            .map(|line| line[prefix.len()..].trim().to_owned())
+    }
+
+    /// The decoded text of the part with this content type.
+    pub fn part(&self, content_type: &str) -> String {
+        let start = self.data.find(&format!("Content-Type: {content_type}")).expect("a part of this type");
+        let part = self.data[start..].split("\r\n--").next().expect("a part");
+        let (head, body) = part.split_once("\r\n\r\n").expect("a body");
+        if head.contains("base64") {
+            let text: String = body.split_whitespace().collect();
+            return String::from_utf8(STANDARD.decode(text).expect("base64")).expect("UTF-8");
+        }
+        if head.contains("quoted-printable") {
+            return unquoted(body);
+        }
+        body.to_owned()
+    }
+}
+
+fn unquoted(body: &str) -> String {
+    let joined = body.replace("=\r\n", "");
+    let mut pieces = joined.split('=');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        bytes.push(u8::from_str_radix(&piece[..2], 16).expect("two digits"));
+        bytes.extend(&piece.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).expect("UTF-8")
+}
+
+/// A place in the dialogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Greeting,
+    Hello,
+    StartTls,
+    Auth,
+    Sender,
+    Recipient,
+    Data,
+    /// After the end of the message.
+    Message,
+}
+
+/// What goes wrong there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The server says no, with this status.
+    Refuse(u16),
+    /// The connection is closed without a word.
+    HangUp,
+    /// Nothing is said any more.
+    Silence,
+}
+
+/// What the server offers.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    pub starttls: bool,
+    /// TLS from the first byte.
+    pub tls: bool,
+    /// `PLAIN`, `LOGIN` or both, with the user and the password that are right.
+    pub auth: Option<(&'static str, &'static str, &'static str)>,
+    pub trouble: Option<(Step, Trouble)>,
+}
+
+/// A mail server at work.
+pub struct MailServer {
+    address: SocketAddr,
+    mails: Arc<Mutex<Vec<Mail>>>,
+    /// The certificate to trust, PEM.
+    pub certificate: String,
+}
+
+impl MailServer {
+    pub fn offering(offer: Offer) -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .expect("a usable certificate");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let mails: Arc<Mutex<Vec<Mail>>> = Arc::default();
+        let kept = Arc::clone(&mails);
+        let tls = Arc::new(tls);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (offer, kept, tls) = (offer.clone(), Arc::clone(&kept), Arc::clone(&tls));
+                // A client that goes away in the middle ends the conversation, which is all there is to do.
+                thread::spawn(move || {
+                    Conversation { offer, kept, tls, stream: None, said: Said::default() }.hold(stream)
+                });
+            }
+        });
+        Self { address, mails, certificate: cert.pem() }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    pub fn mails(&self) -> Vec<Mail> {
+        self.mails.lock().expect("no panic in the server").clone()
+    }
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(buffer),
+            Self::Tls(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Said {
+    hello: String,
+    from: String,
+    to: Vec<String>,
+    credentials: Option<(String, String)>,
+}
+
+struct Conversation {
+    offer: Offer,
+    kept: Arc<Mutex<Vec<Mail>>>,
+    tls: Arc<ServerConfig>,
+    stream: Option<BufReader<Stream>>,
+    said: Said,
+}
+
+impl Conversation {
+    fn hold(mut self, stream: TcpStream) -> Option<()> {
+        let stream = if self.offer.tls { self.encrypted(stream)? } else { Stream::Plain(stream) };
+        self.stream = Some(BufReader::new(stream));
+        self.reply(Step::Greeting, "220 localhost ESMTP")?;
+        loop {
+            let line = self.line()?;
+            let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            match verb.to_uppercase().as_str() {
+                "EHLO" => {
+                    rest.clone_into(&mut self.said.hello);
+                    let extensions = self.extensions();
+                    self.reply(Step::Hello, &extensions)?;
+                }
+                "STARTTLS" => {
+                    self.reply(Step::StartTls, "220 go ahead")?;
+                    let Stream::Plain(plain) = self.stream.take()?.into_inner() else { return None };
+                    self.stream = Some(BufReader::new(self.encrypted(plain)?));
+                    self.said = Said::default();
+                }
+                "AUTH" => self.authenticate(rest)?,
+                "MAIL" => {
+                    self.said.from = between(rest);
+                    self.reply(Step::Sender, "250 fine")?;
+                }
+                "RCPT" => {
+                    self.said.to.push(between(rest));
+                    self.reply(Step::Recipient, "250 fine")?;
+                }
+                "DATA" => self.take_message()?,
+                "QUIT" => return self.say("221 bye"),
+                _ => self.say("502 what?")?,
+            }
+        }
+    }
+
+    fn encrypted(&self, stream: TcpStream) -> Option<Stream> {
+        let connection = ServerConnection::new(Arc::clone(&self.tls)).ok()?;
+        Some(Stream::Tls(Box::new(StreamOwned::new(connection, stream))))
+    }
+
+    fn is_encrypted(&self) -> bool {
+        matches!(self.stream.as_ref().map(BufReader::get_ref), Some(Stream::Tls(_)))
+    }
+
+    fn extensions(&self) -> String {
+        let mut lines = vec!["localhost".to_owned()];
+        if self.offer.starttls && !self.is_encrypted() {
+            lines.push("STARTTLS".into());
+        }
+        if let Some((mechanisms, ..)) = self.offer.auth {
+            lines.push(format!("AUTH {mechanisms}"));
+        }
+        lines.push("8BITMIME".into());
+        let last = lines.len() - 1;
+        let line = |(index, text): (usize, &String)| format!("250{}{text}", if index == last { ' ' } else { '-' });
+        lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\r\n")
+    }
+
+    fn authenticate(&mut self, rest: &str) -> Option<()> {
+        let text = |encoded: &str| String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok();
+        let shown = if let Some(initial) = rest.strip_prefix("PLAIN ") {
+            let decoded = text(initial)?;
+            let mut parts = decoded.split('\0').skip(1).map(ToOwned::to_owned);
+            (parts.next()?, parts.next()?)
+        } else {
+            self.say("334 VXNlcm5hbWU6")?;
+            let user = text(&self.line()?)?;
+            self.say("334 UGFzc3dvcmQ6")?;
+            (user, text(&self.line()?)?)
+        };
+        let (_, user, password) = self.offer.auth?;
+        if shown == (user.to_owned(), password.to_owned()) {
+            self.said.credentials = Some(shown);
+            self.reply(Step::Auth, "235 welcome")
+        } else {
+            self.say("535 5.7.8 authentication failed")
+        }
+    }
+
+    fn take_message(&mut self) -> Option<()> {
+        if self.offer.auth.is_some() && self.said.credentials.is_none() {
+            return self.say("530 5.7.0 authentication required");
+        }
+        self.reply(Step::Data, "354 go on")?;
+        let mut data = String::new();
+        loop {
+            let line = self.line()?;
+            if line == "." {
+                break;
+            }
+            data.push_str(line.strip_prefix('.').unwrap_or(&line));
+            data.push_str("\r\n");
+        }
+        let said = std::mem::take(&mut self.said);
+        let was_encrypted = self.is_encrypted();
+        let mail = Mail {
+            from: said.from,
+            to: said.to,
+            data,
+            credentials: said.credentials,
+            was_encrypted,
+            hello: said.hello,
+        };
+        self.reply(Step::Message, "250 taken")?;
+        self.kept.lock().ok()?.push(mail);
+        Some(())
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.stream.as_mut()?.read_line(&mut line).ok()?;
+        (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    /// Says this, unless it is here that something goes wrong.
+    fn reply(&mut self, step: Step, text: &str) -> Option<()> {
+        match self.offer.trouble {
+            Some((at, Trouble::Refuse(status))) if at == step => {
+                self.say(&format!("{status} no"))?;
+                // A refused message leaves the conversation open; a refused greeting does not.
+                (step != Step::Greeting && step != Step::Data && step != Step::Message).then_some(())
+            }
+            Some((at, Trouble::HangUp)) if at == step => None,
+            Some((at, Trouble::Silence)) if at == step => {
+                thread::sleep(Duration::from_secs(20));
+                None
+            }
+            _ => self.say(text),
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Option<()> {
+        let stream = self.stream.as_mut()?.get_mut();
+        stream.write_all(format!("{text}\r\n").as_bytes()).ok()?;
+        stream.flush().ok()
+    }
+}
+
+fn between(text: &str) -> String {
+    let start = text.find('<').map_or(0, |at| at + 1);
+    text[start..].split('>').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,203 @@
+//! Messages as a mail server gets them, over plain SMTP, STARTTLS and TLS, and what is made of every refusal.
+
+use std::time::{Duration, Instant};
+
+use yarrow::{
+    providers::{
+        Failure, FailureKind,
+        email::{
+            EmailSender, Message, letter,
+            smtp::{Encryption, Settings, Smtp},
+        },
+    },
+    types::{EmailAddress, Locale},
+};
+
+use crate::kit::mail::{MailServer, Offer, Step, Trouble};
+
+/// 2026-01-15T08:30:00Z.
+const NOW: i64 = 1_768_465_800_000;
+const AUTH: Option<(&str, &str, &str)> = Some(("PLAIN LOGIN", "yarrow", "open sesame"));
+
+fn settings(server: &MailServer, encryption: Encryption) -> Settings {
+    Settings {
+        host: "localhost".into(),
+        port: server.port(),
+        encryption,
+        ca: Some(server.certificate.clone()),
+        username: None,
+        password: None,
+        from: "易 Yarrow <no-reply@yarrow.example>".into(),
+        timeout: Duration::from_secs(20),
+    }
+}
+
+fn with_password(settings: Settings, password: &str) -> Settings {
+    Settings { username: Some("yarrow".into()), password: Some(password.into()), ..settings }
+}
+
+fn message() -> Message {
+    let to = EmailAddress::parse("li.ming@example.com").unwrap();
+    letter::SIGN_IN.filled(to, Locale::Chinese, &[("code", "01234567"), ("minutes", "10")])
+}
+
+fn send(settings: Settings) -> Result<(), Failure> {
+    Smtp::new(settings, Box::new(|| NOW)).unwrap().send(&message())
+}
+
+#[test]
+fn a_message_arrives_whole_by_every_way() {
+    for (encryption, starttls, tls) in
+        [(Encryption::None, false, false), (Encryption::StartTls, true, false), (Encryption::Tls, false, true)]
+    {
+        for mechanisms in ["PLAIN", "LOGIN"] {
+            let auth = Some((mechanisms, "yarrow", "open sesame"));
+            let server = MailServer::offering(Offer { starttls, tls, auth, ..Offer::default() });
+            send(with_password(settings(&server, encryption), "open sesame")).unwrap();
+            let mails = server.mails();
+            assert_eq!(mails.len(), 1);
+            let mail = &mails[0];
+            assert_eq!(mail.was_encrypted, encryption != Encryption::None);
+            assert_eq!(
+                (mail.from.as_str(), mail.to.as_slice()),
+                ("no-reply@yarrow.example", &["li.ming@example.com".to_owned()][..])
+            );
+            assert_eq!(mail.credentials, Some(("yarrow".into(), "open sesame".into())));
+            assert_eq!(mail.hello, "yarrow.example");
+        }
+    }
+}
+
+#[test]
+fn a_message_has_its_headers_and_both_texts() {
+    let server = MailServer::offering(Offer::default());
+    send(settings(&server, Encryption::None)).unwrap();
+    let mail = &server.mails()[0];
+    assert!(mail.data.is_ascii());
+    assert_eq!(mail.header("date").as_deref(), Some("Thu, 15 Jan 2026 08:30:00 +0000"));
+    assert_eq!(mail.header("to").as_deref(), Some("li.ming@example.com"));
+    assert!(mail.header("from").unwrap().ends_with("<no-reply@yarrow.example>"), "{:?}", mail.header("from"));
+    assert!(mail.header("message-id").unwrap().ends_with("@yarrow.example>"));
+    assert_eq!(mail.header("auto-submitted").as_deref(), Some("auto-generated"));
+    assert!(mail.header("subject").unwrap().starts_with("=?utf-8?"), "{:?}", mail.header("subject"));
+    assert!(mail.header("content-type").unwrap().starts_with("multipart/alternative"));
+    let (text, html) = (mail.part("text/plain"), mail.part("text/html"));
+    assert!(text.contains("您的登录验证码是：") && text.contains("01234567"), "{text}");
+    assert!(html.contains("<title>您的登录验证码</title>") && html.contains("01234567"), "{html}");
+}
+
+#[test]
+fn two_messages_have_two_ids_and_two_connections() {
+    let server = MailServer::offering(Offer::default());
+    let sender = Smtp::new(settings(&server, Encryption::None), Box::new(|| NOW)).unwrap();
+    sender.send(&message()).unwrap();
+    sender.send(&message()).unwrap();
+    let mails = server.mails();
+    assert_ne!(mails[0].header("message-id"), mails[1].header("message-id"));
+}
+
+#[test]
+fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let another = MailServer::offering(Offer::default());
+    for (encryption, offer) in [
+        (Encryption::StartTls, Offer { starttls: true, ..Offer::default() }),
+        (Encryption::Tls, Offer { tls: true, ..Offer::default() }),
+    ] {
+        let server = MailServer::offering(offer);
+        let wrong = [
+            Settings { ca: None, ..settings(&server, encryption) },
+            Settings { ca: Some(another.certificate.clone()), ..settings(&server, encryption) },
+            Settings { host: "127.0.0.1".into(), ..settings(&server, encryption) },
+        ];
+        for settings in wrong {
+            let failure = send(settings).unwrap_err();
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "tls_failed"));
+        }
+        assert!(server.mails().is_empty());
+    }
+}
+
+#[test]
+fn nothing_is_sent_in_the_clear_when_encryption_is_asked_for() {
+    let server = MailServer::offering(Offer { auth: AUTH, ..Offer::default() });
+    let failure = send(with_password(settings(&server, Encryption::StartTls), "open sesame")).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "no_starttls"));
+    assert!(failure.is_certainly_not_accepted());
+}
+
+#[test]
+fn a_wrong_password_is_the_operators_to_mend() {
+    let server = MailServer::offering(Offer { auth: AUTH, ..Offer::default() });
+    let failure = send(with_password(settings(&server, Encryption::None), "wrong")).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "smtp_535"));
+    let failure = send(settings(&server, Encryption::None)).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "smtp_530"));
+    let server = MailServer::offering(Offer::default());
+    let failure = send(with_password(settings(&server, Encryption::None), "open sesame")).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "no_auth_mechanism"));
+}
+
+#[test]
+fn every_refusal_says_what_to_do_about_it() {
+    use FailureKind::{Busy, Misconfigured, OutcomeUnknown, RecipientLimited, Refused, Unreachable};
+    let cases = [
+        (Step::Greeting, Trouble::Refuse(421), Busy, true),
+        (Step::Greeting, Trouble::Refuse(554), Misconfigured, true),
+        (Step::Greeting, Trouble::HangUp, Unreachable, true),
+        (Step::Hello, Trouble::HangUp, Unreachable, true),
+        (Step::Sender, Trouble::Refuse(553), Misconfigured, true),
+        (Step::Sender, Trouble::Refuse(452), Busy, true),
+        (Step::Recipient, Trouble::Refuse(550), Refused, true),
+        (Step::Recipient, Trouble::Refuse(450), RecipientLimited, true),
+        (Step::Recipient, Trouble::HangUp, Unreachable, true),
+        (Step::Data, Trouble::Refuse(451), Busy, true),
+        (Step::Data, Trouble::HangUp, Unreachable, true),
+        (Step::Message, Trouble::Refuse(452), Busy, true),
+        (Step::Message, Trouble::Refuse(554), Refused, true),
+        // The server had the whole message: it may be on its way.
+        (Step::Message, Trouble::HangUp, OutcomeUnknown, false),
+    ];
+    for (step, trouble, kind, is_certain) in cases {
+        let server = MailServer::offering(Offer { trouble: Some((step, trouble)), ..Offer::default() });
+        let failure = send(settings(&server, Encryption::None)).unwrap_err();
+        let what = format!("{step:?} {trouble:?}: {failure}");
+        assert_eq!((failure.kind, failure.is_certainly_not_accepted()), (kind, is_certain), "{what}");
+        assert!(!what.contains("li.ming") && !what.contains("01234567"), "{what}");
+        assert!(server.mails().is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn a_server_that_falls_silent_is_given_up_in_time() {
+    for (step, is_certain) in [(Step::Greeting, true), (Step::Recipient, true), (Step::Message, false)] {
+        let server = MailServer::offering(Offer { trouble: Some((step, Trouble::Silence)), ..Offer::default() });
+        let begun = Instant::now();
+        let failure =
+            send(Settings { timeout: Duration::from_secs(2), ..settings(&server, Encryption::None) }).unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.is_certainly_not_accepted()),
+            (FailureKind::TimedOut, is_certain),
+            "{step:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(10), "{step:?} took {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn nobody_listening_is_unreachable() {
+    let server = MailServer::offering(Offer::default());
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let failure = send(Settings { port: nowhere, ..settings(&server, Encryption::None) }).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connection_failed"));
+}
+
+#[test]
+fn settings_that_cannot_work_are_told_apart() {
+    let server = MailServer::offering(Offer::default());
+    let fault = |settings: Settings| Smtp::new(settings, Box::new(|| NOW)).err().unwrap();
+    let nobody = Settings { from: "nobody".into(), ..settings(&server, Encryption::None) };
+    assert!(fault(nobody).starts_with("email.from"));
+    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let garbled = Settings { ca: Some(garbled.into()), ..settings(&server, Encryption::Tls) };
+    assert!(fault(garbled).starts_with("email.ca"));
+}
