@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Fault, FieldCode, Result},
     http::{
         body::Given,
         call::{Call, Repeatable},
-        params::{PageNumber, PageSize, Parameter, Reason, Rules, page, parameters, text},
+        params::{Moment, PageNumber, PageSize, Parameter, Reason, Rules, before, page, parameters, text},
         reply::{Json, Replayable},
         v0::payment::{Amount, OrderNo},
     },
@@ -571,9 +571,7 @@ impl From<&report::Report> for PaymentReport {
 
 pub async fn make_report(call: Call, between: Between) -> Result<Json<PaymentReport>> {
     let (Moment(from), Moment(to)) = (between.from, between.to);
-    if from > to {
-        return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
-    }
+    before(("from", from), ("to", to))?;
     let report = call.blocking(move |app| report::report(app, from, to)).await?;
     Ok(Json((&report).into()))
 }
@@ -623,18 +621,5 @@ impl Parameter for CallbackId {
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "7" })
-    }
-}
-
-/// A point in time.
-pub struct Moment(Timestamp);
-
-impl Parameter for Moment {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        Timestamp::parse(&text(given)?, &rules.config.limits.time_zone).map(Self)
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "example": "2026-01-02" })
     }
 }

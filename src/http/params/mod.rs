@@ -23,8 +23,8 @@ use crate::{
 };
 
 pub use values::{
-    AiResult, ClientTimestamp, Credential, DivinationData, FileName, JsonData, Label, Nickname, PageNumber, PageSize,
-    Question, Reason, Signature, TraceId, VerificationCode, page,
+    AiResult, ClientTimestamp, Credential, DaysToKeep, DivinationData, FileName, JsonData, Label, Moment, Nickname,
+    PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode, before, page,
 };
 
 /// What reading a value depends on.

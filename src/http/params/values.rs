@@ -1,5 +1,7 @@
 //! The kinds of value that parameters have: how each is read, and its JSON Schema.
 
+use std::time::Duration;
+
 use serde::{
     Deserializer,
     de::{DeserializeSeed, MapAccess, SeqAccess, Visitor},
@@ -9,9 +11,9 @@ use serde_json::{Value, json};
 use super::{Parameter, Rules, is_literal, text};
 use crate::{
     config::Limits,
-    error::{Fault, FieldCode},
+    error::{Error, Fault, FieldCode, Result},
     http::{body::Given, call::Call},
-    types::{JsonText, Page, PhoneNumber, Secret, UserId, clean},
+    types::{JsonText, Page, PhoneNumber, Secret, Timestamp, UserId, clean},
 };
 
 impl Parameter for UserId {
@@ -83,6 +85,52 @@ pub fn page(call: &Call, number: Option<PageNumber>, size: Option<PageSize>) -> 
     Page {
         number: number.map_or(1, |PageNumber(number)| number),
         size: size.map_or(call.app.config.limits.page_size, |PageSize(size)| size),
+    }
+}
+
+/// A point in time.
+pub struct Moment(pub Timestamp);
+
+impl Parameter for Moment {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        Timestamp::parse(&text(given)?, &rules.limits().time_zone).map(Self)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "example": "2026-01-02" })
+    }
+}
+
+/// Checks that a half-open range does not end before it begins.
+///
+/// # Errors
+/// `invalid_parameters`, for the end.
+pub fn before(start: (&str, Timestamp), end: (&str, Timestamp)) -> Result<()> {
+    if start.1 <= end.1 {
+        return Ok(());
+    }
+    Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, format!("must not be before `{}`", start.0))))
+}
+
+/// The age in days at which rows are deleted: at least one.
+pub struct DaysToKeep(pub u32);
+
+impl DaysToKeep {
+    pub fn as_duration(&self) -> Duration {
+        Duration::from_hours(24 * u64::from(self.0))
+    }
+}
+
+impl Parameter for DaysToKeep {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        match u32::read(given, rules)? {
+            days @ 1..=36_500 => Ok(Self(days)),
+            _ => Err(Fault::new(FieldCode::OutOfRange, "must be from 1 to 36500")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 180 })
     }
 }
 
