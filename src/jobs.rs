@@ -42,6 +42,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         let mut next_sweep = Instant::now() + Duration::from_secs(30);
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("writing the network log", || access_log::flush(&app));
+            run("counting the network log", || access_log::pieces::make(&app).map(drop));
             if Instant::now() >= next_sweep {
                 run("verifying the ledger", || ledger::verify_if_due(&app).map(drop));
                 run("deleting what is past its retention", || cleanup::sweep(&app).map(drop));

@@ -7,6 +7,7 @@ mod config;
 mod demo;
 mod healthcheck;
 mod ledger;
+mod logs;
 mod openapi;
 mod payments;
 mod points;
@@ -33,7 +34,7 @@ use crate::{
         ledger::Authority,
         users::{self, User},
     },
-    types::{Page, PhoneNumber, UserId},
+    types::{Page, PhoneNumber, Timestamp, UserId},
 };
 
 /// The whole backend of an I Ching app in one binary over one SQLite file.
@@ -69,6 +70,7 @@ enum Subcommands {
     Points(points::PointsArgs),
     Ledger(ledger::LedgerArgs),
     Payments(payments::PaymentsArgs),
+    Logs(logs::LogsArgs),
     Audit(audit::AuditArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
@@ -88,6 +90,7 @@ pub fn run() -> Result<()> {
         Subcommands::Points(args) => points::run(&common, args),
         Subcommands::Ledger(args) => ledger::run(&common, args),
         Subcommands::Payments(args) => payments::run(&common, args),
+        Subcommands::Logs(args) => logs::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
@@ -176,6 +179,11 @@ fn find_user(app: &App, who: &str) -> Result<User> {
         app.store.read(|tx| users::find_in(tx, id))
     };
     found.map_err(|error| if error.code == Code::NotFound { unknown() } else { error })
+}
+
+/// A time as it was given for this option.
+fn time(app: &App, option: &str, text: &str) -> Result<Timestamp> {
+    Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(option, fault))
 }
 
 /// Who acts by a command, for what is written down about a change.

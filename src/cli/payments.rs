@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, print, record, table};
+use super::{Common, PageArgs, authority, confirm, find_user, print, record, table, time};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -22,7 +22,7 @@ use crate::{
         },
     },
     providers::payment::OrderState,
-    types::{Fen, Timestamp},
+    types::Fen,
 };
 
 /// Show and settle payment orders. ORDER is an order's number, or the provider's.
@@ -292,10 +292,7 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal
 }
 
 fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
-    let time = |name: &str, text: &str| {
-        Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(name, fault))
-    };
-    let report = report::report(app, time("from", from)?, time("to", to)?)?;
+    let report = report::report(app, time(app, "from", from)?, time(app, "to", to)?)?;
     if csv {
         print(comma_separated(&report).trim_end())?;
     } else {

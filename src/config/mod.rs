@@ -221,6 +221,20 @@ declare::settings! {
             "Window in which failed sign-ins are counted.";
     }
 
+    /// When a client address is called suspicious. 0 switches a reason off.
+    "suspicion" suspicion: Suspicion {
+        failed_sign_ins: u32 = "10", no flag,
+            "Refused sign-ins.";
+        failure_share: u32 = "50", no flag,
+            "Percent of requests that failed, of at least `requests`.";
+        requests: u32 = "20", no flag,
+            "Requests from which on the share of failed ones says something.";
+        distinct_users: u32 = "20", no flag,
+            "Different users signed in from the address.";
+        request_rate: u32 = "300", no flag,
+            "Requests in one minute.";
+    }
+
     /// Sizes and numbers that bound a request.
     "limits" limits: Limits {
         body: Bytes = "64 KiB", no flag,

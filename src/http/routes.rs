@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::{Router, http::Method};
 
 use super::{
-    admin::{payments, session},
+    admin::{network_logs, payments, session},
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
@@ -39,6 +39,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         points(),
         admin_sessions(),
         admin_payments(),
+        admin_network_logs(),
         service(),
     ]
     .into_iter()
@@ -206,6 +207,26 @@ fn admin_payments() -> Vec<Endpoint> {
             .fails(&[NotFound, OrderState, IdempotencyKeyReused, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         Endpoint::new(Method::POST, "/admin/payments/{orderNo}/sandbox-pay", Admin, payments::sandbox_pay,
             "Pays an order in the sandbox, which costs nothing.").fails(&[NotFound, OrderState]),
+    ]
+}
+
+#[rustfmt::skip]
+fn admin_network_logs() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/admin/network-logs/user/{userId}", Admin, network_logs::list_of_user,
+            "The requests of a user, newest first."),
+        Endpoint::new(Method::GET, "/admin/network-logs/ip/{clientIp}", Admin, network_logs::list_of_client,
+            "The requests from a client address, newest first."),
+        Endpoint::new(Method::GET, "/admin/network-logs/time-range", Admin, network_logs::list_of_time,
+            "The requests of a time, newest first."),
+        Endpoint::new(Method::GET, "/admin/network-logs/failed", Admin, network_logs::list_failed,
+            "Requests that were answered with 400 or above, newest first."),
+        Endpoint::new(Method::GET, "/admin/network-logs/suspicious", Admin, network_logs::list_suspicious,
+            "Client addresses that do more of something than people do, the worst first; of the last hour, if no time is said."),
+        Endpoint::new(Method::GET, "/admin/network-logs/count/ip", Admin, network_logs::count_by_client,
+            "How much each client address asked for, the busiest first; of the last 24 hours, if no time is said."),
+        Endpoint::new(Method::DELETE, "/admin/network-logs/cleanup", Admin, network_logs::clean_up,
+            "Deletes old entries of the network log."),
     ]
 }
 

@@ -2,6 +2,13 @@
 //!
 //! A request only puts its entry into memory. If entries come faster than the disk takes them, the oldest waiting
 //! ones are kept, further ones are counted and dropped, and the log says so: no request ever waits for its own entry.
+//!
+//! The surprise: the table has no index but its own order, so that writing an entry is appending a row. What is in it
+//! is found by [`pieces`], which are made of it later, thousands of entries at once.
+
+pub mod pieces;
+pub mod search;
+pub mod tallies;
 
 use std::{
     net::IpAddr,
@@ -24,6 +31,8 @@ const WAITING: usize = 200_000;
 /// Entries written by one operation, so that other operations come in between. Each operation is a commit, and each
 /// commit empties the page caches of the readers: small ones make reading slower.
 const BATCH: usize = 4096;
+/// Entries deleted by one operation: a few milliseconds of the writer's time.
+pub const SLICE: u32 = 1000;
 
 /// One answered request. The route is the template, because paths and queries carry phone numbers.
 #[derive(Clone, Debug)]
@@ -95,12 +104,31 @@ pub fn flush(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Deletes up to `limit` entries older than `age`. Ids grow with time, so the oldest stand first.
+/// Deletes up to `limit` entries older than `age`, and what was made of them. Ids grow with time, so the oldest stand
+/// first.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
-    tx.execute(
+    let deleted = tx.execute(
         "delete from access_log where id in (select id from access_log order by id limit ?2) and at <= ?1",
         (tx.now.minus(age).0, limit),
-    )
+    )?;
+    if deleted > 0 {
+        pieces::delete_empty_in(tx)?;
+    }
+    Ok(deleted)
+}
+
+/// Deletes entries older than `age` in slices, and says how many those were. Blocks for as long as that takes.
+///
+/// # Errors
+/// Storage errors; what was deleted by then stays deleted.
+pub fn clean_up(app: &App, age: Duration) -> Result<usize> {
+    let mut deleted = 0;
+    loop {
+        match app.store.write(move |tx| delete_older_in(tx, age, SLICE)).wait()? {
+            0 => return Ok(deleted),
+            some => deleted += some,
+        }
+    }
 }
 
 fn insert_in(tx: &Write<'_>, entries: &[Entry]) -> Result<()> {

@@ -18,7 +18,7 @@ pub fn sweep(app: &App) -> Result<usize> {
         + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
         + in_slices(app, move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE))?
         + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
-        + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, SLICE))?;
+        + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, access_log::SLICE))?;
     if deleted > 0 {
         tracing::info!(deleted, "deleted rows past their retention");
     }

@@ -15,8 +15,12 @@ const APPLICATION_ID: i32 = 0x5941_5257;
 const SCHEMA: &str = include_str!("../../schema.sql");
 
 /// Step `n` (from 1) takes a database from version `n - 1` to version `n`.
-const STEPS: &[&str] =
-    &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
+];
 
 /// The version that this program reads and writes.
 pub const SCHEMA_VERSION: usize = STEPS.len();

@@ -2,5 +2,6 @@
 
 mod audit;
 mod keys;
+mod network_logs;
 mod reading;
 mod session;

@@ -1,0 +1,357 @@
+//! `/admin/network-logs`: who asked for what, from where, and who asks too much.
+
+use std::{net::IpAddr, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, before, page, parameters, text},
+        reply::Json,
+    },
+    ops::access_log::{
+        self,
+        search::{self, Filter, Logged},
+        tallies::{self, LONGEST_DAYS, Suspect, Tally},
+    },
+    types::{Page, Timestamp, UserId},
+};
+
+const DAY: Duration = Duration::from_hours(24);
+
+parameters! {
+    OfUser {
+        user_id: path UserId = "userId", "The user's id.";
+        start: optional Moment = "startTime", "Requests at this time or later.";
+        end: optional Moment = "endTime", "Requests before this time.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Requests on a page.";
+    }
+
+    OfClient {
+        client_ip: path ClientIp = "clientIp", "The client's address, IPv4 or IPv6.";
+        start: optional Moment = "startTime", "Requests at this time or later.";
+        end: optional Moment = "endTime", "Requests before this time.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Requests on a page.";
+    }
+
+    Between {
+        start: required Moment = "startTime", "Requests at this time or later.";
+        end: required Moment = "endTime", "Requests before this time.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Requests on a page.";
+    }
+
+    Within {
+        start: optional Moment = "startTime", "Requests at this time or later.";
+        end: optional Moment = "endTime", "Requests before this time.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Items on a page.";
+    }
+
+    CleanUp {
+        days_to_keep: optional DaysToKeep = "daysToKeep", "Older requests are deleted; without it, the retention of the configuration counts.";
+    }
+}
+
+/// A request as it was written down.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedRequest {
+    #[schema(example = 4711)]
+    id: i64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    time: Timestamp,
+    /// The user whose token was shown.
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[schema(example = "203.0.113.9")]
+    client_ip: String,
+    #[schema(example = "POST")]
+    method: String,
+    /// The endpoint; nothing where there is none. Paths and queries are not kept.
+    #[schema(example = "/coin/consume")]
+    route: Option<String>,
+    #[schema(example = 200)]
+    status: u16,
+    #[schema(example = true)]
+    success: bool,
+    #[schema(example = 1.25)]
+    duration_ms: f64,
+    #[schema(example = "9f86d081884c7d6500000017")]
+    request_id: String,
+}
+
+impl From<Logged> for LoggedRequest {
+    fn from(logged: Logged) -> Self {
+        let success = logged.is_success();
+        Self {
+            id: logged.id,
+            time: logged.at,
+            user_id: logged.user,
+            client_ip: logged.client_ip,
+            method: logged.method,
+            route: logged.route,
+            status: logged.status,
+            success,
+            duration_ms: Duration::from_micros(u64::try_from(logged.duration_us).unwrap_or(0)).as_secs_f64() * 1e3,
+            request_id: logged.request_id,
+        }
+    }
+}
+
+/// One page of requests, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct LoggedRequestPage {
+    items: Vec<LoggedRequest>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Requests on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<LoggedRequestPage>> {
+    call.context.subject.get_or_init(|| of.user_id);
+    let (from, to) = range(of.start, of.end)?;
+    let filter = Filter { user: Some(of.user_id), from, to, ..Filter::default() };
+    list(&call, filter, page(&call, of.page, of.size)).await
+}
+
+pub async fn list_of_client(call: Call, of: OfClient) -> Result<Json<LoggedRequestPage>> {
+    let (from, to) = range(of.start, of.end)?;
+    let filter = Filter { client_ip: Some(of.client_ip.0.to_string()), from, to, ..Filter::default() };
+    list(&call, filter, page(&call, of.page, of.size)).await
+}
+
+pub async fn list_of_time(call: Call, of: Between) -> Result<Json<LoggedRequestPage>> {
+    let (from, to) = range(Some(of.start), Some(of.end))?;
+    list(&call, Filter { from, to, ..Filter::default() }, page(&call, of.page, of.size)).await
+}
+
+pub async fn list_failed(call: Call, of: Within) -> Result<Json<LoggedRequestPage>> {
+    let (from, to) = range(of.start, of.end)?;
+    let filter = Filter { failed_only: true, from, to, ..Filter::default() };
+    list(&call, filter, page(&call, of.page, of.size)).await
+}
+
+async fn list(call: &Call, filter: Filter, page: Page) -> Result<Json<LoggedRequestPage>> {
+    let found = call.blocking(move |app| search::list(app, &filter, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(LoggedRequestPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+/// What a client address did.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCount {
+    #[schema(example = "203.0.113.9")]
+    client_ip: String,
+    #[schema(example = 1200)]
+    count: u64,
+    #[schema(example = 40)]
+    failed: u64,
+    /// Different users who were signed in.
+    #[schema(example = 2)]
+    users: u64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    first_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T04:04:05.678Z")]
+    last_at: Timestamp,
+}
+
+impl From<Tally> for ClientCount {
+    fn from(tally: Tally) -> Self {
+        Self {
+            client_ip: tally.client_ip,
+            count: tally.requests,
+            failed: tally.failed,
+            users: tally.users,
+            first_at: tally.first_at,
+            last_at: tally.last_at,
+        }
+    }
+}
+
+/// One page of client addresses, the busiest first.
+#[derive(Serialize, ToSchema)]
+pub struct ClientCountPage {
+    #[schema(value_type = String, format = DateTime, example = "2026-01-01T03:04:05.678Z")]
+    from: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    to: Timestamp,
+    items: Vec<ClientCount>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Addresses on all pages.
+    #[schema(example = 1)]
+    total: usize,
+}
+
+/// Counts the requests of each address in a time: the last 24 hours, if none is said.
+pub async fn count_by_client(call: Call, of: Within) -> Result<Json<ClientCountPage>> {
+    let (from, to) = window(&call, of.start, of.end, DAY)?;
+    let page = page(&call, of.page, of.size);
+    let all = call.blocking(move |app| tallies::count(app, from, to)).await?;
+    let total = all.len();
+    let items = on_page(all, page).map(Into::into).collect();
+    Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total }))
+}
+
+/// A client address that does more of something than people do.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspiciousClient {
+    #[schema(example = "203.0.113.9")]
+    client_ip: String,
+    /// 25 for a reason that is just reached, 50 for one that is doubled, up to 100 over all.
+    #[schema(example = 62)]
+    score: u64,
+    reasons: Vec<SuspicionReason>,
+    #[schema(example = 1200)]
+    requests: u64,
+    #[schema(example = 900)]
+    failed: u64,
+    #[schema(example = 15)]
+    failed_sign_ins: u64,
+    #[schema(example = 2)]
+    users: u64,
+    /// Requests in the busiest minute.
+    #[schema(example = 180)]
+    busiest_minute: u64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    first_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
+    last_at: Timestamp,
+}
+
+/// Why an address is suspicious.
+#[derive(Serialize, ToSchema)]
+pub struct SuspicionReason {
+    /// `failed_sign_ins`, `failure_share` (percent), `distinct_users` or `request_rate` (in a minute).
+    #[schema(example = "failed_sign_ins")]
+    code: &'static str,
+    #[schema(example = 15)]
+    value: u64,
+    /// From where on it counts: a setting.
+    #[schema(example = 10)]
+    threshold: u64,
+}
+
+impl From<Suspect> for SuspiciousClient {
+    fn from(suspect: Suspect) -> Self {
+        let Suspect { tally, score, reasons } = suspect;
+        let reason = |found: tallies::Reason| SuspicionReason {
+            code: found.code,
+            value: found.value,
+            threshold: found.threshold,
+        };
+        Self {
+            client_ip: tally.client_ip,
+            score,
+            reasons: reasons.into_iter().map(reason).collect(),
+            requests: tally.requests,
+            failed: tally.failed,
+            failed_sign_ins: tally.failed_sign_ins,
+            users: tally.users,
+            busiest_minute: tally.busiest_minute,
+            first_at: tally.first_at,
+            last_at: tally.last_at,
+        }
+    }
+}
+
+/// One page of suspicious addresses, the worst first.
+#[derive(Serialize, ToSchema)]
+pub struct SuspiciousClientPage {
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T02:04:05.678Z")]
+    from: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    to: Timestamp,
+    items: Vec<SuspiciousClient>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Addresses on all pages.
+    #[schema(example = 1)]
+    total: usize,
+}
+
+/// Looks for suspicious addresses in a time: the last hour, if none is said.
+pub async fn list_suspicious(call: Call, of: Within) -> Result<Json<SuspiciousClientPage>> {
+    let (from, to) = window(&call, of.start, of.end, Duration::from_hours(1))?;
+    let page = page(&call, of.page, of.size);
+    let all = call.blocking(move |app| tallies::suspicious(app, from, to)).await?;
+    let total = all.len();
+    let items = on_page(all, page).map(Into::into).collect();
+    Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total }))
+}
+
+/// What a cleanup deleted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogsDeleted {
+    #[schema(example = 120_000)]
+    deleted: usize,
+    /// Requests before this time are gone.
+    #[schema(value_type = String, format = DateTime, example = "2025-07-06T03:04:05.678Z")]
+    before: Timestamp,
+}
+
+pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
+    let age = of.days_to_keep.map_or(call.app.config.retention.access_log, |days| days.as_duration());
+    let before = call.app.clock.now().minus(age);
+    let deleted = call.blocking(move |app| access_log::clean_up(app, age)).await?;
+    Ok(Json(LogsDeleted { deleted, before }))
+}
+
+fn range(start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
+    let from = start.map_or(Timestamp(0), |Moment(time)| time);
+    let to = end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
+    before(("startTime", from), ("endTime", to))?;
+    Ok((from, to))
+}
+
+/// The time that is tallied: up to now and as long as usual, where it is not said otherwise.
+fn window(call: &Call, start: Option<Moment>, end: Option<Moment>, usual: Duration) -> Result<(Timestamp, Timestamp)> {
+    let to = end.map_or_else(|| call.app.clock.now(), |Moment(time)| time);
+    let from = start.map_or_else(|| to.minus(usual), |Moment(time)| time);
+    before(("startTime", from), ("endTime", to))?;
+    if to.since(from) > DAY * LONGEST_DAYS {
+        let fault = Fault::new(FieldCode::OutOfRange, format!("must be at most {LONGEST_DAYS} days after `startTime`"));
+        return Err(Error::field("endTime", fault));
+    }
+    Ok((from, to))
+}
+
+fn on_page<T>(all: Vec<T>, page: Page) -> impl Iterator<Item = T> {
+    all.into_iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(page.size as usize)
+}
+
+/// A client's address.
+pub struct ClientIp(IpAddr);
+
+impl Parameter for ClientIp {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let address = text(given)?.trim().parse::<IpAddr>();
+        address
+            .map(|address| Self(address.to_canonical()))
+            .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an IPv4 or IPv6 address"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": 45, "example": "203.0.113.9" })
+    }
+}

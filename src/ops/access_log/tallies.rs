@@ -1,0 +1,242 @@
+//! What client addresses did in a time: how much, how much of it in vain, and whether that is suspicious.
+//!
+//! Everything is counted in one walk over the entries of the time, in pieces, so that no read pins the database's log
+//! for long. Nothing is stored: a suspicion is an operator's to judge, not a list that outlives its reasons.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{pieces::spans_in, search::Filter};
+use crate::{
+    app::App,
+    config::Suspicion,
+    error::Result,
+    types::{Timestamp, UserId},
+};
+
+/// The longest time that is tallied at once.
+pub const LONGEST_DAYS: u32 = 31;
+
+/// Entries read at once.
+const PIECE: u32 = 20_000;
+const MINUTE: i64 = 60_000;
+/// Points of a reason whose threshold is reached, and of one that is twice as high.
+const POINTS: u64 = 25;
+const HIGHEST_SCORE: u64 = 100;
+
+/// What one address did.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    pub client_ip: String,
+    pub requests: u64,
+    pub failed: u64,
+    /// Sign-ins of users and administrators that were refused.
+    pub failed_sign_ins: u64,
+    pub users: u64,
+    /// Requests in its busiest minute.
+    pub busiest_minute: u64,
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
+}
+
+/// An address that did more of something than people do.
+#[derive(Clone, Debug)]
+pub struct Suspect {
+    pub tally: Tally,
+    /// From 25, one reason just reached, to 100.
+    pub score: u64,
+    pub reasons: Vec<Reason>,
+}
+
+/// What is suspicious, how much of it there was, and how much would be enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// `failed_sign_ins`, `failure_share` (in percent), `distinct_users` or `request_rate` (in a minute).
+    pub code: &'static str,
+    pub value: u64,
+    pub threshold: u64,
+}
+
+/// All addresses of the time, the busiest first. Blocks for as long as reading takes.
+///
+/// # Errors
+/// Storage errors.
+pub fn count(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
+    let mut tallies = tally(app, from, to)?;
+    tallies.sort_by(|one, other| other.requests.cmp(&one.requests).then_with(|| one.client_ip.cmp(&other.client_ip)));
+    Ok(tallies)
+}
+
+/// The suspicious addresses of the time, the worst first. Blocks for as long as reading takes.
+///
+/// # Errors
+/// Storage errors.
+pub fn suspicious(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Suspect>> {
+    let thresholds = &app.config.suspicion;
+    let mut suspects: Vec<_> =
+        tally(app, from, to)?.into_iter().filter_map(|tally| suspect(tally, thresholds)).collect();
+    suspects
+        .sort_by(|one, other| other.score.cmp(&one.score).then_with(|| other.tally.requests.cmp(&one.tally.requests)));
+    Ok(suspects)
+}
+
+fn suspect(tally: Tally, thresholds: &Suspicion) -> Option<Suspect> {
+    let is_enough = tally.requests >= u64::from(thresholds.requests);
+    let share = if is_enough { 100 * tally.failed / tally.requests.max(1) } else { 0 };
+    let measured = [
+        ("failed_sign_ins", tally.failed_sign_ins, thresholds.failed_sign_ins),
+        ("failure_share", share, thresholds.failure_share),
+        ("distinct_users", tally.users, thresholds.distinct_users),
+        ("request_rate", tally.busiest_minute, thresholds.request_rate),
+    ];
+    let reasons: Vec<_> = measured
+        .into_iter()
+        .map(|(code, value, threshold)| Reason { code, value, threshold: u64::from(threshold) })
+        .filter(|reason| reason.threshold > 0 && reason.value >= reason.threshold)
+        .collect();
+    let points = |reason: &Reason| (POINTS * reason.value / reason.threshold).min(2 * POINTS);
+    let score = reasons.iter().map(points).sum::<u64>().min(HIGHEST_SCORE);
+    (!reasons.is_empty()).then_some(Suspect { tally, score, reasons })
+}
+
+/// What is known of an address while the entries are read.
+struct Counting {
+    tally: Tally,
+    users: HashSet<i64>,
+    minute: i64,
+    in_minute: u64,
+}
+
+fn tally(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
+    let filter = Filter { from, to, ..Filter::default() };
+    let mut spans = app.store.read(|tx| spans_in(tx, &filter))?;
+    // Oldest first, so that minutes come in their order.
+    spans.reverse();
+    let mut counted: HashMap<String, Counting> = HashMap::new();
+    for span in spans {
+        let mut last = span.first - 1;
+        loop {
+            let entries = app.store.read(|tx| {
+                tx.all(
+                    "select id, at, user_id, client_ip, route, status from access_log \
+                     where id > ?1 and id <= ?2 order by id limit ?3",
+                    (last, span.last, PIECE),
+                    |row| {
+                        Ok(Entry {
+                            id: row.get(0)?,
+                            at: Timestamp(row.get(1)?),
+                            user: row.get::<_, Option<i64>>(2)?.map(UserId),
+                            client_ip: row.get(3)?,
+                            is_sign_in: row.get_ref(4)?.as_str_or_null()?.is_some_and(is_sign_in),
+                            status: row.get(5)?,
+                        })
+                    },
+                )
+            })?;
+            let Some(newest) = entries.last() else { break };
+            last = newest.id;
+            for entry in entries.into_iter().filter(|entry| entry.at >= from && entry.at < to) {
+                take(&mut counted, entry);
+            }
+        }
+    }
+    Ok(counted.into_values().map(Counting::finish).collect())
+}
+
+struct Entry {
+    id: i64,
+    at: Timestamp,
+    user: Option<UserId>,
+    client_ip: String,
+    is_sign_in: bool,
+    status: u16,
+}
+
+/// Whether this route takes codes or passwords.
+fn is_sign_in(route: &str) -> bool {
+    route.starts_with("/auth/") || route.starts_with("/api/v1/auth/") || route == "/admin/login"
+}
+
+fn take(counted: &mut HashMap<String, Counting>, entry: Entry) {
+    let Entry { at, user, is_sign_in, status, .. } = entry;
+    let counting = match counted.get_mut(&entry.client_ip) {
+        Some(counting) => counting,
+        None => counted.entry(entry.client_ip.clone()).or_insert_with(|| Counting::new(entry.client_ip, at)),
+    };
+    let tally = &mut counting.tally;
+    tally.requests += 1;
+    tally.failed += u64::from(status >= 400);
+    tally.failed_sign_ins += u64::from(is_sign_in && matches!(status, 401 | 403 | 429));
+    tally.first_at = tally.first_at.min(at);
+    tally.last_at = tally.last_at.max(at);
+    counting.users.extend(user.map(|user| user.0));
+    let minute = at.0.div_euclid(MINUTE);
+    counting.in_minute = if minute == counting.minute { counting.in_minute + 1 } else { 1 };
+    counting.minute = minute;
+    tally.busiest_minute = tally.busiest_minute.max(counting.in_minute);
+}
+
+impl Counting {
+    fn new(client_ip: String, at: Timestamp) -> Self {
+        let tally = Tally {
+            client_ip,
+            requests: 0,
+            failed: 0,
+            failed_sign_ins: 0,
+            users: 0,
+            busiest_minute: 0,
+            first_at: at,
+            last_at: at,
+        };
+        Self { tally, users: HashSet::new(), minute: i64::MIN, in_minute: 0 }
+    }
+
+    fn finish(self) -> Tally {
+        Tally { users: self.users.len() as u64, ..self.tally }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thresholds() -> Suspicion {
+        Suspicion { failed_sign_ins: 10, failure_share: 50, distinct_users: 20, request_rate: 300, requests: 20 }
+    }
+
+    fn tally(requests: u64, failed: u64, failed_sign_ins: u64, users: u64, busiest_minute: u64) -> Tally {
+        let mut tally = Counting::new("203.0.113.9".into(), Timestamp(0)).finish();
+        (tally.requests, tally.failed, tally.failed_sign_ins) = (requests, failed, failed_sign_ins);
+        (tally.users, tally.busiest_minute) = (users, busiest_minute);
+        tally
+    }
+
+    #[test]
+    fn a_reason_counts_from_its_threshold_and_twice_at_the_double() {
+        let judge = |tally| suspect(tally, &thresholds()).map(|suspect| (suspect.score, suspect.reasons.len()));
+        assert_eq!(judge(tally(100, 49, 9, 19, 299)), None);
+        assert_eq!(judge(tally(100, 49, 10, 0, 1)), Some((25, 1)));
+        assert_eq!(judge(tally(100, 49, 15, 0, 1)), Some((37, 1)));
+        assert_eq!(judge(tally(100, 49, 500, 0, 1)), Some((50, 1)));
+        assert_eq!(judge(tally(1000, 1000, 500, 100, 1000)), Some((100, 4)));
+    }
+
+    #[test]
+    fn a_few_failures_are_no_share() {
+        assert!(suspect(tally(19, 19, 0, 0, 19), &thresholds()).is_none());
+        assert!(suspect(tally(20, 10, 0, 0, 20), &thresholds()).is_some());
+    }
+
+    #[test]
+    fn a_threshold_of_zero_is_none() {
+        let off = Suspicion { failed_sign_ins: 0, failure_share: 0, distinct_users: 0, request_rate: 0, requests: 0 };
+        assert!(suspect(tally(1000, 1000, 500, 100, 1000), &off).is_none());
+    }
+
+    #[test]
+    fn sign_ins_are_known_by_their_routes() {
+        for route in ["/auth/login", "/auth/send-code", "/api/v1/auth/login", "/admin/login"] {
+            assert!(is_sign_in(route), "{route}");
+        }
+        assert!(!is_sign_in("/coin/balance") && !is_sign_in("/admin/payments"));
+    }
+}
