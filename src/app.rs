@@ -19,7 +19,10 @@ use crate::{
         payment::sandbox::Sandbox,
         sms::{SmsSender, aliyun, console::Console},
     },
-    store::{Store, Tuning},
+    store::{
+        Store, Tuning,
+        restore::{self, DATABASE},
+    },
     types::PhoneRules,
 };
 
@@ -78,12 +81,14 @@ impl App {
     pub fn open(config: Config, role: Role, announce: &Announce) -> Result<Self> {
         let directory = config.installation.data_dir.0.clone();
         let clock = Clock::default();
-        make_directory(&directory)?;
-        let lock = match (role, try_lock(&directory)?) {
+        let lock = match (role, lock_directory(&directory)?) {
             (Role::Server, None) => return Err(in_use(&directory)),
             (_, lock) => lock,
         };
-        let store = Store::open(&directory.join("yarrow.db"), &tuning(&config), clock.clone(), lock.is_some())?;
+        if restore::finish(&directory, lock.is_some())? {
+            tracing::warn!("finished restoring a backup, which had been cut off");
+        }
+        let store = Store::open(&directory.join(DATABASE), &tuning(&config), clock.clone(), lock.is_some())?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         let screen = Screen::load(&store)?;
         let sandbox_key =
@@ -185,18 +190,14 @@ fn language_model(config: &Config) -> Box<dyn LanguageModel> {
     }
 }
 
-fn make_directory(directory: &Path) -> Result<()> {
-    if directory.is_dir() {
-        return Ok(());
+/// The lock of a data directory, which is made if there is none; nothing when a server holds it.
+///
+/// # Errors
+/// `data_directory_unusable`.
+pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
+    if !directory.is_dir() {
+        restore::make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
     }
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory).map_err(|error| unusable(directory, &error.to_string()).caused_by(error))
-}
-
-/// The data directory's lock, or nothing when a server holds it.
-fn try_lock(directory: &Path) -> Result<Option<File>> {
     let path = directory.join("yarrow.lock");
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;
@@ -211,6 +212,7 @@ fn unusable(directory: &Path, why: &str) -> Error {
     Error::new(Code::DataDirectoryUnusable).detail(format!("The data directory {}: {why}", directory.display()))
 }
 
-fn in_use(directory: &Path) -> Error {
+/// What is said of a directory whose lock a server holds.
+pub fn in_use(directory: &Path) -> Error {
     unusable(directory, "another server is running on it.")
 }

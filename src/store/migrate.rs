@@ -3,10 +3,11 @@
 //! A new file gets `schema.sql` whole. An older one gets the steps it lacks, each once, in one transaction, after a
 //! copy was put beside it. Steps are only ever appended; a test holds both ways equal.
 
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::backup;
 use crate::error::{Code, Error, Result};
 
 /// Marks the file as ours, so that another program's database is not migrated by mistake ("YARW").
@@ -44,6 +45,14 @@ pub(super) fn refuse_unusable(connection: &Connection, may_migrate: bool) -> Res
         ));
     }
     Ok(())
+}
+
+/// The version of a file's schema, whatever it is.
+///
+/// # Errors
+/// `data_directory_unusable` for a file of another program.
+pub(super) fn refuse_foreign(connection: &Connection) -> Result<usize> {
+    version_of(connection)
 }
 
 /// Makes today's schema of what [`refuse_unusable`] let pass.
@@ -100,10 +109,7 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
         std::fs::remove_file(&unfinished).map_err(Error::internal)?;
     }
     connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
-    File::open(&unfinished).and_then(|file| file.sync_all()).map_err(Error::internal)?;
-    std::fs::rename(&unfinished, copy).map_err(Error::internal)?;
-    let directory = copy.parent().unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(Error::internal)
+    backup::publish(&unfinished, copy)
 }
 
 #[cfg(test)]

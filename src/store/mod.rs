@@ -9,9 +9,11 @@
 //! point query. The writer moves [`Store`]'s commit counter after the commit and before it answers, so everyone reads
 //! their own writes; another process's commit is seen when the snapshot is [`SNAPSHOT_AGE`] old.
 
+pub mod backup;
 mod connection;
 mod migrate;
 mod pending;
+pub mod restore;
 mod snapshot;
 mod transaction;
 mod writer;

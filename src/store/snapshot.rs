@@ -119,15 +119,26 @@ impl Drop for Resident {
 fn read_once<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
     let connection = shared.readers.get()?;
     let begun = Instant::now();
-    let once = Once(&connection);
+    let once = Once::begin(&connection)?;
     connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    begin(once.0)?;
     operation(&Read::new(once.0, shared.clock.now()))
 }
 
 /// A connection on loan for one read. However the read ends, by a panic too, its transaction ends with it: a connection
 /// that went back to the pool inside of one would fail everybody after it, and pin the WAL for ever.
-struct Once<'connection>(&'connection Connection);
+pub(super) struct Once<'connection>(&'connection Connection);
+
+impl<'connection> Once<'connection> {
+    pub(super) fn begin(connection: &'connection Connection) -> Result<Self> {
+        let once = Self(connection);
+        begin(connection)?;
+        Ok(once)
+    }
+
+    pub(super) fn connection(&self) -> &'connection Connection {
+        self.0
+    }
+}
 
 impl Drop for Once<'_> {
     fn drop(&mut self) {

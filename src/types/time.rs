@@ -26,6 +26,11 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// Reads what [`Display`](std::fmt::Display) writes.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|timestamp| Self(timestamp.as_millisecond()))
+    }
+
     /// Reads RFC 3339, epoch milliseconds, and dates with or without a time, which are read in `zone`.
     ///
     /// # Errors
