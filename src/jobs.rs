@@ -12,11 +12,13 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, cleanup, ledger, payment},
+    ops::{access_log, backups, cleanup, ledger, payment},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// How often it is looked whether a backup is due.
+const BACKUPS_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether a payment provider is to be asked about an order.
 const PAYMENTS_EVERY: Duration = Duration::from_secs(1);
 
@@ -26,6 +28,8 @@ pub struct Jobs {
     /// Ends the thread that asks payment providers, by being dropped. It is not waited for, because a provider may
     /// take long to answer and the next start takes up whatever was cut off.
     _stop_payments: Sender<()>,
+    /// Ends the thread that makes backups in the same way: a backup that is cut off leaves nothing behind.
+    _stop_backups: Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -35,6 +39,7 @@ pub struct Jobs {
 /// `internal` when the system has no thread to spare.
 pub fn start(app: Arc<App>) -> Result<Jobs> {
     let stop_payments = start_payments(Arc::clone(&app))?;
+    let stop_backups = start_backups(Arc::clone(&app))?;
     let (stop, stopped) = channel();
     let work = move || {
         app.screen.engine();
@@ -52,7 +57,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         run("writing the network log", || access_log::flush(&app));
     };
     let thread = std::thread::Builder::new().name("jobs".into()).spawn(work).map_err(Error::internal)?;
-    Ok(Jobs { stop: Some(stop), _stop_payments: stop_payments, thread: Some(thread) })
+    Ok(Jobs { stop: Some(stop), _stop_payments: stop_payments, _stop_backups: stop_backups, thread: Some(thread) })
 }
 
 /// Asks about payments on a thread of its own: a provider that hangs must not hold up the other jobs.
@@ -65,6 +70,27 @@ fn start_payments(app: Arc<App>) -> Result<Sender<()>> {
     };
     std::thread::Builder::new().name("payments".into()).spawn(work).map_err(Error::internal)?;
     Ok(stop)
+}
+
+/// Makes backups on a thread of its own, which takes long, and which everybody else on this machine goes before.
+fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        if let Err(error) = give_way() {
+            tracing::debug!(%error, "backups cannot give way to others");
+        }
+        while stopped.recv_timeout(BACKUPS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            run("making a backup", || backups::run_if_due(&app).map(drop));
+        }
+    };
+    std::thread::Builder::new().name("backups".into()).spawn(work).map_err(Error::internal)?;
+    Ok(stop)
+}
+
+/// Lowers the priority of this thread; on Linux it is each thread's own.
+fn give_way() -> std::io::Result<()> {
+    const NICENESS: i32 = 10;
+    Ok(rustix::process::setpriority_process(None, NICENESS)?)
 }
 
 /// A job that fails is tried again at its next time; it must not end the others.

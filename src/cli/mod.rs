@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod backup;
 mod coins;
 mod config;
 mod demo;
@@ -11,6 +12,7 @@ mod logs;
 mod openapi;
 mod payments;
 mod points;
+mod restore;
 mod serve;
 
 use std::{
@@ -72,6 +74,8 @@ enum Subcommands {
     Payments(payments::PaymentsArgs),
     Logs(logs::LogsArgs),
     Audit(audit::AuditArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
 }
@@ -92,6 +96,8 @@ pub fn run() -> Result<()> {
         Subcommands::Payments(args) => payments::run(&common, args),
         Subcommands::Logs(args) => logs::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
+        Subcommands::Backup(args) => backup::run(&common, args),
+        Subcommands::Restore(args) => restore::run(&common, &args),
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
         Subcommands::Openapi(args) => openapi::run(&common, &args),

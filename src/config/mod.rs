@@ -10,7 +10,7 @@ mod declare;
 mod sources;
 mod values;
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::SecretString;
@@ -315,6 +315,22 @@ declare::settings! {
             "Long reads (exports, reports, checks) that may run at once.";
     }
 
+    /// Backups.
+    "backup" backup: Backup {
+        directory: Option<Directory> = "", no flag,
+            "Where backups are kept; `backups` in the data directory if unset. Another disk is better.";
+        every: Duration = "1 hour", no flag,
+            "Time between two backups that are made without anybody asking. 0 s for none.";
+        keep_hourly: u32 = "24", no flag,
+            "So many of the newest backups are kept.";
+        keep_daily: u32 = "30", no flag,
+            "For so many days the newest backup of each day is kept, and every backup that somebody asked for.";
+        keep_size: Bytes = "10 GiB", no flag,
+            "Backups take no more of the disk than this: the oldest go first, the newest two stay in any case.";
+        free_space: Bytes = "512 MiB", no flag,
+            "A backup is only made if it leaves this much of the disk free.";
+    }
+
     /// Log lines on stderr.
     "log" log: Log {
         format: LogFormat = "text", flag "log-format",
@@ -333,6 +349,12 @@ impl Server {
 }
 
 impl Config {
+    /// Where backups are kept.
+    pub fn backup_directory(&self) -> PathBuf {
+        let default = || self.installation.data_dir.0.join("backups");
+        self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
+    }
+
     pub fn phone_rules(&self) -> PhoneRules {
         PhoneRules { default_region: self.auth.default_region, allowed_regions: self.auth.allowed_regions.clone() }
     }
@@ -362,6 +384,7 @@ impl Config {
         );
         demand(self.coins.consume > 0, "coins.consume: must be at least 1");
         demand(self.admin.attempts > 0, "admin.attempts: must be at least 1");
+        demand(self.backup.keep_hourly > 0, "backup.keep_hourly: must be at least 1");
         demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
         demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");
         demand(

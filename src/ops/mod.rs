@@ -18,6 +18,7 @@ pub mod users;
 pub mod codes;
 pub mod tokens;
 pub mod ledger;
+pub mod backups;
 pub mod coins;
 pub mod points;
 pub mod admins;

@@ -14,6 +14,7 @@
 mod kit;
 
 mod admin;
+mod backups;
 mod cli;
 mod durability;
 mod faults;

@@ -15,7 +15,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::settings,
-    store::{Read, Write},
+    store::{Read, Store, Write, backup::Copy},
     types::{Timestamp, UserId},
 };
 
@@ -98,14 +98,7 @@ pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
 /// # Errors
 /// Storage errors. Discrepancies are no error but what the report is for.
 pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
-    let mut walk = Walk::default();
-    let total = app
-        .store
-        .read(|tx| tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get::<_, i64>(0)))?;
-    while !app.store.read(|tx| walk.read_piece_in(tx))? {
-        progress(walk.report.entries, total.max(walk.report.entries));
-    }
-    let mut report = walk.report;
+    let mut report = inspect(&app.store, progress)?;
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
@@ -114,6 +107,22 @@ pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
         tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
     }
     Ok(report)
+}
+
+/// Reads the whole ledger of a store and changes nothing.
+///
+/// # Errors
+/// Storage errors.
+pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
+    walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_seq_in)?, progress)
+}
+
+/// Reads the whole ledger of a copy of the database.
+///
+/// # Errors
+/// Storage errors.
+pub fn inspect_copy(copy: &Copy, progress: Progress<'_>) -> Result<Report> {
+    walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_seq_in)?, progress)
 }
 
 /// Verifies the ledger once a day; true if it was done now.
@@ -178,6 +187,18 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
     let changed = Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
     changes::record_in(tx, authority, changed)?;
     Ok(Repair::Repaired { before: before.balance, after })
+}
+
+fn last_seq_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))
+}
+
+fn walk(mut piece: impl FnMut(&mut Walk) -> Result<bool>, total: i64, progress: Progress<'_>) -> Result<Report> {
+    let mut walk = Walk::default();
+    while !piece(&mut walk)? {
+        progress(walk.report.entries, total.max(walk.report.entries));
+    }
+    Ok(walk.report)
 }
 
 /// Closes the account if it still disagrees with its entries; true if that is new.

@@ -1,0 +1,155 @@
+//! `yarrow backup`: copies of the database.
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::{Common, authority, record, start_logging, table};
+use crate::{
+    app::App,
+    clock::Clock,
+    error::{Code, Error, Result},
+    ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal},
+};
+
+/// Make, list, verify and prune backups.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a backup now and look through it. The server may be running.
+    Create,
+    /// List the backups, newest first.
+    List,
+    /// Rehearse a restore: put a backup into a directory of its own, open it, look through it, delete it again. Exit 5
+    /// if something is wrong with it.
+    Verify {
+        /// File, or name of a listed backup; the newest if not given.
+        file: Option<String>,
+    },
+    /// Delete the backups that no rule of the configuration keeps.
+    Prune,
+}
+
+pub fn run(common: &Common, args: BackupArgs) -> Result<()> {
+    match args.action {
+        Action::Create => create(common),
+        Action::List => list(common),
+        Action::Verify { file } => verify(common, file.as_deref()),
+        Action::Prune => prune(common),
+    }
+}
+
+/// A bar that says which part of the work is how far. It hides itself where nobody watches.
+pub(super) fn watch(common: &Common) -> impl FnMut(&'static str, u64, u64) {
+    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    if let Ok(style) = ProgressStyle::with_template("{msg:10} {bar:40} {pos}/{len}, {eta} left") {
+        bar.set_style(style);
+    }
+    move |part, done, total| {
+        bar.set_message(part);
+        bar.set_length(total);
+        bar.set_position(done);
+    }
+}
+
+fn create(common: &Common) -> Result<()> {
+    let app = common.open()?;
+    let Made { backup, findings, took } = backups::create(&app, Occasion::Manual, &mut watch(common))?;
+    record(&app, "backup create", None, authority(Some(backup.name.clone())))?;
+    let mut json = shown(&backup, Some(&findings));
+    json["tookMs"] = json!(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    common.answer(&json, || format!("{}\n{}", backup.path.display(), sentence(&findings)))?;
+    demand_sound(findings.is_sound())
+}
+
+fn sentence(findings: &Findings) -> String {
+    let Findings { ledger_entries, ledger_accounts, ledger_discrepancies, dangling_references, .. } = findings;
+    format!(
+        "structure sound, {dangling_references} dangling references; ledger: {ledger_entries} entries, \
+         {ledger_accounts} accounts, {ledger_discrepancies} discrepancies"
+    )
+}
+
+fn demand_sound(is_sound: bool) -> Result<()> {
+    let detail = "The backup is whole, but what is in it is not consistent; see `yarrow ledger verify`.";
+    if is_sound { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+}
+
+fn shown(backup: &Backup, findings: Option<&Findings>) -> Value {
+    json!({
+        "name": backup.name, "path": backup.path, "at": backup.at, "occasion": backup.occasion.name(),
+        "bytes": backup.bytes, "sound": findings.map(Findings::is_sound), "findings": findings,
+    })
+}
+
+fn list(common: &Common) -> Result<()> {
+    let (config, now) = (common.load()?.config, Clock::default().now());
+    let listed = backups::list(&config)?;
+    let found: Vec<_> =
+        listed.iter().map(|backup| (backup, backups::findings(&backup.path, now).ok().flatten())).collect();
+    let json: Vec<_> = found.iter().map(|(backup, findings)| shown(backup, findings.as_ref())).collect();
+    common.answer(&json!({ "items": json, "total": json.len() }), || {
+        let rows = found.iter().map(|(backup, findings)| {
+            let state = match findings {
+                None => "unreadable",
+                Some(findings) if findings.is_sound() => "sound",
+                Some(_) => "inconsistent",
+            };
+            [
+                backup.name.clone(),
+                backup.at.to_string(),
+                backup.occasion.name().to_owned(),
+                mebibytes(backup.bytes),
+                state.to_owned(),
+            ]
+        });
+        table(["backup", "at", "occasion", "MiB", "contents"], rows)
+    })
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{}.{}", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
+}
+
+fn verify(common: &Common, file: Option<&str>) -> Result<()> {
+    let config = common.load()?.config;
+    start_logging(&config.log)?;
+    let path = backups::find(&config, file)?;
+    let found = backups::rehearse(&config, &path, &Clock::default(), &mut watch(common))?;
+    let Rehearsal { faults, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } = &found;
+    let json = json!({
+        "path": path, "sound": found.is_sound(), "structure": faults.structure,
+        "danglingReferences": faults.dangling, "ledgerEntries": ledger_entries, "ledgerAccounts": ledger_accounts,
+        "ledgerDiscrepancies": ledger_discrepancies, "restoredInMs": restored_in.as_millis(),
+        "tookMs": took.as_millis(),
+    });
+    common.answer(&json, || {
+        let mut lines = vec![format!("{}", path.display())];
+        lines.extend(faults.structure.iter().map(|fault| format!("damaged: {fault}")));
+        lines.push(format!("{} dangling references", faults.dangling));
+        lines.push(format!(
+            "ledger: {ledger_entries} entries, {ledger_accounts} accounts, {ledger_discrepancies} discrepancies"
+        ));
+        lines.push(format!("restored in {restored_in:.1?}, verified in {took:.1?}"));
+        lines.join("\n")
+    })?;
+    let detail = "The backup is damaged or inconsistent.";
+    if found.is_sound() { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+}
+
+fn prune(common: &Common) -> Result<()> {
+    let app: App = common.open()?;
+    let deleted = backups::prune(&app.config, app.clock.now())?;
+    record(&app, "backup prune", None, authority(None))?;
+    let json: Vec<_> = deleted.iter().map(|backup| shown(backup, None)).collect();
+    common.answer(&json!({ "deleted": json }), || {
+        let names = deleted.iter().map(|backup| format!("deleted {}", backup.name));
+        let count = format!("{} deleted", deleted.len());
+        names.chain([count]).collect::<Vec<_>>().join("\n")
+    })
+}

@@ -1,0 +1,40 @@
+//! `yarrow restore`: a backup in the place of the database.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Common, authority, backup::watch, confirm, record, start_logging};
+use crate::{
+    app::{App, Role},
+    clock::Clock,
+    error::Result,
+    ops::backups,
+};
+
+/// Put a backup in the place of the data directory's database. The server must not be running. What was there is moved
+/// aside, into a directory beside it.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// File, or name of a backup that `yarrow backup list` shows.
+    file: String,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
+    let config = common.load()?.config;
+    start_logging(&config.log)?;
+    let path = backups::find(&config, Some(&args.file))?;
+    let directory = config.installation.data_dir.0.display().to_string();
+    confirm(args.yes, &format!("Put {} in the place of the database in {directory}?", path.display()))?;
+    let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
+    // Opening it is the proof, and migrates it if it is of an older version.
+    let app = App::open(config, Role::Tool, &super::announce())?;
+    record(&app, "restore", None, authority(Some(path.display().to_string())))?;
+    let took_ms = u64::try_from(restored.took.as_millis()).unwrap_or(u64::MAX);
+    common.answer(&json!({ "restored": path, "into": directory, "aside": restored.aside, "tookMs": took_ms }), || {
+        let aside = restored.aside.as_ref().map(|aside| format!("\nwhat was there is in {}", aside.display()));
+        format!("restored {} in {:.1?}{}", path.display(), restored.took, aside.unwrap_or_default())
+    })
+}

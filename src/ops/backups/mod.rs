@@ -1,0 +1,412 @@
+//! Backups: copies of the database that are proved when they are made, kept by rules, rehearsed, and restored.
+//!
+//! A backup is one file. It is written under another name, looked through (structure, references, ledger), synced, and
+//! only then gets its name; so whatever is listed is whole, whenever a process was killed. It carries the
+//! installation's keys, so it is as secret as the data directory.
+//!
+//! The surprise: a database whose ledger is found inconsistent is backed up all the same, because that is when one
+//! needs a backup most. The backup says what was found, and the newest sound one is never pruned.
+
+mod rehearsal;
+mod retention;
+
+use std::{
+    collections::BTreeMap,
+    fs::{File, OpenOptions},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{ledger::verification, settings};
+use crate::{
+    app::App,
+    config::Config,
+    error::{Code, Error, Result},
+    store::{
+        Read, SCHEMA_VERSION,
+        backup::{self, Copy},
+        restore::{DATABASE, KEYS, make_private_directory},
+    },
+    types::Timestamp,
+};
+
+pub use rehearsal::{Rehearsal, Restored, rehearse, restore};
+pub use retention::prune;
+
+const LAST_BACKUP: &str = "backup.last";
+const LAST_FAILURE: &str = "backup.failure";
+const PREFIX: &str = "yarrow-";
+const SUFFIX: &str = ".db";
+const UNFINISHED: &str = ".unfinished";
+const ABOUT: &str = "about";
+
+/// Why a backup is made. It stands in the file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// It was time.
+    Scheduled,
+    /// Somebody asked for one.
+    Manual,
+    /// Something is about to be destroyed.
+    BeforeCleanup,
+}
+
+impl Occasion {
+    const ALL: [Self; 3] = [Self::Scheduled, Self::Manual, Self::BeforeCleanup];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Manual => "manual",
+            Self::BeforeCleanup => "before-cleanup",
+        }
+    }
+}
+
+/// A finished backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    pub name: String,
+    pub path: PathBuf,
+    /// When it was begun: it holds what was committed until then.
+    pub at: Timestamp,
+    pub occasion: Occasion,
+    pub bytes: u64,
+}
+
+/// What is remembered in a backup about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Findings {
+    pub schema_version: usize,
+    pub ledger_entries: i64,
+    pub ledger_accounts: i64,
+    pub ledger_discrepancies: u64,
+    /// Rows that refer to something that is not there.
+    pub dangling_references: u64,
+}
+
+impl Findings {
+    pub fn is_sound(&self) -> bool {
+        self.ledger_discrepancies == 0 && self.dangling_references == 0
+    }
+}
+
+/// A backup that was just made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub backup: Backup,
+    pub findings: Findings,
+    pub took: Duration,
+}
+
+/// The last backup, as it is remembered in the database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Remembered {
+    /// Milliseconds since 1970.
+    at: i64,
+    pub name: String,
+    pub bytes: u64,
+    pub took_ms: u64,
+    pub is_sound: bool,
+}
+
+/// A backup that failed, as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// Milliseconds since 1970.
+    at: i64,
+    pub code: String,
+    pub detail: String,
+}
+
+impl Remembered {
+    pub fn at(&self) -> Timestamp {
+        Timestamp(self.at)
+    }
+}
+
+impl Failed {
+    pub fn at(&self) -> Timestamp {
+        Timestamp(self.at)
+    }
+}
+
+/// What is known of backups without looking into the directory.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    pub last: Option<Remembered>,
+    /// The last failure, if no backup was made since.
+    pub failure: Option<Failed>,
+}
+
+/// Told now and then which part of the work is how far.
+pub type Progress<'watcher> = &'watcher mut dyn FnMut(&'static str, u64, u64);
+
+/// Makes a backup and looks through it. Blocks for as long as that takes; while another is being made, until that is
+/// done. Writers are not held up.
+///
+/// # Errors
+/// `storage_full` when it would leave too little of the disk; storage errors. Nothing is left of a backup that failed,
+/// and the failure is remembered.
+pub fn create(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
+    let begun = Instant::now();
+    let outcome = make(app, occasion, progress).map(|(backup, findings)| {
+        let took = begun.elapsed();
+        Made { backup, findings, took }
+    });
+    match &outcome {
+        Ok(made) => {
+            let Made { backup, findings, took } = made;
+            let (took_ms, bytes) = (milliseconds(*took), backup.bytes);
+            tracing::info!(backup = backup.name, bytes, took_ms, "made a backup");
+            if !findings.is_sound() {
+                tracing::error!(backup = backup.name, ?findings, "the database that was backed up is not consistent");
+            }
+            let (at, name, is_sound) = (backup.at.0, backup.name.clone(), findings.is_sound());
+            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })?;
+        }
+        Err(error) => {
+            tracing::error!(%error, "a backup failed");
+            let failed =
+                Failed { at: app.clock.now().0, code: error.code.name().into(), detail: error.detail.to_string() };
+            // A disk that is full takes no note either; the error itself is what the caller has to know.
+            if let Err(error) = remember(app, LAST_FAILURE, &failed) {
+                tracing::warn!(%error, "the failure of a backup could not be remembered");
+            }
+        }
+    }
+    outcome
+}
+
+/// Makes a backup if the last one is old enough, and prunes; true if one was made.
+///
+/// # Errors
+/// As [`create`] and [`prune`].
+pub fn run_if_due(app: &App) -> Result<bool> {
+    let every = app.config.backup.every;
+    if every.is_zero() {
+        return Ok(false);
+    }
+    // What is in the directory counts, not what is remembered: somebody may have emptied it.
+    let newest = list(&app.config)?.into_iter().map(|backup| backup.at).max();
+    if newest.is_some_and(|at| app.clock.now() < at.plus(every)) {
+        return Ok(false);
+    }
+    create(app, Occasion::Scheduled, &mut |_, _, _| ())?;
+    prune(&app.config, app.clock.now())?;
+    Ok(true)
+}
+
+/// The backups, newest first.
+///
+/// # Errors
+/// Storage errors.
+pub fn list(config: &Config) -> Result<Vec<Backup>> {
+    let directory = config.backup_directory();
+    let entries = match std::fs::read_dir(&directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::internal)?,
+    };
+    let mut found: Vec<_> = entries.filter_map(|entry| backup_of(&entry.ok()?.path())).collect();
+    found.sort_unstable_by(|left, right| right.at.cmp(&left.at).then_with(|| right.name.cmp(&left.name)));
+    Ok(found)
+}
+
+/// The backup that somebody means: a file, or the name of one that is listed; the newest if nothing is said.
+///
+/// # Errors
+/// `not_found`.
+pub fn find(config: &Config, meant: Option<&str>) -> Result<PathBuf> {
+    let Some(meant) = meant else {
+        let newest = list(config)?.into_iter().next().map(|backup| backup.path);
+        return newest.ok_or_else(|| Error::new(Code::NotFound).detail("There is no backup."));
+    };
+    let places = [PathBuf::from(meant), config.backup_directory().join(meant)];
+    let missing = || Error::new(Code::NotFound).detail(format!("There is no backup `{meant}`."));
+    places.into_iter().find(|place| place.is_file()).ok_or_else(missing)
+}
+
+/// What a backup says of itself. Nothing for a file that was not made as a backup.
+///
+/// # Errors
+/// `not_found`; storage errors.
+pub fn findings(path: &Path, now: Timestamp) -> Result<Option<Findings>> {
+    let carried = Copy::open(path, now)?.carried()?;
+    carried.get(ABOUT).map(|about| serde_json::from_slice(about).map_err(Error::internal)).transpose()
+}
+
+/// What is remembered of the last backup and the last failure.
+pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
+    let last: Option<Remembered> = remembered_in(tx, LAST_BACKUP)?;
+    let failure: Option<Failed> = remembered_in(tx, LAST_FAILURE)?;
+    let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
+    Ok(Standing { failure: failure.filter(is_newer), last })
+}
+
+fn remembered_in<T: serde::de::DeserializeOwned>(tx: &Read<'_>, name: &str) -> Result<Option<T>> {
+    let text = settings::find_in(tx, name)?;
+    text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
+}
+
+fn remember(app: &App, name: &'static str, what: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string(what).map_err(Error::internal)?;
+    app.store.write(move |tx| settings::put_in(tx, name, &text)).wait()
+}
+
+fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<(Backup, Findings)> {
+    let directory = app.config.backup_directory();
+    let _lock = enter(&directory)?;
+    demand_space(app, &directory)?;
+    let at = app.clock.now();
+    let name = name_of(at, occasion);
+    let path = directory.join(&name);
+    let unfinished = directory.join(format!("{name}{UNFINISHED}"));
+    let mut finish = || -> Result<Findings> {
+        app.store.copy_to(&unfinished, &mut |done, total| progress("copying", done, total))?;
+        let findings = examine(&unfinished, at, progress)?;
+        backup::carry(&unfinished, &carried(app, findings)?)?;
+        backup::publish(&unfinished, &path)?;
+        Ok(findings)
+    };
+    let findings = finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
+    let bytes = backup::database_size(&path);
+    Ok((Backup { name, path, at, occasion, bytes }, findings))
+}
+
+/// Enters the directory, alone, and removes what killed processes have left in it.
+fn enter(directory: &Path) -> Result<File> {
+    let failed =
+        |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
+    make_private_directory(directory)?;
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(directory.join("backup.lock"));
+    let lock = opened.map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(PREFIX) && name.contains(UNFINISHED) {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
+        } else if name.starts_with(rehearsal::DIRECTORY_PREFIX) {
+            std::fs::remove_dir_all(entry.path()).map_err(failed)?;
+        }
+    }
+    Ok(lock)
+}
+
+fn demand_space(app: &App, directory: &Path) -> Result<()> {
+    let needed = backup::database_size(app.store.path()) + app.config.backup.free_space.0;
+    let free = backup::free_space(directory)?;
+    if free >= needed {
+        return Ok(());
+    }
+    let (free, needed) = (free >> 20, needed >> 20);
+    let detail = format!("A backup needs {needed} MiB free in {}, and there are {free}.", directory.display());
+    Err(Error::new(Code::StorageFull).detail(detail))
+}
+
+/// Looks through a copy.
+///
+/// # Errors
+/// `storage_failed` when it is damaged, which no rule can excuse.
+fn examine(path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Findings> {
+    progress("checking", 0, 2);
+    let copy = Copy::open(path, now)?;
+    let faults = copy.faults()?;
+    if let Some(first) = faults.structure.first() {
+        return Err(Error::new(Code::StorageFailed).detail(format!("{} is damaged: {first}", path.display())));
+    }
+    progress("checking", 1, 2);
+    let report = verification::inspect_copy(&copy, &mut |_, _| ())?;
+    progress("checking", 2, 2);
+    Ok(Findings {
+        schema_version: copy.schema_version()?,
+        ledger_entries: report.entries,
+        ledger_accounts: report.accounts,
+        ledger_discrepancies: report.discrepancies_found,
+        dangling_references: faults.dangling,
+    })
+}
+
+/// The keys that the data directory keeps, and what was found.
+fn carried(app: &App, findings: Findings) -> Result<BTreeMap<String, Vec<u8>>> {
+    let directory = &app.config.installation.data_dir.0;
+    let mut contents = BTreeMap::from([(ABOUT.to_owned(), serde_json::to_vec(&findings).map_err(Error::internal)?)]);
+    for name in KEYS {
+        match std::fs::read(directory.join(name)) {
+            Ok(key) => drop(contents.insert(name.to_owned(), key)),
+            // It is configured, and then it is not kept.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::new(Code::StorageFailed).detail(format!("{name}: {error}"))),
+        }
+    }
+    Ok(contents)
+}
+
+/// `yarrow-20260102T030405.678Z-scheduled.db`
+fn name_of(at: Timestamp, occasion: Occasion) -> String {
+    let at = at.to_string().replace(['-', ':'], "");
+    format!("{PREFIX}{at}-{}{SUFFIX}", occasion.name())
+}
+
+fn backup_of(path: &Path) -> Option<Backup> {
+    let name = path.file_name()?.to_str()?.to_owned();
+    let (at, occasion) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
+    let occasion = Occasion::ALL.into_iter().find(|known| known.name() == occasion)?;
+    let at = time_of(at)?;
+    let bytes = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    Some(Backup { path: path.to_owned(), name, at, occasion, bytes })
+}
+
+/// Reads `20260102T030405.678Z`.
+fn time_of(text: &str) -> Option<Timestamp> {
+    let (date, time) = text.split_at_checked(8)?;
+    let (year, month, day) = (date.get(..4)?, date.get(4..6)?, date.get(6..)?);
+    let (hour, minute, rest) = (time.get(1..3)?, time.get(3..5)?, time.get(5..)?);
+    Timestamp::from_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{rest}"))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The database of a data directory.
+fn database_of(config: &Config) -> PathBuf {
+    config.installation.data_dir.0.join(DATABASE)
+}
+
+/// Whether this program can work with a schema.
+fn refuse_schema(version: usize) -> Result<()> {
+    match version {
+        0 => Err(Error::new(Code::DataDirectoryUnusable).detail("The file holds no database of Yarrow.")),
+        version if version > SCHEMA_VERSION => Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+            "The backup has schema version {version}; this program knows versions up to {SCHEMA_VERSION}."
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_when_and_why() {
+        let at = Timestamp(1_767_323_045_678);
+        let name = name_of(at, Occasion::BeforeCleanup);
+        assert_eq!(name, "yarrow-20260102T030405.678Z-before-cleanup.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(&name);
+        std::fs::write(&path, "1234").unwrap();
+        let backup = backup_of(&path).unwrap();
+        assert_eq!((backup.at, backup.occasion, backup.bytes), (at, Occasion::BeforeCleanup, 4));
+        for other in ["yarrow.db", "yarrow-x-manual.db", "yarrow-20260102T030405.678Z-other.db", "yarrow-é-manual.db"]
+        {
+            let path = directory.path().join(other);
+            std::fs::write(&path, "").unwrap();
+            assert_eq!(backup_of(&path), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Restoring, in earnest and as a rehearsal: both do the same, the one in the data directory and the other in a
+//! directory of its own that is deleted again.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{Progress, database_of, enter, refuse_schema};
+use crate::{
+    app,
+    clock::Clock,
+    config::Config,
+    error::{Code, Error, Result},
+    ops::ledger::verification,
+    store::{
+        Store, Tuning,
+        backup::{self, Copy, Faults},
+        restore::{self as files, DATABASE},
+    },
+    types::Timestamp,
+};
+
+pub(super) const DIRECTORY_PREFIX: &str = ".rehearsal-";
+
+/// What came of a rehearsal.
+#[derive(Clone, Debug)]
+pub struct Rehearsal {
+    /// What the database engine found.
+    pub faults: Faults,
+    pub ledger_entries: i64,
+    pub ledger_accounts: i64,
+    pub ledger_discrepancies: u64,
+    /// Time for putting the files in place, as a restore would.
+    pub restored_in: Duration,
+    /// Time for everything, with the checks.
+    pub took: Duration,
+}
+
+impl Rehearsal {
+    pub fn is_sound(&self) -> bool {
+        self.faults == Faults::default() && self.ledger_discrepancies == 0
+    }
+}
+
+/// What came of a restore.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// Where the files are that were there before.
+    pub aside: Option<PathBuf>,
+    pub took: Duration,
+}
+
+/// Restores a backup into a directory of its own, opens it as a server would, looks through it, and deletes it again.
+///
+/// # Errors
+/// `not_found`; `data_directory_unusable` for a newer schema or another program's file; storage errors. What is found
+/// wrong is no error but what the rehearsal is for.
+pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<Rehearsal> {
+    let begun = Instant::now();
+    let copy = Copy::open(path, clock.now())?;
+    refuse_schema(copy.schema_version()?)?;
+    let _lock = enter(&config.backup_directory())?;
+    let place = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
+    let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
+    demand_space(path, place.path())?;
+    files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
+    let tuning = Tuning { mmap_size: 0, cache_kib: 8192, readers: 2, queue: 16 };
+    let database = place.path().join(DATABASE);
+    let store = Store::open(&database, &tuning, clock.clone(), true)?;
+    let restored_in = begun.elapsed();
+    let report = verification::inspect(&store, &mut |done, total| {
+        progress("verifying", u64::try_from(done).unwrap_or(0), u64::try_from(total).unwrap_or(0));
+    })?;
+    store.close();
+    drop(store);
+    let faults = Copy::open(&database, clock.now())?.faults()?;
+    Ok(Rehearsal {
+        faults,
+        ledger_entries: report.entries,
+        ledger_accounts: report.accounts,
+        ledger_discrepancies: report.discrepancies_found,
+        restored_in,
+        took: begun.elapsed(),
+    })
+}
+
+/// Puts a backup in the place of the data directory's database. What was there is moved aside.
+///
+/// # Errors
+/// `data_directory_unusable` while a server runs, for a newer schema and for another program's file; `not_found`;
+/// `storage_failed` for a damaged backup, before anything was changed.
+pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
+    let begun = Instant::now();
+    let directory = &config.installation.data_dir.0;
+    let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
+    files::finish(directory, true)?;
+    let copy = Copy::open(path, now)?;
+    refuse_schema(copy.schema_version()?)?;
+    progress("checking", 0, 1);
+    if let Some(first) = copy.faults()?.structure.first() {
+        return Err(Error::new(Code::StorageFailed).detail(format!("{} is damaged: {first}", path.display())));
+    }
+    demand_space(path, directory)?;
+    let had_any = database_of(config).exists();
+    let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
+    files::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
+    Ok(Restored { aside: had_any.then(|| directory.join(aside)), took: begun.elapsed() })
+}
+
+fn demand_space(path: &Path, directory: &Path) -> Result<()> {
+    let (needed, free) = (backup::database_size(path), backup::free_space(directory)?);
+    if free > needed {
+        return Ok(());
+    }
+    let detail = format!("{} MiB are needed in {}, and {} are free.", needed >> 20, directory.display(), free >> 20);
+    Err(Error::new(Code::StorageFull).detail(detail))
+}

@@ -1,0 +1,348 @@
+//! Backups as an operator meets them: made under load, pruned, rehearsed, restored; and what a kill leaves behind.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread::{scope, sleep},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::kit::{Binary, Ended, Server, Setup};
+
+const PHONE: &str = "13800138000";
+/// Moments, spread over its whole duration, at which a backup and a restore are killed.
+const KILLS: u32 = 10;
+
+fn run(directory: &Path, arguments: &[&str]) -> Ended {
+    Ended::run(directory, arguments, "")
+}
+
+fn listed(directory: &Path) -> Vec<Value> {
+    run(directory, &["backup", "list"]).expect(0).json()["items"].as_array().unwrap().clone()
+}
+
+fn save(server: &Server, token: &str, id: &str) {
+    let record = json!({ "localRecordId": id, "question": format!("question of {id}") });
+    server.post("/divination-history/save").token(token).json(&record).send().expect(201);
+}
+
+fn records(database: &Path) -> i64 {
+    let connection = Connection::open(database).unwrap();
+    let integrity: String = connection.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(integrity, "ok", "{}", database.display());
+    connection.query_row("select count(*) from history", [], |row| row.get(0)).unwrap()
+}
+
+fn files(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A data directory at rest with one user, so many records and so much to copy.
+fn at_rest(directory: &Path, records: u32, filler: u32) {
+    let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").start();
+    let user = server.sign_in(PHONE);
+    for number in 0..records {
+        save(&server, &user.token, &format!("r-{number}"));
+    }
+    if filler > 0 {
+        server.edit(&format!(
+            "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {filler}) \
+             insert into access_log (at, client_ip, method, status, duration_us, request_id) \
+             select 9000000000000, hex(randomblob(1500)), 'GET', 200, 1, 'filler' from counter"
+        ));
+    }
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// Starts a command and kills it after a while; true if it was still running.
+fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
+    let mut command = Binary::command();
+    command.arg("--data-dir").arg(directory).args(arguments);
+    let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    sleep(wait);
+    let was_running = process.try_wait().unwrap().is_none();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    was_running
+}
+
+fn copy_of(directory: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(directory).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
+#[test]
+fn a_backup_made_under_load_holds_what_was_acknowledged_before() {
+    let server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    let user = server.sign_in(PHONE);
+    server.edit(
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 4000) \
+         insert into access_log (at, client_ip, method, status, duration_us, request_id) \
+         select 9000000000000, hex(randomblob(1500)), 'GET', 200, 1, 'filler' from counter",
+    );
+    let (stop, saved) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut before = 0;
+    let made = scope(|scope| {
+        for thread in 0..4 {
+            let (server, token, stop, saved) = (&server, &user.token, &stop, &saved);
+            scope.spawn(move || {
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    save(server, token, &format!("r-{thread}-{number}"));
+                    saved.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        while before < 50 {
+            before = saved.load(Ordering::SeqCst);
+            sleep(Duration::from_millis(5));
+        }
+        let made = server.command(&["backup", "create"]);
+        stop.store(true, Ordering::Relaxed);
+        made
+    });
+    let made = made.expect(0).json();
+    let during = saved.load(Ordering::SeqCst) - before;
+    assert!(during > 20, "only {during} records were saved while the backup was made");
+    let path = PathBuf::from(made["path"].as_str().unwrap());
+    let found = records(&path);
+    assert!(found >= i64::try_from(before).unwrap(), "{before} were acknowledged before, {found} are in it");
+    assert_eq!(made["sound"], true, "{made}");
+    assert_eq!(made["occasion"], "manual");
+    assert_eq!(made["bytes"], std::fs::metadata(&path).unwrap().len());
+    let names = files(path.parent().unwrap());
+    assert_eq!(names, ["backup.lock", made["name"].as_str().unwrap()], "one file, and nothing beside it");
+    let verified = server.command(&["backup", "verify"]).expect(0).json();
+    assert_eq!(verified["sound"], true, "{verified}");
+    assert_eq!(files(path.parent().unwrap()).len(), 2, "the rehearsal left something");
+    let audit = server.command(&["audit", "--actor", "cli"]).expect(0).json();
+    assert_eq!(audit["items"][0]["action"], "yarrow backup create", "{audit}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_backup_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let temporary = tempfile::tempdir().unwrap();
+    at_rest(temporary.path(), 0, 0);
+    let made = run(temporary.path(), &["backup", "create"]).expect(0).json();
+    let permissions = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(permissions(Path::new(made["path"].as_str().unwrap())), 0o600);
+    assert_eq!(permissions(&temporary.path().join("backups")), 0o700);
+}
+
+#[test]
+fn backups_are_made_without_anybody_asking_and_the_rules_keep_them_few() {
+    let server =
+        Setup::default().with("BACKUP_EVERY", "1 s").with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).start();
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let mut names = std::collections::BTreeSet::new();
+    while names.len() < 3 {
+        assert!(Instant::now() < deadline, "{names:?} {:#?}", server.lines());
+        let found = listed(server.directory());
+        assert!(found.len() <= 3, "{found:#?}");
+        names.extend(found.iter().map(|backup| backup["name"].as_str().unwrap().to_owned()));
+        sleep(Duration::from_millis(500));
+    }
+    assert!(names.iter().all(|name| name.ends_with("-scheduled.db")), "{names:?}");
+}
+
+#[test]
+fn a_restore_brings_everything_back_and_keeps_what_was_there() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let setup = || Setup::default().on(&directory).with("BACKUP_EVERY", "0 s");
+    let server = setup().start();
+    let user = server.sign_in(PHONE);
+    save(&server, &user.token, "before");
+    let code = server.sign_in_again(PHONE);
+    server.database().execute("delete from code_sends", []).unwrap();
+    let live_code = server.request_code(PHONE);
+    let made = server.command(&["backup", "create"]).expect(0).json();
+    let name = made["name"].as_str().unwrap().to_owned();
+    save(&server, &user.token, "after");
+
+    let refused = server.command(&["restore", &name, "--yes"]).expect(6);
+    assert!(refused.complaint().contains("another server is running"), "{}", refused.complaint());
+    // Killed, so that its log is left with "after" in it, which must not be replayed into the restored database.
+    server.kill();
+    assert!(std::fs::metadata(directory.join("yarrow.db-wal")).unwrap().len() > 0);
+    std::fs::write(directory.join("secret.key"), [7; 32]).unwrap();
+    run(&directory, &["restore", &name]).expect(2);
+    let restored = run(&directory, &["restore", &name, "--yes"]).expect(0).json();
+    let aside = PathBuf::from(restored["aside"].as_str().unwrap());
+    assert_eq!(records(&aside.join("yarrow.db")), 2, "the old database is complete, with its log");
+    assert_eq!(std::fs::read(aside.join("secret.key")).unwrap(), [7; 32]);
+    assert_eq!(records(&directory.join("yarrow.db")), 1);
+
+    let server = setup().start();
+    let listed = server.post("/divination-history/get").token(&user.token).send().expect(200).json();
+    assert_eq!(listed["items"][0]["localRecordId"], "before", "{listed}");
+    assert_eq!(listed["total"], 1);
+    // The code is kept as an HMAC: only the key that came with the backup knows it again.
+    server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", &live_code)]).send().expect(200);
+    server.get("/user/profile").by(&code).send().expect(200);
+    let tables: i64 = server.value("select count(*) from sqlite_schema where name = 'backup_contents'");
+    assert_eq!(tables, 0, "the keys do not stay in the database");
+    let audit = server.command(&["audit", "--actor", "cli"]).expect(0).json();
+    assert_eq!(audit["items"][0]["action"], "yarrow restore", "{audit}");
+}
+
+#[test]
+fn a_backup_can_be_restored_into_an_empty_directory() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (old, new) = (temporary.path().join("old"), temporary.path().join("new"));
+    at_rest(&old, 3, 0);
+    let made = run(&old, &["backup", "create"]).expect(0).json();
+    let restored = run(&new, &["restore", made["path"].as_str().unwrap(), "--yes"]).expect(0).json();
+    assert_eq!(restored["aside"], Value::Null);
+    assert_eq!(records(&new.join("yarrow.db")), 3);
+    assert_eq!(std::fs::read(old.join("secret.key")).unwrap(), std::fs::read(new.join("secret.key")).unwrap());
+    run(&new, &["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_backup_that_is_killed_leaves_the_good_ones() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 2, 6_000);
+    let begun = Instant::now();
+    run(&directory, &["backup", "create"]).expect(0);
+    let whole = begun.elapsed();
+    let mut cut_off = 0;
+    for kill in 0..KILLS {
+        cut_off += u32::from(killed_after(&directory, &["backup", "create"], whole * kill / KILLS));
+    }
+    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} backups were killed");
+    for backup in listed(&directory) {
+        assert_eq!(backup["sound"], true, "{backup}");
+        assert_eq!(records(Path::new(backup["path"].as_str().unwrap())), 2);
+    }
+    assert_eq!(records(&directory.join("yarrow.db")), 2);
+    run(&directory, &["backup", "create"]).expect(0);
+    let left = files(&directory.join("backups"));
+    assert!(!left.iter().any(|name| name.contains("unfinished")), "{left:?}");
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_a_good_database() {
+    let temporary = tempfile::tempdir().unwrap();
+    let pristine = temporary.path().join("pristine");
+    at_rest(&pristine, 1, 6_000);
+    let made = run(&pristine, &["backup", "create"]).expect(0).json();
+    let backup = made["path"].as_str().unwrap().to_owned();
+    let mut server = Setup::default().on(&pristine).with("BACKUP_EVERY", "0 s").start();
+    let user = server.sign_in_again(PHONE);
+    save(&server, &user.token, "later");
+    server.terminate();
+    let timed = temporary.path().join("timed");
+    copy_of(&pristine, &timed);
+    let begun = Instant::now();
+    run(&timed, &["restore", &backup, "--yes"]).expect(0);
+    let whole = begun.elapsed();
+    let mut cut_off = 0;
+    for kill in 0..=KILLS {
+        let directory = temporary.path().join(format!("killed-{kill}"));
+        copy_of(&pristine, &directory);
+        cut_off += u32::from(killed_after(&directory, &["restore", &backup, "--yes"], whole * kill / KILLS));
+        // Whoever opens it next finishes what was begun, or finds that nothing was.
+        run(&directory, &["ledger", "verify"]).expect(0);
+        let found = records(&directory.join("yarrow.db"));
+        assert!([1, 2].contains(&found), "{found} records");
+        run(&directory, &["restore", &backup, "--yes"]).expect(0);
+        assert_eq!(records(&directory.join("yarrow.db")), 1);
+        let left = files(&directory);
+        assert!(!left.iter().any(|name| name.contains(".restored") || name.contains("pending")), "{left:?}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} restores were killed");
+}
+
+#[test]
+fn a_damaged_backup_is_found_out_and_restores_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 5, 500);
+    let made = run(&directory, &["backup", "create"]).expect(0).json();
+    let path = made["path"].as_str().unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    for page in bytes[middle..].chunks_mut(4096).take(40) {
+        page[..16].fill(0xff);
+    }
+    std::fs::write(path, &bytes).unwrap();
+    let found = run(&directory, &["backup", "verify"]).expect(5).json();
+    assert_eq!(found["sound"], false);
+    assert!(!found["structure"].as_array().unwrap().is_empty(), "{found}");
+    let before = std::fs::read(directory.join("yarrow.db")).unwrap();
+    let refused = run(&directory, &["restore", path, "--yes"]).expect(1);
+    assert!(refused.complaint().contains("is damaged"), "{}", refused.complaint());
+    assert_eq!(std::fs::read(directory.join("yarrow.db")).unwrap(), before);
+    bytes.truncate(middle);
+    std::fs::write(path, &bytes).unwrap();
+    run(&directory, &["restore", path, "--yes"]).expect(1);
+    std::fs::write(path, "no database").unwrap();
+    run(&directory, &["restore", path, "--yes"]).expect(6);
+    std::fs::write(path, "").unwrap();
+    run(&directory, &["restore", path, "--yes"]).expect(6);
+    run(&directory, &["restore", "nothing.db", "--yes"]).expect(4);
+    assert_eq!(std::fs::read(directory.join("yarrow.db")).unwrap(), before);
+}
+
+#[test]
+fn a_newer_backup_is_refused_and_an_older_one_migrated() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    let made = run(&directory, &["backup", "create"]).expect(0).json();
+    let path = made["path"].as_str().unwrap();
+    Connection::open(path).unwrap().pragma_update(None, "user_version", 10_000).unwrap();
+    let refused = run(&directory, &["restore", path, "--yes"]).expect(6);
+    assert!(refused.complaint().contains("schema version 10000"), "{}", refused.complaint());
+    run(&directory, &["backup", "verify", path]).expect(6);
+}
+
+#[test]
+fn an_inconsistent_database_is_backed_up_and_the_last_sound_backup_kept() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    run(&directory, &["coins", "grant", PHONE, "5"]).expect(0);
+    let sound = run(&directory, &["backup", "create"]).expect(0).json();
+    Connection::open(directory.join("yarrow.db")).unwrap().execute("update balances set balance = 6", []).unwrap();
+    for _ in 0..3 {
+        let made = run(&directory, &["backup", "create"]).expect(5).json();
+        assert_eq!(made["sound"], false, "{made}");
+        assert_eq!(made["findings"]["ledgerDiscrepancies"], 1, "{made}");
+    }
+    run(&directory, &["backup", "verify"]).expect(5);
+    let configuration = temporary.path().join("yarrow.toml");
+    std::fs::write(&configuration, "[backup]\nkeep_hourly = 1\nkeep_daily = 0\n").unwrap();
+    let pruned = run(&directory, &["backup", "prune", "--config", configuration.to_str().unwrap()]).expect(0).json();
+    assert_eq!(pruned["deleted"].as_array().unwrap().len(), 1, "{pruned}");
+    let names: Vec<_> = listed(&directory).iter().map(|backup| backup["name"].clone()).collect();
+    assert_eq!(names.len(), 3);
+    assert!(names.contains(&sound["name"]), "{names:?}");
+}
+
+#[test]
+fn a_backup_that_would_fill_the_disk_is_not_made() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    let configuration = temporary.path().join("yarrow.toml");
+    std::fs::write(&configuration, "[backup]\nfree_space = \"900000 GiB\"\n").unwrap();
+    let arguments = ["backup", "create", "--config", configuration.to_str().unwrap()];
+    let refused = run(&directory, &arguments).expect(1);
+    assert!(refused.complaint().contains("MiB free"), "{}", refused.complaint());
+    assert!(listed(&directory).is_empty());
+}
