@@ -28,8 +28,8 @@ create table users (
 -- Owner: codes. At most one live verification code for an address and purpose.
 -- Only an HMAC of the code is kept. A try is taken and the code consumed in one conditional update each.
 create table codes (
-    address text not null,
-    purpose text not null check (purpose in ('sign_in')),
+    address text not null,                 -- HMAC under the server key
+    purpose text not null check (purpose in ('sign_in', 'address')),
     code_hmac blob not null,
     tries_left integer not null check (tries_left >= 0),
     expires_at integer not null,
@@ -42,7 +42,7 @@ create index codes_by_expiry on codes (expires_at);
 -- it over rolling windows, so that neither a restart nor another address of the caller resets them.
 create table code_sends (
     id integer primary key,
-    address text not null,
+    address text not null,                 -- HMAC under the server key
     client_network text not null,          -- the IPv4 address, or the /64 of the IPv6 address
     sent_at integer not null
 ) strict;
@@ -61,7 +61,10 @@ create table tokens (
     replaced_at integer,
     family blob not null,                  -- the SHA-256 of the family's first token
     family_expires_at integer not null,    -- no token of the family outlives this
-    created_at integer not null
+    created_at integer not null,
+    label text not null,                   -- what the device calls itself
+    signed_in_at integer not null,         -- when the family began
+    last_used_at integer not null          -- to the hour
 ) strict, without rowid;
 
 create index tokens_by_user on tokens (user_id, created_at);
@@ -245,6 +248,20 @@ create trigger ledger_audit_is_not_deleted before delete on ledger_audit
 begin
     select raise(abort, 'the audit ledger is not deleted');
 end;
+
+-- Owner: known_emails. Email addresses that have come to an account, by their HMAC under the server key, for ever: each
+-- had its bonus. For a time also the points that the address's account had when it was deleted; `parking` is their name
+-- in the ledger.
+create table known_emails (
+    email_hmac blob primary key,
+    known_since integer not null,
+    parked_points integer check (parked_points > 0),
+    parking text,
+    parked_at integer,
+    check ((parked_points is null) = (parked_at is null) and (parked_points is null) = (parking is null))
+) strict, without rowid;
+
+create index known_emails_parked on known_emails (parked_at) where parked_at is not null;
 
 -- Owner: idempotency. The first answer to a request that carried an Idempotency-Key, stored with what it did.
 -- Ids grow with time, so that the oldest are found without an index over time.

@@ -54,6 +54,7 @@ codes! {
     IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was used before for another request.";
     AlreadyRunning = "already_running", "This is being done already; one run at a time.";
     AlreadyExists = "already_exists", "There is one by this name already.";
+    AddressTaken = "address_taken", "The address belongs to another account.";
     HistoryFull = "history_full", "The user has reached the number of history records that are kept.";
     BodyTooLarge = "body_too_large", "The body is larger than this endpoint takes.";
     UnsupportedMediaType = "unsupported_media_type", "The body is neither JSON nor a form.";

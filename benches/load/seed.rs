@@ -11,9 +11,10 @@ use yarrow::{
     app::{App, Role},
     config::{Sources, load},
     ops::{
-        codes::{self, Purpose},
+        codes::{self, NewCode, Purpose, Recipient},
         history::{self, Draft},
-        tokens, users,
+        tokens,
+        users::{self, Address},
     },
     types::{JsonText, PhoneNumber, UserId},
 };
@@ -84,8 +85,9 @@ fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
         (0..USERS)
             .map(|number| {
                 let phone_number = format!("138{number:08}");
-                let (user, _) = users::find_or_create_in(tx, &PhoneNumber::from_canonical(phone_number.clone()))?;
-                let token = tokens::issue_in(tx, &limits, user.id)?.token.reveal().to_owned();
+                let (user, _) =
+                    users::find_or_create_in(tx, &Address::Phone(PhoneNumber::from_canonical(phone_number.clone())))?;
+                let token = tokens::issue_in(tx, &limits, user.id, "")?.token.reveal().to_owned();
                 Ok(Account { user_id: user.id.0, phone_number, token })
             })
             .collect()
@@ -118,13 +120,14 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
 
 /// Makes a code live for everybody who is going to sign in, and keeps it live for longer than the measurement takes.
 fn send_codes(app: &App) -> Result<(), Failure> {
-    let mut limits = app.config.auth.clone();
-    limits.code_lifetime = Duration::from_hours(24);
+    let limits = app.config.auth.clone();
     let keys = app.keys.clone();
     let sent = app.store.write(move |tx| {
         newcomers().try_for_each(|address| {
             let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
-            codes::make_live_in(tx, &limits, &address, Purpose::SignIn, hmac)
+            let recipient = Recipient::of(&keys, &address);
+            let lifetime = Duration::from_hours(24);
+            codes::make_live_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })
         })
     });
     Ok(sent.wait()?)

@@ -23,7 +23,7 @@ pub use values::{
 
 use crate::{
     error::{Code, Error, Result},
-    types::{PhoneNumber, PhoneRules, Region, TimeZone},
+    types::{EmailAddress, PhoneNumber, PhoneRules, Region, TimeZone},
 };
 
 declare::settings! {
@@ -52,11 +52,13 @@ declare::settings! {
         allowed_regions: Vec<Region> = "CN", no flag,
             "Regions whose mobile numbers may sign in.";
         review_accounts: BTreeMap<String, SecretString> = "", no flag,
-            "Addresses with a fixed code, for app-store reviewers: nothing is sent to them. Example: { \"13800138000\" = \"246810\" }.";
+            "Addresses with a fixed code, for app-store reviewers: nothing is sent to them. Six digits for a phone number, eight for an email address. Example: { \"13800138000\" = \"246810\" }.";
         secret_key: Option<SecretString> = "", no flag,
             "Key for the HMACs of codes and addresses, 32 bytes or more. Without it one is made and kept in the data directory.";
         code_lifetime: Duration = "5 minutes", no flag,
             "How long an SMS code is valid.";
+        email_code_lifetime: Duration = "10 minutes", no flag,
+            "How long an email code is valid.";
         code_tries: u32 = "5", no flag,
             "Wrong codes after which a code is dead.";
         resend_after: Duration = "60 s", no flag,
@@ -299,6 +301,8 @@ declare::settings! {
             "Records of sent codes; at least a day, because budgets are counted from them.";
         deactivated_history: Duration = "30 days", no flag,
             "History records after the user deactivated them.";
+        parked_points: Duration = "730 days", no flag,
+            "Points of a deleted account, kept for its email address.";
         idempotency_keys: Duration = "72 hours", no flag,
             "Answers to requests with an Idempotency-Key: for so long a repeated request gets the first one's answer.";
     }
@@ -467,13 +471,17 @@ impl Config {
         let is_long = |key: &SecretString| key.expose_secret().len() >= 32;
         demand(self.auth.secret_key.as_ref().is_none_or(is_long), "auth.secret_key: must be at least 32 bytes long");
         for (address, code) in &self.auth.review_accounts {
-            let is_canonical =
+            let is_email = EmailAddress::parse(address).is_ok_and(|email| email.as_str() == address);
+            let is_phone =
                 PhoneNumber::parse(address, &self.phone_rules()).is_ok_and(|number| number.as_str() == address);
-            demand(is_canonical, &format!("auth.review_accounts: `{address}` is not a phone number in canonical form"));
-            let code = code.expose_secret();
             demand(
-                code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit()),
-                &format!("auth.review_accounts: the code of `{address}` must be six digits"),
+                is_email || is_phone,
+                &format!("auth.review_accounts: `{address}` is no phone number or email address in canonical form"),
+            );
+            let (code, digits) = (code.expose_secret(), if is_email { 8 } else { 6 });
+            demand(
+                code.len() == digits && code.bytes().all(|byte| byte.is_ascii_digit()),
+                &format!("auth.review_accounts: the code of `{address}` must be {digits} digits"),
             );
         }
     }

@@ -13,6 +13,7 @@ use crate::{
         admins,
         tokens::{self, Standing},
     },
+    types::UserId,
 };
 
 /// Who may call an endpoint.
@@ -95,10 +96,14 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
         return admit_admin(app, access, token).await;
     }
     match app.store.read(|tx| tokens::standing_in(tx, &app.config.auth, token))? {
-        Standing::Valid { user, .. } | Standing::InGrace { user } => {
-            context.user.get_or_init(|| user);
-            if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
+        Standing::Valid { user, is_use_due, .. } => {
+            if is_use_due {
+                // Nobody waits for it: that a device was used is no part of what it was used for.
+                drop(tokens::note_use(app, token));
+            }
+            admit_user(access, context, user)
         }
+        Standing::InGrace { user } => admit_user(access, context, user),
         Standing::Unknown => Err(unauthenticated()),
         Standing::Reused => {
             tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
@@ -106,6 +111,11 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
             Err(unauthenticated())
         }
     }
+}
+
+fn admit_user(access: Access, context: &Context, user: UserId) -> Result<Caller> {
+    context.user.get_or_init(|| user);
+    if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
 }
 
 async fn admit_admin(app: &App, access: Access, token: &str) -> Result<Caller> {

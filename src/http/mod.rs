@@ -10,6 +10,7 @@ mod call;
 mod client_ip;
 mod connection;
 pub mod cursor_page;
+mod device;
 mod endpoint;
 mod guard;
 mod openapi;

@@ -31,6 +31,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull
+        | Code::AddressTaken
         | Code::AlreadyPosted
         | Code::BalanceTooLarge
         | Code::AlreadyRunning
@@ -80,6 +81,9 @@ pub struct AnswerDocument {
 /// A resource, 200.
 pub struct Json<T>(pub T);
 
+/// Nothing more to say, 204.
+pub struct NoContent;
+
 /// A resource that was made (201) or was there before (200).
 pub struct Saved<T> {
     pub resource: T,
@@ -97,6 +101,18 @@ impl<T: Serialize + ToSchema> Answer for Json<T> {
             contents: vec![("application/json", reference::<T>())],
             schemas: schemas::<T>(),
         }
+    }
+}
+
+impl Answer for NoContent {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument { statuses: vec![(StatusCode::NO_CONTENT, "Done.")], contents: Vec::new(), schemas: Vec::new() }
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
     v0::{auth, coin, divination, divination_history, payment, user},
-    v1::points,
+    v1::{account, auth as v1_auth, points},
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
 use crate::error::Code::*;
@@ -31,6 +31,7 @@ const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 pub fn endpoints() -> Vec<Endpoint> {
     [
         sign_in(),
+        accounts(),
         profiles(),
         coins(),
         payments(),
@@ -80,6 +81,32 @@ fn sign_in() -> Vec<Endpoint> {
             "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
         Endpoint::new(Method::POST, "/auth/logout", TokenHolder, auth::logout,
             "Ends the sign-in that a token belongs to.").body(SMALL),
+    ]
+}
+
+#[rustfmt::skip]
+fn accounts() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/api/v1/auth/send-code", Anyone, v1_auth::send_code,
+            "Sends a code by email.").body(SMALL).fails(&[TooManyRequests, ProviderUnavailable, ProviderTimeout]),
+        Endpoint::new(Method::POST, "/api/v1/auth/login", Anyone, v1_auth::login,
+            "Exchanges an email address and its code for a token, making the account if the address is new.").body(SMALL)
+            .fails(&[InvalidCode, AccountInconsistent]),
+        Endpoint::new(Method::POST, "/api/v1/auth/refresh", TokenHolder, v1_auth::refresh,
+            "Replaces a token. The old one works a little longer and gives the same successor.").body(SMALL).fails(&[Unauthenticated]),
+        Endpoint::new(Method::POST, "/api/v1/auth/logout", TokenHolder, v1_auth::logout,
+            "Ends the sign-in that a token belongs to.").body(SMALL),
+        Endpoint::new(Method::GET, "/api/v1/auth/tokens", OwnUser, v1_auth::list_devices,
+            "The devices that are signed in."),
+        Endpoint::new(Method::DELETE, "/api/v1/auth/tokens/{id}", OwnUser, v1_auth::end_device,
+            "Signs a device out.").body(SMALL).fails(&[NotFound]),
+        Endpoint::new(Method::GET, "/api/v1/account", OwnUser, account::find,
+            "The caller's account."),
+        Endpoint::new(Method::PATCH, "/api/v1/account", OwnUser, account::change,
+            "Changes the parts of the profile that are sent.").fails(&[ContentRejected]),
+        Endpoint::new(Method::POST, "/api/v1/account/address", OwnUser, account::change_address,
+            "Adds a phone number or an email address, or changes the one there is. The caller must have signed in a few minutes ago, and the code must have been sent for the purpose `address`.")
+            .body(SMALL).fails(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),
     ]
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     error::Result,
-    ops::{access_log, admins, codes, history, idempotency, tokens},
+    ops::{access_log, admins, codes, history, idempotency, known_emails, tokens},
     store::Write,
 };
 
@@ -17,6 +17,7 @@ pub fn sweep(app: &App) -> Result<usize> {
         + in_slices(app, |tx| tokens::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
         + in_slices(app, move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE))?
+        + in_slices(app, move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE))?
         + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, access_log::SLICE))?;
     if deleted > 0 {

@@ -1,9 +1,10 @@
 //! Verification codes and what sending them may cost.
 //!
 //! A code exists as an HMAC under the server key, at most one for an address and purpose, and allows a few tries. The
-//! budgets for sending are rolling windows over rows, so a restart, another process or another caller's address
-//! resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never sent a code
-//! answers like one that was.
+//! address is an HMAC too: what was sent outlives an account by some days, because the budgets go on, and must not name
+//! who has left. The budgets for sending are rolling windows over rows, so a restart, another process or another
+//! caller's address resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never
+//! sent a code answers like one that was.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -24,12 +25,17 @@ const DAY: Duration = Duration::from_hours(24);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     SignIn,
+    /// To give an account another address.
+    Address,
 }
 
 impl Purpose {
+    pub const ALL: [Self; 2] = [Self::SignIn, Self::Address];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::SignIn => "sign_in",
+            Self::Address => "address",
         }
     }
 }
@@ -37,6 +43,16 @@ impl Purpose {
 /// How a code is kept: its HMAC, bound to the address and the purpose.
 pub fn hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str) -> [u8; 32] {
     key.authenticate(&["code", purpose.name(), address, code])
+}
+
+/// Under what an address is known here: its HMAC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient(String);
+
+impl Recipient {
+    pub fn of(key: &ServerKey, address: &str) -> Self {
+        Self(Secret::from_bytes(&key.authenticate(&["recipient", address])).reveal().to_owned())
+    }
 }
 
 /// The network that a client's sending budget is counted for: the address itself, or the /64 of an IPv6 address,
@@ -59,8 +75,8 @@ pub struct Reservation(i64);
 ///
 /// # Errors
 /// `too_many_requests`, with the time until the last of the exhausted windows opens again.
-pub fn reserve_in(tx: &Write<'_>, limits: &Auth, address: &str, client_network: &str) -> Result<Reservation> {
-    let now = tx.now;
+pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<Reservation> {
+    let (now, address) = (tx.now, recipient.0.as_str());
     let per_address = "select sent_at from code_sends where address = ?1 order by sent_at desc limit 1 offset ?2";
     let per_client = "select sent_at from code_sends where client_network = ?1 order by sent_at desc limit 1 offset ?2";
     let over_all = "select sent_at from code_sends where ?1 = '' order by sent_at desc limit 1 offset ?2";
@@ -113,42 +129,45 @@ pub fn give_back_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
     tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
 }
 
-/// Makes this the one live code of the address, with all its tries.
-pub fn make_live_in(tx: &Write<'_>, limits: &Auth, address: &str, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+/// A code that is to become the one live code of its recipient and purpose.
+#[derive(Clone, Debug)]
+pub struct NewCode {
+    pub recipient: Recipient,
+    pub purpose: Purpose,
+    pub hmac: [u8; 32],
+    pub lifetime: Duration,
+}
+
+/// Makes this the one live code of the recipient, with all its tries.
+pub fn make_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     tx.execute(
         "insert into codes (address, purpose, code_hmac, tries_left, expires_at) values (?1, ?2, ?3, ?4, ?5) \
          on conflict (address, purpose) do update set code_hmac = excluded.code_hmac, \
          tries_left = excluded.tries_left, expires_at = excluded.expires_at",
-        (address, purpose.name(), hmac, limits.code_tries, tx.now.plus(limits.code_lifetime).0),
+        (&code.recipient.0, code.purpose.name(), code.hmac, limits.code_tries, tx.now.plus(code.lifetime).0),
     )
     .map(drop)
 }
 
 /// Makes the fixed code of a review account live. Asking again does not give the tries back: asking costs nothing
 /// here, so that otherwise anybody could guess for ever.
-pub fn make_fixed_live_in(
-    tx: &Write<'_>,
-    limits: &Auth,
-    address: &str,
-    purpose: Purpose,
-    hmac: [u8; 32],
-) -> Result<()> {
+pub fn make_fixed_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
     let is_live: Option<bool> = tx.first(
         "select true from codes where address = ?1 and purpose = ?2 and expires_at > ?3",
-        (address, purpose.name(), tx.now.0),
+        (&code.recipient.0, code.purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
     if is_live.is_none() {
-        make_live_in(tx, limits, address, purpose, hmac)?;
+        make_live_in(tx, limits, code)?;
     }
     Ok(())
 }
 
 /// Takes the live code away if it is still this one.
-pub fn withdraw_in(tx: &Write<'_>, address: &str, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+pub fn withdraw_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     tx.execute(
         "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3",
-        (address, purpose.name(), hmac),
+        (&recipient.0, purpose.name(), hmac),
     )
     .map(drop)
 }
@@ -157,11 +176,11 @@ pub fn withdraw_in(tx: &Write<'_>, address: &str, purpose: Purpose, hmac: [u8; 3
 ///
 /// # Errors
 /// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.
-pub fn consume_in(tx: &Write<'_>, address: &str, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     let kept: Option<[u8; 32]> = tx.first(
         "update codes set tries_left = tries_left - 1 \
          where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3 returning code_hmac",
-        (address, purpose.name(), tx.now.0),
+        (&recipient.0, purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
     // An address without a live code is compared as well, with a value that nothing equals.
@@ -170,7 +189,12 @@ pub fn consume_in(tx: &Write<'_>, address: &str, purpose: Purpose, hmac: [u8; 32
     if !is_right {
         return Err(Error::new(Code::InvalidCode).keeping_changes());
     }
-    withdraw_in(tx, address, purpose, hmac)
+    withdraw_in(tx, recipient, purpose, hmac)
+}
+
+/// Deletes the live codes of a recipient. What was sent to them goes on counting.
+pub fn erase_in(tx: &Write<'_>, recipient: &Recipient) -> Result<()> {
+    tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 
 /// Deletes up to `limit` codes that expired and records of messages that no window counts any more.

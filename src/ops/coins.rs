@@ -12,10 +12,11 @@ use crate::{
     ops::{
         idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Discrepancy, Kind, Posting, Repair, changes, changes::Changed},
-        settings, tokens, users,
+        settings, tokens,
+        users::{self, Address},
     },
     store::{Pending, Write},
-    types::{PhoneNumber, Secret, Timestamp, UserId},
+    types::{Secret, Timestamp, UserId},
 };
 
 /// The most that one increase adds.
@@ -111,13 +112,13 @@ pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> 
 }
 
 /// Opens the account of a new user with the coins that new users get.
-pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, phone_number: &PhoneNumber, initial: u32) -> Result<()> {
+pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address, initial: u32) -> Result<()> {
     if initial == 0 {
         return ledger::open_account_in(tx, user, Asset::Coin).map(drop);
     }
     // By address and not by user, so that deleting an account and signing in again earns nothing.
-    let address = key.authenticate(&["signup_bonus", "coin", phone_number.as_str()]);
-    let reference = format!("address:{}", Secret::from_bytes(&address).reveal());
+    let hmac = key.authenticate(&["signup_bonus", "coin", address.as_str()]);
+    let reference = format!("address:{}", Secret::from_bytes(&hmac).reveal());
     let delta = i64::from(initial);
     let posting = Posting { user, asset: Asset::Coin, delta, kind: Kind::SignupBonus, reference: Some(reference) };
     let (_, is_new) = ledger::post_once_in(tx, posting)?;

@@ -12,7 +12,7 @@ use crate::{
         history::{self, Draft},
         interpretation::{self, Question},
         profile,
-        users::{self, Gender, ProfileChange},
+        users::{self, Address, Gender, ProfileChange},
     },
     providers::llm::Flow,
     types::{JsonText, Locale, PhoneNumber, UserId},
@@ -121,7 +121,8 @@ fn live_through_the_past(app: &App) -> Result<Made> {
 fn sign_up(app: &App, person: &Person) -> Result<UserId> {
     let phone_number = PhoneNumber::parse(person.phone_number, &app.phone_rules)
         .map_err(|fault| Error::field("phoneNumber", fault))?;
-    let (user, _) = app.store.write(move |tx| users::find_or_create_in(tx, &phone_number)).wait()?;
+    let address = Address::Phone(phone_number);
+    let (user, _) = app.store.write(move |tx| users::find_or_create_in(tx, &address)).wait()?;
     let change = ProfileChange {
         nickname: Some(person.nickname.to_owned()),
         gender: Some(person.gender),

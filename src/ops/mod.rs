@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod backups;
 pub mod coins;
 pub mod points;
+pub mod known_emails;
 pub mod admins;
 pub mod profile;
 pub mod history;

@@ -5,7 +5,7 @@
 
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     ops::ledger::{self, Asset, Authority, Entry, Kind, Posting, Repair, changes, changes::Changed},
     store::{Pending, Read, Write},
     types::{Slice, Span, UserId},
@@ -38,6 +38,46 @@ pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: Strin
     let delta = -i64::from(price);
     let posting = Posting { user, asset: Asset::Point, delta, kind: Kind::Cast, reference: Some(reference) };
     Ok(ledger::post_in(tx, posting)?.balance_after)
+}
+
+/// Gives the bonus of a new account, once for each user, and says how many points it was.
+///
+/// # Errors
+/// `account_inconsistent`.
+pub fn grant_signup_bonus_in(tx: &Write<'_>, user: UserId, bonus: u32) -> Result<i64> {
+    if bonus == 0 {
+        return Ok(0);
+    }
+    let (delta, reference) = (i64::from(bonus), Some(format!("user:{user}")));
+    let posting = Posting { user, asset: Asset::Point, delta, kind: Kind::SignupBonus, reference };
+    let (_, is_new) = ledger::post_once_in(tx, posting)?;
+    Ok(if is_new { delta } else { 0 })
+}
+
+/// Takes the whole balance out of an account that is about to end and says how much it was. `parking` names the event.
+///
+/// # Errors
+/// `account_inconsistent`.
+pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
+    let account = ledger::account_in(tx, user, Asset::Point)?;
+    if account.suspended_at.is_some() {
+        return Err(Code::AccountInconsistent.into());
+    }
+    if account.balance > 0 {
+        let (delta, reference) = (-account.balance, Some(format!("parking:{parking}")));
+        ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind: Kind::Parked, reference })?;
+    }
+    Ok(account.balance)
+}
+
+/// Gives back what was parked under this name.
+///
+/// # Errors
+/// `already_posted` when it was given back before; `balance_too_large`, `account_inconsistent`.
+pub fn restore_in(tx: &Write<'_>, user: UserId, points: i64, parking: &str) -> Result<()> {
+    let reference = Some(format!("parking:{parking}"));
+    let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Restored, reference };
+    ledger::post_in(tx, posting).map(drop)
 }
 
 /// Adds points by an operator's will, or takes them when `points` is below zero. Answers the balance.

@@ -4,6 +4,11 @@
 //! short grace, because an answer may be lost, and then gives the same successor again. That is possible although
 //! only hashes are kept, because a successor is an HMAC of its predecessor under the server key. A replaced token
 //! that comes back after the grace was stolen from somewhere, and ends its whole family.
+//!
+//! To its user a family is a *device*: when it signed in, when it was last used, and what it calls itself. The last
+//! use is noted by the hour, so that reading does not become writing.
+
+use std::time::Duration;
 
 use rusqlite::Row;
 
@@ -13,8 +18,13 @@ use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
     store::{Pending, Read, Write},
-    types::{Secret, Timestamp, UserId, sha256},
+    types::{Secret, Timestamp, UserId, hex, sha256},
 };
+
+/// How old the last use that is written down may become.
+const USE_IS_NOTED_AFTER: Duration = Duration::from_hours(1);
+/// Bytes of a family's hash that name it to its user.
+const DEVICE_ID: usize = 8;
 
 /// A token that was just issued, for its owner.
 #[derive(Clone, Debug)]
@@ -32,6 +42,8 @@ pub enum Standing {
         user: UserId,
         expires_at: Timestamp,
         renewable: bool,
+        /// The use is to be noted; see [`note_use`].
+        is_use_due: bool,
     },
     /// It was replaced a moment ago and still speaks for this user.
     InGrace {
@@ -46,7 +58,7 @@ pub enum Standing {
 pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
     // Every request asks this, so it reads no more of the row than it needs.
     let lifetimes = tx.first(
-        "select user_id, expires_at, replaced_at, family_expires_at from tokens where token_sha256 = ?1",
+        "select user_id, expires_at, replaced_at, family_expires_at, last_used_at from tokens where token_sha256 = ?1",
         [sha256(token)],
         |row| lifetimes_of(row, 0),
     )?;
@@ -63,13 +75,13 @@ pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
 }
 
 /// Starts a family for the user, and ends the oldest beyond the number of devices allowed.
-pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId) -> Result<Issued> {
+pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId, label: &str) -> Result<Issued> {
     let token = Secret::random()?;
     let hash = sha256(token.reveal());
     let family_expires_at = tx.now.plus(limits.sign_in_lifetime);
     let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
-    let lifetimes = Lifetimes { user, expires_at, replaced_at: None, family_expires_at };
-    insert_in(tx, &TokenRow { hash, family: hash, lifetimes })?;
+    let lifetimes = Lifetimes { user, expires_at, replaced_at: None, family_expires_at, last_used_at: tx.now };
+    insert_in(tx, &TokenRow { hash, family: hash, lifetimes, label: label.to_owned(), signed_in_at: tx.now })?;
     tx.execute(
         "delete from tokens where family in (select family from tokens \
          where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
@@ -112,17 +124,69 @@ pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
 /// # Errors
 /// `step_up_required`.
 pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
-    // The first token of the family was issued when the code was proved; its successors only carry that on.
-    let signed_in_at: Option<i64> = tx.first(
-        "select first.created_at from tokens shown join tokens first on first.token_sha256 = shown.family \
-         where shown.token_sha256 = ?1",
-        [sha256(token)],
-        |row| row.get(0),
-    )?;
+    let signed_in_at: Option<i64> =
+        tx.first("select signed_in_at from tokens where token_sha256 = ?1", [sha256(token)], |row| row.get(0))?;
     match signed_in_at {
         Some(at) if tx.now <= Timestamp(at).plus(limits.step_up) => Ok(()),
         _ => Err(Code::StepUpRequired.into()),
     }
+}
+
+/// A sign-in that still lives, as its user sees it.
+#[derive(Clone, Debug)]
+pub struct Device {
+    pub id: String,
+    /// What the device calls itself.
+    pub label: String,
+    pub signed_in_at: Timestamp,
+    /// To the hour.
+    pub last_used_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// It is the one that asks.
+    pub is_current: bool,
+}
+
+/// The user's devices, the newest sign-in first. `token` is the asking one's.
+pub fn devices(app: &App, user: UserId, token: Option<&Secret>) -> Result<Vec<Device>> {
+    app.store.read(|tx| {
+        let current = token.map(|token| find_in(tx, &sha256(token.reveal()))).transpose()?.flatten();
+        let current = current.map(|row| row.family);
+        let devices = devices_in(tx, user)?;
+        Ok(devices.into_iter().map(|(family, device)| shown(device, Some(family) == current)).collect())
+    })
+}
+
+/// Ends the user's device with this id.
+///
+/// # Errors
+/// `not_found` for a device that has ended and for another's.
+pub fn end_device(app: &App, user: UserId, id: String) -> Pending<()> {
+    app.store.write(move |tx| {
+        let found = devices_in(tx, user)?.into_iter().find(|(_, device)| device.id == id);
+        let (family, _) = found.ok_or(Code::NotFound)?;
+        tx.execute("delete from tokens where family = ?1", [family]).map(drop)
+    })
+}
+
+/// Ends all of the user's devices but the one with this token.
+pub fn end_others_in(tx: &Write<'_>, user: UserId, token: &str) -> Result<()> {
+    let own = find_in(tx, &sha256(token))?.ok_or(Code::Unauthenticated)?;
+    tx.execute("delete from tokens where user_id = ?1 and family <> ?2", (user.0, own.family)).map(drop)
+}
+
+/// Ends all of the user's devices.
+pub fn end_all_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from tokens where user_id = ?1", [user.0]).map(drop)
+}
+
+/// Notes that the token was used. Nobody needs to wait for it.
+pub fn note_use(app: &App, token: &str) -> Pending<()> {
+    let hash = sha256(token);
+    app.store.write(move |tx| {
+        let noted_before = tx.now.minus(USE_IS_NOTED_AFTER);
+        let sql = "update tokens set last_used_at = ?2 where token_sha256 = ?1 and last_used_at <= ?3";
+        tx.execute(sql, (hash, tx.now.0, noted_before.0)).map(drop)
+    })
 }
 
 /// Deletes up to `limit` tokens whose family has expired or that expired themselves.
@@ -138,6 +202,8 @@ struct TokenRow {
     hash: [u8; 32],
     family: [u8; 32],
     lifetimes: Lifetimes,
+    label: String,
+    signed_in_at: Timestamp,
 }
 
 /// Whose a token is, and until when it and its family live.
@@ -147,6 +213,7 @@ struct Lifetimes {
     expires_at: Timestamp,
     replaced_at: Option<Timestamp>,
     family_expires_at: Timestamp,
+    last_used_at: Timestamp,
 }
 
 impl Lifetimes {
@@ -159,7 +226,8 @@ impl Lifetimes {
             None => {
                 let is_near_expiry = now.plus(limits.token_renewal) > self.expires_at;
                 let renewable = is_near_expiry && self.expires_at < self.family_expires_at;
-                Standing::Valid { user, expires_at: self.expires_at, renewable }
+                let is_use_due = self.last_used_at.plus(USE_IS_NOTED_AFTER) <= now;
+                Standing::Valid { user, expires_at: self.expires_at, renewable, is_use_due }
             }
         }
     }
@@ -169,16 +237,29 @@ fn succeed_in(tx: &Write<'_>, limits: &Auth, row: &TokenRow, successor: Secret) 
     let Lifetimes { user, family_expires_at, .. } = row.lifetimes;
     let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
     tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
-    let lifetimes = Lifetimes { expires_at, replaced_at: None, ..row.lifetimes };
-    insert_in(tx, &TokenRow { hash: sha256(successor.reveal()), family: row.family, lifetimes })?;
+    let lifetimes = Lifetimes { expires_at, replaced_at: None, last_used_at: tx.now, ..row.lifetimes };
+    let hash = sha256(successor.reveal());
+    let (label, signed_in_at) = (row.label.clone(), row.signed_in_at);
+    insert_in(tx, &TokenRow { hash, family: row.family, lifetimes, label, signed_in_at })?;
     Ok(Issued { token: successor, user, expires_at })
 }
 
-fn insert_in(tx: &Write<'_>, TokenRow { hash, family, lifetimes }: &TokenRow) -> Result<()> {
+fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
+    let Lifetimes { user, expires_at, family_expires_at, last_used_at, .. } = row.lifetimes;
     tx.execute(
-        "insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at) \
-         values (?1, ?2, ?3, null, ?4, ?5, ?6)",
-        (hash, lifetimes.user.0, lifetimes.expires_at.0, family, lifetimes.family_expires_at.0, tx.now.0),
+        "insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at, \
+         label, signed_in_at, last_used_at) values (?1, ?2, ?3, null, ?4, ?5, ?6, ?7, ?8, ?9)",
+        (
+            row.hash,
+            user.0,
+            expires_at.0,
+            row.family,
+            family_expires_at.0,
+            tx.now.0,
+            &row.label,
+            row.signed_in_at.0,
+            last_used_at.0,
+        ),
     )
     .map(drop)
 }
@@ -189,19 +270,54 @@ fn end_family_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
 
 fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
     tx.first(
-        "select token_sha256, family, user_id, expires_at, replaced_at, family_expires_at \
-         from tokens where token_sha256 = ?1",
+        "select token_sha256, family, label, signed_in_at, user_id, expires_at, replaced_at, family_expires_at, \
+         last_used_at from tokens where token_sha256 = ?1",
         [hash],
-        |row| Ok(TokenRow { hash: row.get(0)?, family: row.get(1)?, lifetimes: lifetimes_of(row, 2)? }),
+        |row| {
+            Ok(TokenRow {
+                hash: row.get(0)?,
+                family: row.get(1)?,
+                label: row.get(2)?,
+                signed_in_at: Timestamp(row.get(3)?),
+                lifetimes: lifetimes_of(row, 4)?,
+            })
+        },
     )
 }
 
-/// Reads the four columns that begin at `first`.
+/// The user's families that still live, with their devices, the newest sign-in first. There are few: one more than
+/// allowed ends the oldest.
+fn devices_in(tx: &Read<'_>, user: UserId) -> Result<Vec<([u8; 32], Device)>> {
+    tx.all(
+        "select family, label, signed_in_at, last_used_at, expires_at from tokens \
+         where user_id = ?1 and replaced_at is null and expires_at > ?2 order by created_at desc, signed_in_at desc",
+        (user.0, tx.now.0),
+        |row| {
+            let family: [u8; 32] = row.get(0)?;
+            let device = Device {
+                id: hex(&family[..DEVICE_ID]),
+                label: row.get(1)?,
+                signed_in_at: Timestamp(row.get(2)?),
+                last_used_at: Timestamp(row.get(3)?),
+                expires_at: Timestamp(row.get(4)?),
+                is_current: false,
+            };
+            Ok((family, device))
+        },
+    )
+}
+
+fn shown(device: Device, is_current: bool) -> Device {
+    Device { is_current, ..device }
+}
+
+/// Reads the five columns that begin at `first`.
 fn lifetimes_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Lifetimes> {
     Ok(Lifetimes {
         user: UserId(row.get(first)?),
         expires_at: Timestamp(row.get(first + 1)?),
         replaced_at: row.get::<_, Option<i64>>(first + 2)?.map(Timestamp),
         family_expires_at: Timestamp(row.get(first + 3)?),
+        last_used_at: Timestamp(row.get(first + 4)?),
     })
 }

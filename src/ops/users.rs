@@ -5,7 +5,7 @@ use rusqlite::Row;
 use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Read, Write},
-    types::{Date, PhoneNumber, UserId},
+    types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId},
 };
 
 /// What a user is, as other users of this module need it.
@@ -13,6 +13,40 @@ use crate::{
 pub struct User {
     pub id: UserId,
     pub phone_number: Option<PhoneNumber>,
+    pub email: Option<EmailAddress>,
+    pub created_at: Timestamp,
+}
+
+/// By what a user is known and signs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Phone(PhoneNumber),
+    Email(EmailAddress),
+}
+
+impl Address {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Phone(number) => number.as_str(),
+            Self::Email(email) => email.as_str(),
+        }
+    }
+}
+
+impl User {
+    /// Everything by which the user signs in.
+    pub fn addresses(&self) -> impl Iterator<Item = Address> {
+        let phone = self.phone_number.clone().map(Address::Phone);
+        phone.into_iter().chain(self.email.clone().map(Address::Email))
+    }
+
+    /// The user's address of the same kind as this one.
+    pub fn address_like(&self, address: &Address) -> Option<Address> {
+        match address {
+            Address::Phone(_) => self.phone_number.clone().map(Address::Phone),
+            Address::Email(_) => self.email.clone().map(Address::Email),
+        }
+    }
 }
 
 /// What a user says of themselves.
@@ -70,30 +104,64 @@ pub struct ProfileChange {
     pub signature: Option<String>,
 }
 
-/// The user with this phone number, made if there is none; true if it was made.
-pub fn find_or_create_in(tx: &Write<'_>, phone_number: &PhoneNumber) -> Result<(User, bool)> {
-    let made = tx.first(
-        "insert into users (phone_number, created_at) values (?1, ?2) on conflict (phone_number) do nothing \
-         returning id, phone_number",
-        (phone_number.as_str(), tx.now.0),
-        user_of,
-    )?;
-    if let Some(user) = made {
+/// The user with this address, made if there is none; true if it was made.
+pub fn find_or_create_in(tx: &Write<'_>, address: &Address) -> Result<(User, bool)> {
+    let sql = match address {
+        Address::Phone(_) => {
+            "insert into users (phone_number, created_at) values (?1, ?2) on conflict (phone_number) do nothing \
+             returning id, phone_number, email, created_at"
+        }
+        Address::Email(_) => {
+            "insert into users (email, created_at) values (?1, ?2) on conflict (email) do nothing \
+             returning id, phone_number, email, created_at"
+        }
+    };
+    if let Some(user) = tx.first(sql, (address.as_str(), tx.now.0), user_of)? {
         return Ok((user, true));
     }
-    let found =
-        tx.first("select id, phone_number from users where phone_number = ?1", [phone_number.as_str()], user_of)?;
+    let found = find_by_address_in(tx, address)?;
     found.map(|user| (user, false)).ok_or_else(|| Error::internal("a user neither existed nor could be made"))
 }
 
 pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {
-    tx.first("select id, phone_number from users where id = ?1", [id.0], user_of)?.ok_or_else(|| Code::NotFound.into())
+    tx.first("select id, phone_number, email, created_at from users where id = ?1", [id.0], user_of)?
+        .ok_or_else(|| Code::NotFound.into())
 }
 
 /// The user with this phone number.
 pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<User> {
-    tx.first("select id, phone_number from users where phone_number = ?1", [phone_number.as_str()], user_of)?
-        .ok_or_else(|| Code::NotFound.into())
+    find_by_address_in(tx, &Address::Phone(phone_number.clone()))?.ok_or_else(|| Code::NotFound.into())
+}
+
+/// The user with this address, if there is one.
+pub fn find_by_address_in(tx: &Read<'_>, address: &Address) -> Result<Option<User>> {
+    let sql = match address {
+        Address::Phone(_) => "select id, phone_number, email, created_at from users where phone_number = ?1",
+        Address::Email(_) => "select id, phone_number, email, created_at from users where email = ?1",
+    };
+    tx.first(sql, [address.as_str()], user_of)
+}
+
+/// Gives the user this address in place of the one of its kind, which nobody else may have.
+///
+/// # Errors
+/// `address_taken`.
+pub fn change_address_in(tx: &Write<'_>, id: UserId, address: &Address) -> Result<User> {
+    if find_by_address_in(tx, address)?.is_some_and(|owner| owner.id != id) {
+        return Err(Code::AddressTaken.into());
+    }
+    let sql = match address {
+        Address::Phone(_) => {
+            "update users set phone_number = ?2 where id = ?1 returning id, phone_number, email, created_at"
+        }
+        Address::Email(_) => "update users set email = ?2 where id = ?1 returning id, phone_number, email, created_at",
+    };
+    tx.first(sql, (id.0, address.as_str()), user_of)?.ok_or_else(|| Code::NotFound.into())
+}
+
+/// Deletes the user, and with them what is bound to them by a foreign key.
+pub fn delete_in(tx: &Write<'_>, id: UserId) -> Result<()> {
+    tx.execute("delete from users where id = ?1", [id.0]).map(drop)
 }
 
 /// The next users after this one, in the order of their ids.
@@ -126,8 +194,13 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
 }
 
 fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
-    let phone_number: Option<String> = row.get(1)?;
-    Ok(User { id: UserId(row.get(0)?), phone_number: phone_number.map(PhoneNumber::from_canonical) })
+    let (phone_number, email): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+    Ok(User {
+        id: UserId(row.get(0)?),
+        phone_number: phone_number.map(PhoneNumber::from_canonical),
+        email: email.map(EmailAddress::from_canonical),
+        created_at: Timestamp(row.get(3)?),
+    })
 }
 
 fn profile_of(row: &Row<'_>) -> rusqlite::Result<Profile> {

@@ -27,7 +27,7 @@ impl EmailAddress {
     /// `invalid_format` or `too_long`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let text = text.trim();
-        if text.len() > 4 * LONGEST {
+        if text.chars().nth(LONGEST).is_some() {
             return Err(too_long());
         }
         let plain: String = text.nfkc().collect();

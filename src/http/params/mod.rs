@@ -23,8 +23,9 @@ use crate::{
 };
 
 pub use values::{
-    AiResult, ClientTimestamp, Credential, DaysToKeep, DivinationData, FileName, JsonData, Label, Moment, Nickname,
-    PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode, before, page,
+    AiResult, Birthday, ClientTimestamp, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData, FileName,
+    JsonData, Label, Moment, Nickname, PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode,
+    before, page,
 };
 
 /// What reading a value depends on.

@@ -13,7 +13,11 @@ use crate::{
     config::Limits,
     error::{Error, Fault, FieldCode, Result},
     http::{body::Given, call::Call},
-    types::{JsonText, Page, PhoneNumber, Secret, Timestamp, UserId, clean},
+    ops::{
+        codes::Purpose,
+        users::{self, Gender},
+    },
+    types::{EmailAddress, JsonText, Page, PhoneNumber, Secret, Timestamp, UserId, clean},
 };
 
 impl Parameter for UserId {
@@ -34,6 +38,30 @@ impl Parameter for PhoneNumber {
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["string", "integer"], "example": "13800138000" })
+    }
+}
+
+impl Parameter for EmailAddress {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        EmailAddress::parse(&text(given)?)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "format": "email", "maxLength": 254, "example": "li.ming@example.com" })
+    }
+}
+
+/// What a code is for.
+impl Parameter for Purpose {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let text = text(given)?;
+        let known = Purpose::ALL.into_iter().find(|purpose| purpose.name() == text.trim());
+        known.ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be sign_in or address"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        let names = Purpose::ALL.map(Purpose::name);
+        json!({ "type": "string", "enum": names, "default": "sign_in", "example": "sign_in" })
     }
 }
 
@@ -152,6 +180,24 @@ impl Parameter for TraceId {
     }
 }
 
+/// The id of a device: 16 hexadecimal digits.
+pub struct DeviceId(pub String);
+
+impl Parameter for DeviceId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().to_ascii_lowercase();
+        if id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            Ok(Self(id))
+        } else {
+            Err(Fault::new(FieldCode::InvalidFormat, "must be 16 hexadecimal digits"))
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-fA-F]{16}$", "example": "9f2c1b7d03aa41c5" })
+    }
+}
+
 /// The name of a file.
 pub struct FileName(pub String);
 
@@ -196,6 +242,8 @@ texts! {
     Question(|limits| limits.question as usize), false, "今年换工作合适吗？";
     /// A short name of the client's own choice: a question type, a record id.
     Label(|limits| limits.label as usize), false, "career";
+    /// What a device calls itself.
+    DeviceName(|_| 64), false, "Ming's phone";
     /// Why an administrator does something.
     Reason(|_| 200), false, "compensation for a failed cast";
     /// A name or a password, as it is compared and never kept.
@@ -219,6 +267,41 @@ impl Parameter for VerificationCode {
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,16}$", "example": "246810" })
+    }
+}
+
+impl Parameter for Gender {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match text(given)?.trim().to_lowercase().as_str() {
+            "unknown" | "0" | "未知" => Ok(Self::Unknown),
+            "male" | "1" | "男" | "m" => Ok(Self::Male),
+            "female" | "2" | "女" | "f" => Ok(Self::Female),
+            "other" | "9" | "其他" => Ok(Self::Other),
+            _ => Err(Fault::new(FieldCode::UnknownValue, "must be unknown, male, female or other")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "example": "female" })
+    }
+}
+
+/// A day of birth, or none to take it away.
+pub struct Birthday(pub Option<String>);
+
+impl Parameter for Birthday {
+    const EMPTY_IS_A_VALUE: bool = true;
+
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let text = text(given)?;
+        match text.trim() {
+            "" => Ok(Self(None)),
+            day => users::birthday(day, rules.today()).map(|day| Self(Some(day))),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "pattern": "^$|^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "example": "1990-05-17" })
     }
 }
 

@@ -7,16 +7,23 @@ use crate::{
     error::Result,
     http::{
         call::{Call, shown_phone},
+        device,
         params::{VerificationCode, parameters},
         reply::Json,
     },
-    ops::{accounts, tokens},
+    ops::{
+        accounts::{self, CodeRequest, SignIn},
+        codes::Purpose,
+        tokens,
+        users::Address,
+    },
     types::{PhoneNumber, Secret, Timestamp, UserId},
 };
 
 parameters! {
     SendCode {
         phone_number: required PhoneNumber = "phoneNumber", "Mobile number to send the code to, in any spelling.";
+        purpose: optional Purpose = "purpose", "`sign_in`, or `address` to add the number to an account by `/api/v1/account/address`.";
     }
 
     Login {
@@ -44,12 +51,15 @@ pub struct CodeSent {
     resend_after: u64,
 }
 
-pub async fn send_code(call: Call, SendCode { phone_number }: SendCode) -> Result<Json<CodeSent>> {
-    let client = call.context.client;
-    let address = phone_number.clone();
-    call.blocking(move |app| accounts::send_code(app, &address, client)).await?;
-    let limits = &call.app.config.auth;
-    let (expires_in, resend_after) = (limits.code_lifetime.as_secs(), limits.resend_after.as_secs());
+pub async fn send_code(call: Call, SendCode { phone_number, purpose }: SendCode) -> Result<Json<CodeSent>> {
+    let request = CodeRequest {
+        address: Address::Phone(phone_number.clone()),
+        purpose: purpose.unwrap_or(Purpose::SignIn),
+        locale: call.locale,
+        client: call.context.client,
+    };
+    let sent = call.blocking(move |app| accounts::send_code(app, &request)).await?;
+    let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(CodeSent { phone_number, expires_in, resend_after }))
 }
 
@@ -71,7 +81,8 @@ pub struct SignedIn {
 }
 
 pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
-    let signed_in = call.committed(accounts::sign_in(&call.app, phone_number, &code.0)).await?;
+    let sign_in = SignIn { address: Address::Phone(phone_number), code: code.0, label: device::label(&call.headers) };
+    let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
     Ok(Json(SignedIn {
         user_id: signed_in.user.id,
         phone_number: signed_in.user.phone_number,

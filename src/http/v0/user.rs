@@ -1,16 +1,13 @@
 //! `/user`: what users say of themselves.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::Result,
     http::{
-        body::Given,
         call::Call,
-        params::{Claims, Nickname, Parameter, Rules, Signature, parameters, text},
+        params::{Birthday, Claims, Nickname, Signature, parameters},
         reply::Json,
     },
     ops::{
@@ -111,39 +108,4 @@ async fn apply(call: &Call, user: UserId, change: ProfileChange) -> Result<Json<
 
 fn claims(id: Option<UserId>, user_id: Option<UserId>) -> Claims {
     Claims { id, user_id, phone_number: None }
-}
-
-impl Parameter for Gender {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        match text(given)?.trim().to_lowercase().as_str() {
-            "unknown" | "0" | "未知" => Ok(Self::Unknown),
-            "male" | "1" | "男" | "m" => Ok(Self::Male),
-            "female" | "2" | "女" | "f" => Ok(Self::Female),
-            "other" | "9" | "其他" => Ok(Self::Other),
-            _ => Err(Fault::new(FieldCode::UnknownValue, "must be unknown, male, female or other")),
-        }
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "example": "female" })
-    }
-}
-
-/// A day of birth, or none to take it away.
-pub struct Birthday(Option<String>);
-
-impl Parameter for Birthday {
-    const EMPTY_IS_A_VALUE: bool = true;
-
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let text = text(given)?;
-        match text.trim() {
-            "" => Ok(Self(None)),
-            day => users::birthday(day, rules.today()).map(|day| Self(Some(day))),
-        }
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "pattern": "^$|^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "example": "1990-05-17" })
-    }
 }

@@ -2,4 +2,6 @@
 //!
 //! One file for each first segment after `/api/v1`.
 
+pub mod account;
+pub mod auth;
 pub mod points;

@@ -54,7 +54,9 @@ impl Document {
             let methods = methods.as_object().unwrap().clone();
             methods.into_iter().map(|(method, value)| Operation::new(&method, path, value, key)).collect()
         };
-        let operations = paths.iter().flat_map(of_path).collect();
+        let mut operations: Vec<_> = paths.iter().flat_map(of_path).collect();
+        // Whoever walks through all of them is not signed out before the end.
+        operations.sort_by_key(Operation::is_farewell);
         Self { value, operations }
     }
 
@@ -102,6 +104,18 @@ impl Operation {
 
     pub fn takes_body(&self) -> bool {
         self.method != "GET"
+    }
+
+    /// Whether its caller is signed out or gone afterwards.
+    pub fn is_farewell(&self) -> bool {
+        const FAREWELLS: [&str; 5] = [
+            "POST /auth/logout",
+            "POST /auth/refresh-token",
+            "POST /api/v1/auth/logout",
+            "POST /api/v1/auth/refresh",
+            "DELETE /api/v1/account",
+        ];
+        FAREWELLS.contains(&self.name().as_str())
     }
 
     /// The path with this caller's own values in it.

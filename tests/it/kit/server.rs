@@ -167,12 +167,62 @@ impl Server {
         }
     }
 
+    /// The codes that were sent to this email address so far, as printed by the console driver.
+    pub fn sent_email_codes(&self, email: &str) -> Vec<String> {
+        let to = format!("Email to {email}: ");
+        let lines = self.lines();
+        let texts = lines.iter().filter_map(|line| line.split_once(&to)).map(|(_, text)| text);
+        let is_code = |word: &&str| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_digit());
+        texts.filter_map(|text| text.split_whitespace().find(is_code)).map(ToOwned::to_owned).collect()
+    }
+
+    /// Asks for a code by email and waits until it is printed.
+    pub fn request_email_code(&self, email: &str, purpose: &str) -> String {
+        let before = self.sent_email_codes(email).len();
+        let body = serde_json::json!({ "email": email, "purpose": purpose });
+        self.post("/api/v1/auth/send-code").json(&body).send().expect(200);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            if let Some(code) = self.sent_email_codes(email).get(before) {
+                return code.clone();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        panic!("no code for {email} in {:#?}", self.lines());
+    }
+
+    /// Signs this address in by a code that is really sent, as often as a test likes, and returns the answer.
+    pub fn log_in_by_email(&self, email: &str) -> serde_json::Value {
+        self.database().execute("delete from code_sends", []).unwrap();
+        let code = self.request_email_code(email, "sign_in");
+        let body = serde_json::json!({ "email": email, "code": code });
+        self.post("/api/v1/auth/login").json(&body).send().expect(200).json()
+    }
+
+    /// The same, when only the caller matters. It has no phone number.
+    pub fn sign_in_by_email(&self, email: &str) -> Caller {
+        let answer = self.log_in_by_email(email);
+        Caller {
+            user_id: answer["user"]["id"].as_str().unwrap().to_owned(),
+            phone_number: String::new(),
+            token: answer["token"].as_str().unwrap().to_owned(),
+        }
+    }
+
     pub fn get(&self, path: &str) -> Request {
         self.request("GET", path)
     }
 
     pub fn post(&self, path: &str) -> Request {
         self.request("POST", path)
+    }
+
+    pub fn patch(&self, path: &str) -> Request {
+        self.request("PATCH", path)
+    }
+
+    pub fn delete(&self, path: &str) -> Request {
+        self.request("DELETE", path)
     }
 
     pub fn put(&self, path: &str) -> Request {

@@ -1,3 +1,5 @@
 //! The current generation, one file for each first segment after `/api/v1`.
 
+mod account;
+mod auth;
 mod points;

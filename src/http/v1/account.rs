@@ -1,0 +1,114 @@
+//! `/api/v1/account`: who the caller is, and by which addresses.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        call::Call,
+        params::{Birthday, Nickname, Nothing, Signature, VerificationCode, parameters},
+        reply::Json,
+    },
+    ops::{
+        accounts, profile,
+        users::{Address, Gender, ProfileChange},
+    },
+    types::{EmailAddress, PhoneNumber, Timestamp, UserId},
+};
+
+parameters! {
+    ChangeAccount {
+        nickname: optional Nickname = "nickname", "Screened. Stays as it is if it is not sent.";
+        gender: optional Gender = "gender", "`unknown`, `male`, `female` or `other`.";
+        birthday: optional Birthday = "birthday", "A real day from 1900 to today; empty to take it away.";
+        signature: optional Signature = "signature", "Screened. Stays as it is if it is not sent.";
+    }
+
+    ChangeAddress {
+        email: optional EmailAddress = "email", "The new email address; this or `phoneNumber`.";
+        phone_number: optional PhoneNumber = "phoneNumber", "The new phone number; this or `email`.";
+        code: required VerificationCode = "code", "The code that was sent to the new address for the purpose `address`.";
+    }
+}
+
+/// An account.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    #[schema(value_type = String, example = "10001")]
+    id: UserId,
+    #[schema(value_type = Option<String>, example = "li.ming@example.com")]
+    email: Option<EmailAddress>,
+    #[schema(value_type = Option<String>, example = "13800138000")]
+    phone_number: Option<PhoneNumber>,
+    #[schema(example = "青山")]
+    nickname: String,
+    #[schema(example = "female")]
+    gender: &'static str,
+    #[schema(example = "1990-05-17")]
+    birthday: Option<String>,
+    #[schema(example = "心静则明")]
+    signature: String,
+    /// The balance that castings are paid with.
+    #[schema(example = 100)]
+    points: i64,
+    /// The balance of the first generation.
+    #[schema(example = 0)]
+    coins: i64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<accounts::Account> for Account {
+    fn from(account: accounts::Account) -> Self {
+        let accounts::Account { user, profile, points, coins } = account;
+        Self {
+            id: user.id,
+            email: user.email,
+            phone_number: user.phone_number,
+            nickname: profile.nickname,
+            gender: profile.gender.name(),
+            birthday: profile.birthday,
+            signature: profile.signature,
+            points,
+            coins,
+            created_at: user.created_at,
+        }
+    }
+}
+
+pub async fn find(call: Call, _: Nothing) -> Result<Json<Account>> {
+    Ok(Json(accounts::find(&call.app, call.user()?)?.into()))
+}
+
+pub async fn change(call: Call, change: ChangeAccount) -> Result<Json<Account>> {
+    let user = call.user()?;
+    let change = ProfileChange {
+        nickname: change.nickname.map(|Nickname(text)| text),
+        gender: change.gender,
+        birthday: change.birthday.map(|Birthday(day)| day),
+        signature: change.signature.map(|Signature(text)| text),
+    };
+    call.committed(profile::change(&call.app, user, change)).await?;
+    Ok(Json(accounts::find(&call.app, user)?.into()))
+}
+
+pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Account>> {
+    let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
+    let address = one_address(change.email, change.phone_number)?;
+    call.committed(accounts::change_address(&call.app, user, token, address, &change.code.0)).await?;
+    Ok(Json(accounts::find(&call.app, user)?.into()))
+}
+
+fn one_address(email: Option<EmailAddress>, phone_number: Option<PhoneNumber>) -> Result<Address> {
+    match (email, phone_number) {
+        (Some(email), None) => Ok(Address::Email(email)),
+        (None, Some(phone_number)) => Ok(Address::Phone(phone_number)),
+        (None, None) => Err(Error::field("email", Fault::new(FieldCode::Required, "is required, or `phoneNumber`"))),
+        (Some(_), Some(_)) => {
+            let fault = Fault::new(FieldCode::UnknownValue, "must not come together with `email`");
+            Err(Error::field("phoneNumber", fault))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `/api/v1/auth`: signing in by a code sent to an email address, and the devices that are signed in.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::account::Account;
+use crate::{
+    error::Result,
+    http::{
+        call::Call,
+        device,
+        params::{DeviceId, DeviceName, Nothing, VerificationCode, parameters},
+        reply::{Json, NoContent},
+    },
+    ops::{
+        accounts::{self, CodeRequest, SignIn},
+        codes::Purpose,
+        tokens,
+        users::Address,
+    },
+    types::{EmailAddress, Secret, Timestamp},
+};
+
+parameters! {
+    SendCode {
+        email: required EmailAddress = "email", "Address to send the code to.";
+        purpose: optional Purpose = "purpose", "`sign_in`, or `address` to add the address to an account by `/api/v1/account/address`.";
+    }
+
+    Login {
+        email: required EmailAddress = "email", "The address that the code was sent to.";
+        code: required VerificationCode = "code", "The code as it was received.";
+        device: optional DeviceName = "device", "What the device calls itself; made of the `User-Agent` if it is not sent.";
+    }
+
+    Token {
+        token: token Secret = "token", "The token; it may come as the Bearer token instead.";
+    }
+
+    OfDevice {
+        id: path DeviceId = "id", "The device's id.";
+    }
+}
+
+/// A code is on its way.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EmailCodeSent {
+    /// The address in canonical form.
+    #[schema(value_type = String, example = "li.ming@example.com")]
+    email: EmailAddress,
+    /// Seconds for which the code is valid.
+    #[schema(example = 600)]
+    expires_in: u64,
+    /// Seconds after which another code may be asked for.
+    #[schema(example = 60)]
+    resend_after: u64,
+}
+
+pub async fn send_code(call: Call, SendCode { email, purpose }: SendCode) -> Result<Json<EmailCodeSent>> {
+    let request = CodeRequest {
+        address: Address::Email(email.clone()),
+        purpose: purpose.unwrap_or(Purpose::SignIn),
+        locale: call.locale,
+        client: call.context.client,
+    };
+    let sent = call.blocking(move |app| accounts::send_code(app, &request)).await?;
+    let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
+    Ok(Json(EmailCodeSent { email, expires_in, resend_after }))
+}
+
+/// A user who has just signed in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedInByEmail {
+    user: Account,
+    /// The token for the calls that follow, as `Authorization: Bearer <token>`.
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    token: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    expires_at: Timestamp,
+    /// The account was made by this sign-in.
+    is_new_user: bool,
+    /// The points of an account that was deleted came back.
+    #[schema(example = false)]
+    restored: bool,
+    /// How many points came back.
+    #[schema(example = 0)]
+    points_restored: i64,
+    /// The bonus of a new account, once for each address.
+    #[schema(example = 100)]
+    points_granted: i64,
+}
+
+pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
+    let label = login.device.map_or_else(|| device::label(&call.headers), |DeviceName(name)| name);
+    let sign_in = SignIn { address: Address::Email(login.email), code: login.code.0, label };
+    let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
+    Ok(Json(SignedInByEmail {
+        user: accounts::find(&call.app, signed_in.user.id)?.into(),
+        token: signed_in.issued.token.reveal().to_owned(),
+        expires_at: signed_in.issued.expires_at,
+        is_new_user: signed_in.is_new_user,
+        restored: signed_in.welcome.restored > 0,
+        points_restored: signed_in.welcome.restored,
+        points_granted: signed_in.welcome.granted,
+    }))
+}
+
+/// The token that takes the old one's place.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshedToken {
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    token: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    expires_at: Timestamp,
+}
+
+pub async fn refresh(call: Call, Token { token }: Token) -> Result<Json<RefreshedToken>> {
+    let tokens::Issued { token, expires_at, .. } = call.committed(accounts::refresh_token(&call.app, &token)).await?;
+    Ok(Json(RefreshedToken { token: token.reveal().to_owned(), expires_at }))
+}
+
+/// The token no longer works.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedOut {
+    #[schema(example = true)]
+    logged_out: bool,
+}
+
+pub async fn logout(call: Call, Token { token }: Token) -> Result<Json<SignedOut>> {
+    call.committed(accounts::sign_out(&call.app, &token)).await?;
+    Ok(Json(SignedOut { logged_out: true }))
+}
+
+/// The devices that are signed in, the newest sign-in first.
+#[derive(Serialize, ToSchema)]
+pub struct Devices {
+    items: Vec<Device>,
+}
+
+/// A device that is signed in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Device {
+    #[schema(example = "9f2c1b7d03aa41c5")]
+    id: String,
+    /// What it calls itself; empty if it does not.
+    #[schema(example = "Yarrow, iPhone")]
+    label: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    /// To the hour.
+    #[schema(value_type = String, format = DateTime, example = "2026-01-05T09:00:00.000Z")]
+    last_used_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    expires_at: Timestamp,
+    /// It is the device that asks.
+    #[schema(example = true)]
+    current: bool,
+}
+
+pub async fn list_devices(call: Call, _: Nothing) -> Result<Json<Devices>> {
+    let devices = tokens::devices(&call.app, call.user()?, call.bearer().as_ref())?;
+    let shown = |device: tokens::Device| Device {
+        id: device.id,
+        label: device.label,
+        created_at: device.signed_in_at,
+        last_used_at: device.last_used_at,
+        expires_at: device.expires_at,
+        current: device.is_current,
+    };
+    Ok(Json(Devices { items: devices.into_iter().map(shown).collect() }))
+}
+
+pub async fn end_device(call: Call, OfDevice { id }: OfDevice) -> Result<NoContent> {
+    call.committed(tokens::end_device(&call.app, call.user()?, id.0)).await?;
+    Ok(NoContent)
+}

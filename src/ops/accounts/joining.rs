@@ -1,0 +1,108 @@
+//! Coming in: an address, a code that was sent to it, a token for whoever proves to have read the code. And giving an
+//! account that is there another address.
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    keys::ServerKey,
+    ops::{
+        codes::{self, Purpose, Recipient},
+        coins,
+        known_emails::{self, Mark, Terms, Welcome},
+        tokens::{self, Issued},
+        users::{self, Address, User},
+    },
+    store::{Pending, Write},
+    types::{Secret, UserId},
+};
+
+/// An address and the code that was sent to it.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    pub address: Address,
+    pub code: String,
+    /// What the device calls itself.
+    pub label: String,
+}
+
+/// A user who has just signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    pub user: User,
+    pub issued: Issued,
+    pub is_new_user: bool,
+    /// What came with the address, if it came with this sign-in.
+    pub welcome: Welcome,
+}
+
+/// Exchanges an address and its code for a token, making the account if the address is new.
+///
+/// # Errors
+/// `invalid_code`, whatever it is that does not fit.
+pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
+    let SignIn { address, code, label } = sign_in;
+    let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
+    let recipient = Recipient::of(&app.keys, address.as_str());
+    let (limits, initial_coins, key, terms) =
+        (app.config.auth.clone(), app.config.coins.initial, app.keys.clone(), terms(app));
+    app.store.write(move |tx| {
+        codes::consume_in(tx, &recipient, Purpose::SignIn, hmac)?;
+        let (user, is_new_user) = users::find_or_create_in(tx, &address)?;
+        let mut welcome = Welcome::default();
+        if is_new_user {
+            coins::open_in(tx, &key, user.id, &address, initial_coins)?;
+            welcome = welcome_in(tx, &key, user.id, &address, terms)?;
+        }
+        let issued = tokens::issue_in(tx, &limits, user.id, &label)?;
+        Ok(SignedIn { user, issued, is_new_user, welcome })
+    })
+}
+
+/// Gives the user another address, which a code for this purpose proves to be theirs. One of its kind is replaced, and
+/// then the user's other devices are signed out, because whoever has the old address may hold one of them.
+///
+/// # Errors
+/// `step_up_required`; `invalid_code`; `address_taken` for another account's address, which only its owner can learn:
+/// the code stays used.
+pub fn change_address(
+    app: &App,
+    user: UserId,
+    token: Secret,
+    address: Address,
+    code: &str,
+) -> Pending<(User, Welcome)> {
+    let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::Address, code);
+    let recipient = Recipient::of(&app.keys, address.as_str());
+    let (limits, key, terms) = (app.config.auth.clone(), app.keys.clone(), terms(app));
+    app.store.write(move |tx| {
+        tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
+        codes::consume_in(tx, &recipient, Purpose::Address, hmac)?;
+        let before = users::find_in(tx, user)?.address_like(&address);
+        if before.as_ref() == Some(&address) {
+            return Ok((users::find_in(tx, user)?, Welcome::default()));
+        }
+        let changed = users::change_address_in(tx, user, &address).map_err(keeping_the_code_used)?;
+        if let Some(before) = before {
+            codes::erase_in(tx, &Recipient::of(&key, before.as_str()))?;
+            tokens::end_others_in(tx, user, token.reveal())?;
+        }
+        let welcome = welcome_in(tx, &key, user, &address, terms)?;
+        Ok((changed, welcome))
+    })
+}
+
+fn keeping_the_code_used(error: Error) -> Error {
+    if error.code == Code::AddressTaken { error.keeping_changes() } else { error }
+}
+
+fn terms(app: &App) -> Terms {
+    Terms { signup_bonus: app.config.points.signup_bonus, kept_for: app.config.retention.parked_points }
+}
+
+/// What the address brings along. Phone numbers bring nothing: points belong to email addresses.
+fn welcome_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address, terms: Terms) -> Result<Welcome> {
+    match address {
+        Address::Phone(_) => Ok(Welcome::default()),
+        Address::Email(email) => known_emails::welcome_in(tx, Mark::of(key, email), user, terms),
+    }
+}

@@ -1,0 +1,297 @@
+//! `/api/v1/auth`: codes by email, first and later sign-ins, devices.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Answer, Request, Server, Setup, at_once,
+    mail::{MailServer, Offer, Step, Trouble},
+};
+
+const EMAIL: &str = "li.ming@example.com";
+
+fn ask(server: &Server, email: &str) -> Request {
+    server.post("/api/v1/auth/send-code").json(&json!({ "email": email }))
+}
+
+fn log_in(server: &Server, email: &str, code: &str) -> Request {
+    server.post("/api/v1/auth/login").json(&json!({ "email": email, "code": code }))
+}
+
+fn wrong(code: &str) -> String {
+    let last = code.chars().last().unwrap().to_digit(10).unwrap();
+    format!("{}{}", &code[..code.len() - 1], (last + 1) % 10)
+}
+
+fn devices(server: &Server, token: &str) -> Vec<Value> {
+    let answer = server.get("/api/v1/auth/tokens").token(token).send().expect(200).json();
+    answer["items"].as_array().unwrap().clone()
+}
+
+/// The answer with what differs from request to request taken out.
+fn essence(answer: &Answer) -> (u16, Vec<String>, Value) {
+    let mut body = answer.json();
+    body.as_object_mut().unwrap().remove("requestId");
+    let mut headers: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+    headers.sort();
+    (answer.status, headers, body)
+}
+
+#[test]
+fn a_code_of_eight_digits_is_sent_and_its_terms_are_told() {
+    let server = Setup::default().start();
+    let sent = ask(&server, "  Li.Ming@Example.COM ").send().expect(200).json();
+    assert_eq!(sent, json!({ "email": EMAIL, "expiresIn": 600, "resendAfter": 60 }));
+    ask(&server, EMAIL).send().expect_problem(429, "too_many_requests");
+    let other = ask(&server, "other@example.com").header("accept-language", "en-GB").send().expect(200);
+    assert_eq!(other.json()["email"], "other@example.com");
+    let lines = server.lines();
+    let line = |email: &str| lines.iter().find(|line| line.contains(&format!("Email to {email}"))).unwrap().clone();
+    assert!(line(EMAIL).contains("您的登录验证码"), "{lines:#?}");
+    assert!(line("other@example.com").contains("Your sign-in code"), "{lines:#?}");
+}
+
+#[test]
+fn the_first_sign_in_makes_the_account_and_grants_the_bonus_once() {
+    let server = Setup::default().start();
+    let first = server.log_in_by_email(EMAIL);
+    assert_eq!(first["isNewUser"], true);
+    assert_eq!((&first["restored"], &first["pointsRestored"]), (&json!(false), &json!(0)));
+    assert_eq!((&first["pointsGranted"], &first["user"]["points"]), (&json!(100), &json!(100)));
+    assert_eq!((&first["user"]["email"], &first["user"]["phoneNumber"]), (&json!(EMAIL), &Value::Null));
+    let second = server.log_in_by_email(EMAIL);
+    assert_eq!((&second["isNewUser"], &second["pointsGranted"]), (&json!(false), &json!(0)));
+    assert_eq!(second["user"]["points"], 100);
+    assert_eq!(second["user"]["id"], first["user"]["id"]);
+    let ledger = server.get("/api/v1/points/ledger").token(second["token"].as_str().unwrap()).send().expect(200).json();
+    let kinds: Vec<_> = ledger["items"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
+    assert_eq!(kinds, ["signup_bonus"]);
+}
+
+#[test]
+fn first_sign_ins_at_once_make_one_account_with_one_bonus() {
+    let server = Setup::default().start();
+    for round in 0..5 {
+        let email = format!("round-{round}@example.com");
+        let code = server.request_email_code(&email, "sign_in");
+        let answers = at_once((0..16).map(|_| log_in(&server, &email, &code)).collect());
+        let (done, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+        assert_eq!(done.len(), 1);
+        assert_eq!(done[0].json()["pointsGranted"], 100);
+        for answer in refused {
+            answer.expect_problem(401, "invalid_code");
+        }
+    }
+    assert_eq!(server.value::<i64>("select count(*) from users"), 5);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'signup_bonus'"), 5);
+    assert_eq!(server.value::<i64>("select sum(balance) from balances where asset = 'point'"), 500);
+}
+
+#[test]
+fn a_known_and_an_unknown_address_get_the_same_answers() {
+    let server = Setup::default().start();
+    server.sign_in_by_email(EMAIL);
+    server.edit("delete from code_sends");
+    let known = ask(&server, EMAIL).send();
+    let unknown = ask(&server, "nobody@example.com").send();
+    let mut expected = essence(&known);
+    expected.2["email"] = json!("nobody@example.com");
+    assert_eq!(essence(&unknown), expected);
+    let code = "00000000";
+    assert_eq!(
+        essence(&log_in(&server, EMAIL, code).send()),
+        essence(&log_in(&server, "nobody@example.com", code).send())
+    );
+}
+
+#[test]
+fn five_wrong_tries_kill_a_code_and_a_code_for_another_purpose_is_none() {
+    let server = Setup::default().start();
+    let code = server.request_email_code(EMAIL, "sign_in");
+    for _ in 0..5 {
+        log_in(&server, EMAIL, &wrong(&code)).send().expect_problem(401, "invalid_code");
+    }
+    log_in(&server, EMAIL, &code).send().expect_problem(401, "invalid_code");
+    server.edit("delete from code_sends");
+    let code = server.request_email_code(EMAIL, "address");
+    log_in(&server, EMAIL, &code).send().expect_problem(401, "invalid_code");
+    assert_eq!(server.value::<i64>("select count(*) from users"), 0);
+}
+
+#[test]
+fn an_email_code_lives_ten_minutes() {
+    let server = Setup::default().start();
+    let code = server.request_email_code(EMAIL, "sign_in");
+    server.edit("update codes set expires_at = expires_at - 599000");
+    let other = server.request_email_code("other@example.com", "sign_in");
+    server.edit(
+        "update codes set expires_at = expires_at - 600001 where expires_at > (select min(expires_at) from codes)",
+    );
+    log_in(&server, EMAIL, &code).send().expect(200);
+    log_in(&server, "other@example.com", &other).send().expect_problem(401, "invalid_code");
+}
+
+#[test]
+fn neither_address_nor_code_is_kept_in_the_clear_where_codes_are() {
+    let server = Setup::default().start();
+    let code = server.request_email_code(EMAIL, "sign_in");
+    for file in std::fs::read_dir(server.directory()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(!holds(&code) && !holds(EMAIL));
+    }
+}
+
+#[test]
+fn bad_input_is_told_field_by_field() {
+    let server = Setup::default().start();
+    server.post("/api/v1/auth/send-code").json(&json!({})).send().expect_fields(&[("email", "required")]);
+    let bad = json!({ "email": "a@b", "purpose": "fun" });
+    server
+        .post("/api/v1/auth/send-code")
+        .json(&bad)
+        .send()
+        .expect_fields(&[("email", "invalid_format"), ("purpose", "unknown_value")]);
+    let bad = json!({ "email": "a@example.com, b@example.com", "code": "12 34", "device": "x".repeat(65) });
+    server.post("/api/v1/auth/login").json(&bad).send().expect_fields(&[
+        ("email", "invalid_format"),
+        ("code", "invalid_format"),
+        ("device", "too_long"),
+    ]);
+    server
+        .post("/api/v1/auth/login")
+        .json(&json!({}))
+        .send()
+        .expect_fields(&[("email", "required"), ("code", "required")]);
+}
+
+#[test]
+fn a_review_account_signs_in_by_its_fixed_code_and_is_sent_nothing() {
+    let setup = Setup::default().with("AUTH_REVIEW_ACCOUNTS", "review@example.com=12345678");
+    let server = setup.start();
+    ask(&server, "review@example.com").send().expect(200);
+    log_in(&server, "Review@example.com", "12345678").send().expect(200);
+    log_in(&server, "review@example.com", "12345678").send().expect_problem(401, "invalid_code");
+    assert!(server.sent_email_codes("review@example.com").is_empty());
+}
+
+#[test]
+fn tokens_are_refreshed_and_ended_as_in_the_first_generation() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let refreshed = server.post("/api/v1/auth/refresh").by(&user).send().expect(200).json();
+    let token = refreshed["token"].as_str().unwrap();
+    let again = server.post("/api/v1/auth/refresh").json(&json!({ "token": user.token })).send().expect(200).json();
+    assert_eq!(again["token"], token);
+    server.get("/api/v1/account").token(token).send().expect(200);
+    // A token is a token, whichever generation asks.
+    server.get("/user/profile").token(token).send().expect(200);
+    let out = server.post("/api/v1/auth/logout").token(token).send().expect(200).json();
+    assert_eq!(out, json!({ "loggedOut": true }));
+    server.get("/api/v1/account").token(token).send().expect_problem(401, "unauthenticated");
+    server.post("/api/v1/auth/refresh").token(token).send().expect_problem(401, "unauthenticated");
+    server.post("/api/v1/auth/logout").token("never was one").send().expect(200);
+    server.post("/api/v1/auth/logout").send().expect_fields(&[("token", "required")]);
+}
+
+#[test]
+fn devices_are_listed_and_ended_one_by_one() {
+    let server = Setup::default().start();
+    let first = server.log_in_by_email(EMAIL)["token"].as_str().unwrap().to_owned();
+    let sign_in = |device: Option<&str>, agent: &str| {
+        server.edit("delete from code_sends");
+        let code = server.request_email_code(EMAIL, "sign_in");
+        let body = json!({ "email": EMAIL, "code": code, "device": device });
+        let answer = server.post("/api/v1/auth/login").header("user-agent", agent).json(&body).send().expect(200);
+        answer.json()["token"].as_str().unwrap().to_owned()
+    };
+    let second = sign_in(Some("明的手机"), "Yarrow/2 (iPhone)");
+    let third = sign_in(None, "Yarrow/2 (iPhone; iOS 19)");
+    let found = devices(&server, &second);
+    let labels: Vec<_> = found.iter().map(|device| device["label"].as_str().unwrap()).collect();
+    assert_eq!(labels[..2], ["Yarrow, iPhone", "明的手机"]);
+    let current: Vec<_> = found.iter().map(|device| device["current"].as_bool().unwrap()).collect();
+    assert_eq!(current, [false, true, false]);
+    let id = found[0]["id"].as_str().unwrap().to_owned();
+    // Refreshing changes the token, not the device.
+    let refreshed = server.post("/api/v1/auth/refresh").token(&third).send().expect(200).json();
+    assert_eq!(devices(&server, &second)[0]["id"], *id);
+    let stranger = server.sign_in_by_email("stranger@example.com");
+    server.delete(&format!("/api/v1/auth/tokens/{id}")).by(&stranger).send().expect_problem(404, "not_found");
+    let gone = server.delete(&format!("/api/v1/auth/tokens/{id}")).token(&second).send().expect(204);
+    assert!(gone.bytes.is_empty());
+    server.delete(&format!("/api/v1/auth/tokens/{id}")).token(&second).send().expect_problem(404, "not_found");
+    server.delete("/api/v1/auth/tokens/xyz").token(&second).send().expect_fields(&[("id", "invalid_format")]);
+    for token in [&third, refreshed["token"].as_str().unwrap()] {
+        server.get("/api/v1/account").token(token).send().expect_problem(401, "unauthenticated");
+    }
+    server.get("/api/v1/account").token(&first).send().expect(200);
+    assert_eq!(devices(&server, &second).len(), 2);
+}
+
+#[test]
+fn the_last_use_of_a_device_is_known_to_the_hour() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let last_use = || server.value::<i64>("select last_used_at from tokens");
+    let at_first = last_use();
+    server.get("/api/v1/account").by(&user).send().expect(200);
+    assert_eq!(last_use(), at_first);
+    server.edit("update tokens set last_used_at = last_used_at - 3600001");
+    server.get("/api/v1/account").by(&user).send().expect(200);
+    for _ in 0..500 {
+        if last_use() >= at_first {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(last_use() >= at_first);
+    assert!(devices(&server, &user.token)[0]["lastUsedAt"].is_string());
+}
+
+// A mail server that speaks for itself.
+
+fn by_smtp(server: &MailServer) -> Setup {
+    Setup::default()
+        .with("EMAIL_PROVIDER", "smtp")
+        .with("EMAIL_HOST", "localhost")
+        .with("EMAIL_PORT", server.port())
+        .with("EMAIL_CA", &server.certificate)
+        .with("EMAIL_FROM", "Yarrow <no-reply@yarrow.example>")
+}
+
+#[test]
+fn a_code_that_came_by_smtp_signs_in() {
+    let auth = Some(("PLAIN", "yarrow", "open sesame"));
+    let mail_server = MailServer::offering(Offer { starttls: true, auth, ..Offer::default() });
+    let server = by_smtp(&mail_server).with("EMAIL_USERNAME", "yarrow").with("EMAIL_PASSWORD", "open sesame").start();
+    ask(&server, EMAIL).header("accept-language", "en").send().expect(200);
+    let mails = mail_server.mails();
+    assert_eq!((mails.len(), mails[0].to.as_slice()), (1, &[EMAIL.to_owned()][..]));
+    let text = mails[0].part("text/plain");
+    let code = text.split_whitespace().find(|word| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_digit()));
+    log_in(&server, EMAIL, code.unwrap()).send().expect(200);
+    assert!(!server.lines().iter().any(|line| line.contains(EMAIL)), "{:#?}", server.lines());
+}
+
+#[test]
+fn a_mail_server_that_refuses_leaves_no_code_and_uses_no_budget() {
+    for trouble in [Trouble::Refuse(550), Trouble::HangUp] {
+        let mail_server = MailServer::offering(Offer {
+            starttls: true,
+            trouble: Some((Step::Recipient, trouble)),
+            ..Offer::default()
+        });
+        let server = by_smtp(&mail_server).start();
+        for _ in 0..3 {
+            ask(&server, EMAIL).send().expect_problem(503, "provider_unavailable");
+        }
+        assert_eq!(server.value::<i64>("select (select count(*) from codes) + (select count(*) from code_sends)"), 0);
+    }
+    let lost = Some((Step::Message, Trouble::HangUp));
+    let mail_server = MailServer::offering(Offer { starttls: true, trouble: lost, ..Offer::default() });
+    let server = by_smtp(&mail_server).start();
+    // It may have arrived: the code counts.
+    ask(&server, EMAIL).send().expect_problem(504, "provider_timeout");
+    ask(&server, EMAIL).send().expect_problem(429, "too_many_requests");
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 1);
+}
