@@ -37,6 +37,7 @@ pub struct Plan {
 pub struct Answered {
     pub requests: u64,
     pub saves: u64,
+    pub consumes: u64,
 }
 
 /// Loads the server and measures it.
@@ -66,6 +67,7 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
         latencies.extend(talk.latencies);
         answered.requests += talk.answered.requests;
         answered.saves += talk.answered.saves;
+        answered.consumes += talk.answered.consumes;
     }
     Ok((Measurement::new(latencies, &before, &after, server.memory()?), answered))
 }
@@ -97,6 +99,7 @@ async fn talk(address: SocketAddr, requests: Arc<Requests>, mut random: Random, 
         let now = Instant::now();
         seen.answered.requests += 1;
         seen.answered.saves += u64::from(kind == Kind::Save);
+        seen.answered.consumes += u64::from(kind == Kind::Consume);
         if now >= span.end {
             return Ok(seen);
         }

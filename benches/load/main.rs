@@ -42,8 +42,17 @@ const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
 /// What is measured, in the order of the report.
-const CASES: [Workload; 6] =
-    [Workload::Profile, Workload::Save, Workload::Mix, Workload::List, Workload::CompressedList, Workload::SignIn];
+const CASES: [Workload; 9] = [
+    Workload::Profile,
+    Workload::Balance,
+    Workload::Save,
+    Workload::Consume,
+    Workload::KeyedConsume,
+    Workload::Mix,
+    Workload::List,
+    Workload::CompressedList,
+    Workload::SignIn,
+];
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -147,6 +156,10 @@ fn check_log(data: &Path, answered: &Answered) -> Result<(), Failure> {
     let saved: u64 = disk::count(data, "history")?;
     if saved < answered.saves + seed::SEEDED_RECORDS {
         return Err(format!("{} castings were acknowledged, and {saved} are there", answered.saves).into());
+    }
+    let posted: u64 = disk::count(data, "ledger_entries")?;
+    if posted < answered.consumes + u64::from(seed::USERS) {
+        return Err(format!("{} uses were acknowledged, and {posted} entries are there", answered.consumes).into());
     }
     Ok(())
 }

@@ -37,8 +37,9 @@ pub struct Measurement {
 pub type Round = BTreeMap<Contestant, Measurement>;
 
 /// What is demanded: a case, against whom, and how often as fast.
-const TARGETS: [(Workload, Contestant, f64); 3] = [
+const TARGETS: [(Workload, Contestant, f64); 4] = [
     (Workload::Profile, Contestant::Bare, 0.60),
+    (Workload::Balance, Contestant::Bare, 0.60),
     (Workload::Save, Contestant::Bare, 0.18),
     (Workload::Save, Contestant::EachCommits, 5.0),
 ];

@@ -11,7 +11,10 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
     Profile,
+    Balance,
     Save,
+    Consume,
+    KeyedConsume,
     Mix,
     List,
     CompressedList,
@@ -22,6 +25,9 @@ impl Workload {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Profile => "profile read",
+            Self::Balance => "balance read",
+            Self::Consume => "coin consume",
+            Self::KeyedConsume => "coin consume, keyed",
             Self::Save => "durable history save",
             Self::Mix => "90% reads, 10% saves",
             Self::List => "list of 20",
@@ -44,16 +50,25 @@ impl Workload {
 pub enum Kind {
     Read,
     Save,
+    Consume,
 }
 
 /// A source of requests that never waits.
 pub struct Requests {
     reads: Vec<Vec<u8>>,
-    saves: Vec<Vec<u8>>,
-    saves_of_100: u64,
-    saved: AtomicU64,
+    writes: Writes,
+    writes_of_100: u64,
+    written: AtomicU64,
     /// Each of these is good for one use.
     once: Option<(Vec<Vec<u8>>, AtomicU64)>,
+}
+
+/// Templates of requests that change something.
+struct Writes {
+    kind: Kind,
+    templates: Vec<Vec<u8>>,
+    /// How far from the end the digits begin that are counted up, for requests that must not be the same.
+    digits_from_end: Option<usize>,
 }
 
 impl Requests {
@@ -64,11 +79,31 @@ impl Requests {
 
     pub fn of(workload: Workload, seed: &Seed) -> Self {
         let profiles = || seed.accounts.iter().map(|account| get("/user/profile", Some(account), "")).collect();
-        let saves = || seed.accounts.iter().map(save).collect::<Vec<_>>();
+        let saves = || Writes {
+            kind: Kind::Save,
+            templates: seed.accounts.iter().map(save).collect(),
+            // The record id is the last member: digits, quote, brace.
+            digits_from_end: Some(DIGITS + 2),
+        };
+        let consumes = |more: &str, digits_from_end| Writes {
+            kind: Kind::Consume,
+            templates: seed.accounts.iter().map(|account| post("/coin/consume", Some(account), more, "")).collect(),
+            digits_from_end,
+        };
+        let key = format!("idempotency-key: {}\r\n", "0".repeat(DIGITS));
         match workload {
             Workload::Profile => Self::reading(profiles()),
-            Workload::Save => Self { saves: saves(), saves_of_100: 100, ..Self::reading(Vec::new()) },
-            Workload::Mix => Self { saves: saves(), saves_of_100: 10, ..Self::reading(profiles()) },
+            Workload::Balance => {
+                Self::reading(seed.accounts.iter().map(|account| get("/coin/balance", Some(account), "")).collect())
+            }
+            Workload::Save => Self { writes: saves(), writes_of_100: 100, ..Self::reading(Vec::new()) },
+            Workload::Consume => Self { writes: consumes("", None), writes_of_100: 100, ..Self::reading(Vec::new()) },
+            // The key is the last header but one, and there is no body.
+            Workload::KeyedConsume => {
+                let from_end = DIGITS + "\r\n".len() + NO_BODY.len();
+                Self { writes: consumes(&key, Some(from_end)), writes_of_100: 100, ..Self::reading(Vec::new()) }
+            }
+            Workload::Mix => Self { writes: saves(), writes_of_100: 10, ..Self::reading(profiles()) },
             Workload::List => Self::reading(seed.readers().iter().map(|account| list(account, "")).collect()),
             Workload::CompressedList => {
                 let accepts = "accept-encoding: gzip\r\n";
@@ -82,7 +117,8 @@ impl Requests {
     }
 
     fn reading(reads: Vec<Vec<u8>>) -> Self {
-        Self { reads, saves: Vec::new(), saves_of_100: 0, saved: AtomicU64::new(0), once: None }
+        let writes = Writes { kind: Kind::Save, templates: Vec::new(), digits_from_end: None };
+        Self { reads, writes, writes_of_100: 0, written: AtomicU64::new(0), once: None }
     }
 
     /// Writes the next request; nothing if there are no more.
@@ -92,30 +128,32 @@ impl Requests {
             request.extend_from_slice(once.get(number)?);
             return Some(Kind::Read);
         }
-        if random.below(100) < self.saves_of_100 {
-            let template = &self.saves[random.index(self.saves.len())];
-            self.write_save(template, request);
-            return Some(Kind::Save);
+        if random.below(100) < self.writes_of_100 {
+            let template = &self.writes.templates[random.index(self.writes.templates.len())];
+            request.extend_from_slice(template);
+            if let Some(from_end) = self.writes.digits_from_end {
+                self.count_up(request, from_end);
+            }
+            return Some(self.writes.kind);
         }
         request.extend_from_slice(&self.reads[random.index(self.reads.len())]);
         Some(Kind::Read)
     }
 
-    /// Every save has a record id of its own: the digits at the template's end of head are counted up.
-    fn write_save(&self, template: &[u8], request: &mut Vec<u8>) {
-        request.extend_from_slice(template);
-        let mut number = self.saved.fetch_add(1, Ordering::Relaxed);
-        let digits = request.len() - RECORD_ID_FROM_END..request.len() - RECORD_ID_FROM_END + RECORD_ID_DIGITS;
-        for digit in request[digits].iter_mut().rev() {
+    /// Writes a number that no other request has over the digits that begin so far from the end.
+    fn count_up(&self, request: &mut [u8], from_end: usize) {
+        let mut number = self.written.fetch_add(1, Ordering::Relaxed);
+        let begin = request.len() - from_end;
+        for digit in request[begin..begin + DIGITS].iter_mut().rev() {
             *digit = b'0' + u8::try_from(number % 10).unwrap_or(0);
             number /= 10;
         }
     }
 }
 
-const RECORD_ID_DIGITS: usize = 12;
-/// The record id is the last member, so that its digits stand at a fixed distance from the end: digits, quote, brace.
-const RECORD_ID_FROM_END: usize = RECORD_ID_DIGITS + 2;
+const DIGITS: usize = 12;
+/// How a request without a body ends after its own headers.
+const NO_BODY: &str = "content-length: 0\r\n\r\n";
 
 fn get(path: &str, account: Option<&Account>, more: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{}{more}\r\n", authorization(account)).into_bytes()
@@ -126,6 +164,10 @@ fn authorization(account: Option<&Account>) -> String {
 }
 
 fn post(path: &str, account: Option<&Account>, more: &str, body: &str) -> Vec<u8> {
+    if body.is_empty() {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{}{more}{NO_BODY}", authorization(account));
+        return head.into_bytes();
+    }
     format!(
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{}{more}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         authorization(account),
@@ -143,7 +185,7 @@ fn save(account: &Account) -> Vec<u8> {
         casting.question,
         casting.json_data,
         casting.timestamp,
-        "0".repeat(RECORD_ID_DIGITS),
+        "0".repeat(DIGITS),
     );
     post("/divination-history/save", Some(account), "", &body)
 }

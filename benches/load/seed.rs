@@ -13,6 +13,7 @@ use yarrow::{
     ops::{
         codes::{self, NewCode, Purpose, Recipient},
         history::{self, Draft},
+        ledger::{self, Asset, Kind, Posting},
         tokens,
         users::{self, Address},
     },
@@ -88,11 +89,17 @@ fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
                 let (user, _) =
                     users::find_or_create_in(tx, &Address::Phone(PhoneNumber::from_canonical(phone_number.clone())))?;
                 let token = tokens::issue_in(tx, &limits, user.id, "")?.token.reveal().to_owned();
+                ledger::post_in(tx, coins_of(user.id))?;
                 Ok(Account { user_id: user.id.0, phone_number, token })
             })
             .collect()
     });
     Ok(signed_in.wait()?)
+}
+
+/// As many coins as nobody uses up.
+fn coins_of(user: UserId) -> Posting {
+    Posting { user, asset: Asset::Coin, delta: 1_000_000_000, kind: Kind::Adjust, reference: None }
 }
 
 fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
