@@ -249,7 +249,10 @@ where
 
 /// The request's `Idempotency-Key`, and what tells the request from others.
 fn repeatable(parts: &Parts, body: &[u8]) -> Option<Repeatable> {
-    let key = parts.headers.get("idempotency-key").filter(|_| parts.method == Method::POST)?;
+    if parts.method != Method::POST {
+        return None;
+    }
+    let key = parts.headers.get("idempotency-key")?;
     let query = parts.uri.query().unwrap_or_default();
     let request_sha256 = sha256_of_parts(&[parts.uri.path().as_bytes(), query.as_bytes(), body]);
     Some(Repeatable { key: key.clone(), request_sha256 })
