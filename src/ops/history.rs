@@ -130,15 +130,33 @@ fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<
 }
 
 /// Inserts the record as the user's newest and returns its sequence number; nothing if there is one by its id.
+///
+/// Two plain statements: one that inserts what it selects, or that returns what it inserted, makes a temporary table
+/// each time, which costs as much as the row.
 fn insert_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<i64>> {
-    tx.first(
+    let sequence = newest_in(tx, user)? + 1;
+    let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at) \
-         select ?1, coalesce(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8 from history where user_id = ?1 \
-         on conflict (user_id, local_record_id) do nothing returning sequence",
-        parameters(tx, user, draft),
-        |row| row.get(0),
-    )
+         client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
+         on conflict (user_id, local_record_id) do nothing",
+        (
+            user.0,
+            sequence,
+            &draft.local_record_id,
+            &draft.question_type,
+            &draft.question,
+            draft.json_data.as_ref().map(JsonText::as_str),
+            &draft.ai_result,
+            draft.client_timestamp.as_ref().map(JsonText::as_str),
+            tx.now.0,
+        ),
+    )?;
+    Ok((inserted == 1).then_some(sequence))
+}
+
+/// The sequence number of the user's newest record, 0 without any.
+fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))
 }
 
 /// Makes a deactivated record the user's newest, with what it now says, and returns its sequence number.
@@ -164,7 +182,7 @@ fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Reco
     )
 }
 
-/// User, record id, what the record says, and the time: what each of the statements above takes, in their order.
+/// User, record id, what the record says, and the time: what a statement that changes a record takes, in their order.
 fn parameters<'draft>(tx: &Write<'_>, user: UserId, draft: &'draft Draft) -> impl Params + use<'draft> {
     (
         user.0,

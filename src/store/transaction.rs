@@ -73,6 +73,12 @@ impl<'connection> Write<'connection> {
         Ok(self.0.connection.prepare_cached(sql)?.execute(params)?)
     }
 
+    /// Inserts one row into a table with a numeric key and returns its key. An insert that returns columns makes a
+    /// temporary table each time, which costs as much as the row.
+    pub fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
+        Ok(self.0.connection.prepare_cached(sql)?.insert(params)?)
+    }
+
     /// Undoes everything that this operation has done so far, so that something else can be stored in its place: goes
     /// back to the savepoint that the writer gave it.
     pub fn undo(&self) -> Result<()> {

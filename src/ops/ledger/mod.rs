@@ -167,11 +167,10 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
         None => open_or_refuse_in(tx, user, asset, delta)?,
     };
     let created_at = tx.now;
-    let seq = tx.one(
+    let seq = tx.insert(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) returning seq",
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &reference, created_at.0),
-        |row| row.get(0),
     )?;
     Ok(Entry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
 }
@@ -247,19 +246,22 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
     Ok(made == 1)
 }
 
-/// The new balance and the entry's sequence number; nothing if the guard did not let the change through.
+/// The new balance and the entry's sequence number; nothing if the guard did not let the change through. Nobody comes
+/// between the two statements, and they cost less than one that returns what it changed.
 fn move_balance_in(tx: &Write<'_>, user: UserId, asset: Asset, delta: i64) -> Result<Option<(i64, i64)>> {
     // The delta is bounded first, so that the sum in the statement cannot leave the range of 64 bits.
     if !(-LARGEST_BALANCE..=LARGEST_BALANCE).contains(&delta) {
         return Ok(None);
     }
-    tx.first(
+    let moved = tx.execute(
         "update balances set balance = balance + ?3, last_sequence = last_sequence + 1 \
-         where user_id = ?1 and asset = ?2 and suspended_at is null and balance + ?3 between 0 and ?4 \
-         returning balance, last_sequence",
+         where user_id = ?1 and asset = ?2 and suspended_at is null and balance + ?3 between 0 and ?4",
         (user.0, asset.name(), delta, LARGEST_BALANCE),
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )
+    )?;
+    if moved == 0 {
+        return Ok(None);
+    }
+    Ok(find_account_in(tx, user, asset)?.map(|account| (account.balance, account.last_sequence)))
 }
 
 /// Opens an account with its first credit, or says why the change was not let through.
