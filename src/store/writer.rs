@@ -28,8 +28,14 @@ use crate::{
 
 /// Operations in one commit at most: it bounds how long the first of them waits for the last.
 const COMMIT_SIZE: usize = 512;
-/// Pages in the log at which it is copied into the database, so that it can be reused from its start.
+/// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
+/// its start.
 const CHECKPOINT_PAGES: i64 = 2000;
+/// Pages in the log at which it is copied even though callers have to wait for it: what [`LOG_TRUNCATED_ABOVE`] holds.
+/// A page that many commits changed is copied once, so copying rarely costs less.
+const CHECKPOINT_PAGES_AT_MOST: i64 = 16_000;
+/// How long nobody must have written for a moment to be quiet.
+const QUIET: Duration = Duration::from_millis(20);
 /// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
 const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
 const IDLE: Duration = Duration::from_secs(1);
@@ -72,9 +78,8 @@ impl Writer {
         let queued = Arc::new(AtomicU64::new(0));
         let log = path.with_extension("db-wal");
         connection.wal_hook(Some(note_log_pages));
-        let checkpoint_at = Cell::new(CHECKPOINT_PAGES);
-        let work =
-            Work { connection, jobs, clock, commits, queued: Arc::clone(&queued), log: log.clone(), checkpoint_at };
+        let checkpoint = Cell::new(Checkpoint::default());
+        let work = Work { connection, jobs, clock, commits, queued: Arc::clone(&queued), log: log.clone(), checkpoint };
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work.run());
         Ok(Self {
             queue: Mutex::new(Some(queue)),
@@ -200,18 +205,41 @@ struct Work {
     commits: Arc<AtomicU64>,
     queued: Arc<AtomicU64>,
     log: PathBuf,
-    /// Pages in the log at which the next checkpoint is due.
-    checkpoint_at: Cell<i64>,
+    checkpoint: Cell<Checkpoint>,
+}
+
+/// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due.
+#[derive(Clone, Copy)]
+struct Checkpoint {
+    welcome_at: i64,
+    due_at: i64,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Self { welcome_at: CHECKPOINT_PAGES, due_at: CHECKPOINT_PAGES_AT_MOST }
+    }
+}
+
+impl Checkpoint {
+    /// After one at so many pages that could not free the log.
+    fn again_after(pages: i64) -> Self {
+        Self { welcome_at: pages + CHECKPOINT_PAGES, due_at: pages + CHECKPOINT_PAGES }
+    }
 }
 
 impl Work {
     fn run(self) {
         loop {
-            match self.jobs.recv_timeout(IDLE) {
+            let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
+            match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
                 Ok(first) => {
                     self.commit_batch(first);
-                    self.checkpoint_if_due();
+                    if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
+                        self.free_log();
+                    }
                 }
+                Err(RecvTimeoutError::Timeout) if is_welcome => self.free_log(),
                 Err(RecvTimeoutError::Timeout) => self.truncate_log_if_large(),
                 Err(RecvTimeoutError::Disconnected) => {
                     // A database at rest is one file, which is what people copy.
@@ -300,21 +328,15 @@ impl Work {
         }
     }
 
-    /// Copies the log into the database once it is long enough. Here and not inside the commit, so that those who
-    /// wait for the commit do not wait for this, and so that an error is seen.
+    /// Copies the log into the database. Here and not inside the commit, so that those who wait for the commit do not
+    /// wait for this, and so that an error is seen.
     ///
     /// SQLite begins at the log's start again only if nobody reads from the log at that moment. Under constant load
     /// there is always a kept snapshot that does, and the log would grow without end. So the counter is moved once the
     /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
-    /// A long read is not waited for; the next attempt comes as many pages later.
-    fn checkpoint_if_due(&self) {
+    /// A long read is not waited for; the next attempt comes some pages later.
+    fn free_log(&self) {
         let pages = LOG_PAGES.load(Ordering::Relaxed);
-        if pages < CHECKPOINT_PAGES {
-            self.checkpoint_at.set(CHECKPOINT_PAGES);
-        }
-        if pages < self.checkpoint_at.get() {
-            return;
-        }
         self.checkpoint("pragma wal_checkpoint(passive)");
         self.commits.fetch_add(1, Ordering::Release);
         self.wait_for_others(RESTART_WAIT);
@@ -323,7 +345,7 @@ impl Work {
         if is_free {
             LOG_PAGES.store(0, Ordering::Relaxed);
         }
-        self.checkpoint_at.set(if is_free { CHECKPOINT_PAGES } else { pages + CHECKPOINT_PAGES });
+        self.checkpoint.set(if is_free { Checkpoint::default() } else { Checkpoint::again_after(pages) });
     }
 
     /// How long this connection waits for a lock from now on.
