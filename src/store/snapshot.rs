@@ -1,8 +1,8 @@
 //! Reading in place, on a snapshot that a worker thread keeps from one read to the next.
 //!
 //! Only threads that have told us that they park (see [`thread_parks`]) keep one, because parking is where an idle
-//! thread lets go of it. A kept snapshot pins the WAL, so it is also ended once it is too old, at the next read or at
-//! [`end_stale_snapshot`], whichever comes first.
+//! thread lets go of it. A kept snapshot pins the WAL and hides what other processes commit, so a busy thread ends it
+//! too once it is old, by [`end_stale_snapshot`] at the end of every request; a read does not look at the time.
 
 use std::{
     cell::{Cell, RefCell},
@@ -89,11 +89,7 @@ impl Resident {
     /// Makes sure that the open snapshot shows all that was committed before this call.
     fn refresh(&mut self, shared: &Shared) -> Result<()> {
         let commits = shared.commits.load(Ordering::Acquire);
-        let is_current = self
-            .snapshot
-            .as_ref()
-            .is_some_and(|snapshot| snapshot.commits == commits && snapshot.taken.elapsed() <= SNAPSHOT_AGE);
-        if is_current {
+        if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.commits == commits) {
             return Ok(());
         }
         self.let_go();

@@ -14,7 +14,7 @@ use std::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Write, thread_parks};
+use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Write, end_stale_snapshot, thread_parks};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
@@ -221,6 +221,7 @@ fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
                 Ok((first, number()?))
             });
             assert_eq!(twice.unwrap(), ("1".to_owned(), "1".to_owned()));
+            end_stale_snapshot(Instant::now());
             assert_eq!(opened.find("number").as_deref(), Some("2"));
             change(3);
             thread_parks();
