@@ -71,6 +71,13 @@ create index tokens_by_user on tokens (user_id, created_at);
 create index tokens_by_family on tokens (family);
 create index tokens_by_expiry on tokens (expires_at);
 
+-- Owner: tokens. Whom a token speaks for, as every request asks, with what most answers need of the user.
+create view bearers as
+    select tokens.token_sha256, tokens.user_id, tokens.expires_at, tokens.replaced_at, tokens.family_expires_at,
+        tokens.last_used_at, users.nickname, users.gender, users.birthday, users.signature, users.phone_number,
+        users.email, users.created_at
+    from tokens join users on users.id = tokens.user_id;
+
 -- Owner: words. The local list of content moderation, and the phrases that are innocent although they contain one.
 create table words (
     folded text primary key,               -- what the word is compared as: no two words fold alike
@@ -114,7 +121,8 @@ create table history (
     updated_at integer not null,
     deactivated_at integer,                -- hidden since; deleted some weeks later
     unique (user_id, sequence),
-    unique (user_id, local_record_id)
+    -- In this order, because ids that many clients take from the time stand together then, and not all over the index.
+    unique (local_record_id, user_id)
 ) strict;
 
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;

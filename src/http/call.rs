@@ -25,7 +25,8 @@ use crate::{
         admins::Identity,
         idempotency::{Answered, Claim, Once},
         ledger::Authority,
-        users::{self, User},
+        tokens::Bearer,
+        users::{self, Profile, User},
     },
     store::{Pending, Read},
     types::{Locale, PhoneNumber, Secret, UserId},
@@ -43,7 +44,7 @@ pub struct Context {
     /// The route's template, once the router has found it.
     pub route: OnceLock<&'static str>,
     /// The user whose token was shown, once it was looked up.
-    pub user: OnceLock<UserId>,
+    pub bearer: OnceLock<Bearer>,
     /// The user whom an administrator's call is about, once that is known.
     pub subject: OnceLock<UserId>,
     /// The reason that an administrator gave.
@@ -83,6 +84,13 @@ impl Call {
     /// The Bearer token, for operations that ask how it came to be.
     pub fn bearer(&self) -> Option<Secret> {
         bearer_token(&self.headers).ok().flatten().map(Secret::from_text)
+    }
+
+    /// The caller's own profile, unless the request names another user or an administrator is calling.
+    pub fn own_profile(&self, claims: &Claims) -> Option<Profile> {
+        let bearer = self.context.bearer.get()?;
+        let is_own = claims.phone_number.is_none() && claims.users().all(|claimed| claimed == bearer.user.id);
+        is_own.then(|| bearer.profile.clone())
     }
 
     /// The user who is calling.
@@ -169,8 +177,8 @@ impl Call {
 
     /// Like [`Self::acting_for`], with the addresses that answers of the first generation carry.
     pub fn acting_user(&self, claims: &Claims) -> Result<User> {
-        let user = self.unless_id_of_another(claims)?;
-        let own = self.app.store.read(|tx| users::find_in(tx, user))?;
+        self.unless_id_of_another(claims)?;
+        let own = self.context.bearer.get().ok_or(Code::Unauthenticated)?.user.clone();
         match &claims.phone_number {
             Some(claimed) if own.phone_number.as_ref() != Some(claimed) => Err(Code::NotYours.into()),
             _ => Ok(own),

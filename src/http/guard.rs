@@ -11,7 +11,7 @@ use crate::{
     http::call::{Caller, Context},
     ops::{
         admins,
-        tokens::{self, Standing},
+        tokens::{self, Bearer, Standing},
     },
     types::UserId,
 };
@@ -95,15 +95,16 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
     if admins::is_credential(token) {
         return admit_admin(app, access, token).await;
     }
-    match app.store.read(|tx| tokens::standing_in(tx, &app.config.auth, token))? {
+    let (standing, bearer) = app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))?;
+    match standing {
         Standing::Valid { user, is_use_due, .. } => {
             if is_use_due {
                 // Nobody waits for it: that a device was used is no part of what it was used for.
                 drop(tokens::note_use(app, token));
             }
-            admit_user(access, context, user)
+            admit_user(access, context, user, bearer)
         }
-        Standing::InGrace { user } => admit_user(access, context, user),
+        Standing::InGrace { user } => admit_user(access, context, user, bearer),
         Standing::Unknown => Err(unauthenticated()),
         Standing::Reused => {
             tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
@@ -113,8 +114,10 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
     }
 }
 
-fn admit_user(access: Access, context: &Context, user: UserId) -> Result<Caller> {
-    context.user.get_or_init(|| user);
+fn admit_user(access: Access, context: &Context, user: UserId, bearer: Option<Bearer>) -> Result<Caller> {
+    if let Some(bearer) = bearer {
+        context.bearer.get_or_init(|| bearer);
+    }
     if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
 }
 

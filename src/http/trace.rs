@@ -71,7 +71,7 @@ impl Envelope {
             client: client_ip(peer, request.headers(), &app.config.server.trusted_proxies),
             started: Instant::now(),
             route: OnceLock::new(),
-            user: OnceLock::new(),
+            bearer: OnceLock::new(),
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         });
@@ -154,7 +154,7 @@ impl Shared {
         let method = method_name(method);
         self.app.access_log.record(Entry {
             at: self.app.clock.now(),
-            user: context.user.get().copied(),
+            user: context.bearer.get().map(|bearer| bearer.user.id),
             client: context.client,
             method,
             route,

@@ -17,6 +17,7 @@ use crate::{
     config::Auth,
     error::{Code, Error, Result},
     keys::ServerKey,
+    ops::users::{self, Profile, User},
     store::{Pending, Read, Write},
     types::{Secret, Timestamp, UserId, hex, sha256},
 };
@@ -32,6 +33,13 @@ pub struct Issued {
     pub token: Secret,
     pub user: UserId,
     pub expires_at: Timestamp,
+}
+
+/// Whose token it is.
+#[derive(Clone, Debug)]
+pub struct Bearer {
+    pub user: User,
+    pub profile: Profile,
 }
 
 /// What a token turned out to be worth.
@@ -54,15 +62,26 @@ pub enum Standing {
     Unknown,
 }
 
-/// Says whom a token speaks for, in one point query.
+/// Says what a token is worth.
 pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
-    // Every request asks this, so it reads no more of the row than it needs.
-    let lifetimes = tx.first(
-        "select user_id, expires_at, replaced_at, family_expires_at, last_used_at from tokens where token_sha256 = ?1",
+    Ok(bearer_in(tx, limits, token)?.0)
+}
+
+/// Says what a token is worth and, if it is known, whose it is. Every request asks this: it is one statement, after
+/// which most answers know all that they need of their user.
+pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<(Standing, Option<Bearer>)> {
+    let found = tx.first(
+        "select user_id, nickname, gender, birthday, signature, phone_number, email, created_at, expires_at, \
+         replaced_at, family_expires_at, last_used_at from bearers where token_sha256 = ?1",
         [sha256(token)],
-        |row| lifetimes_of(row, 0),
+        |row| {
+            let profile = users::profile_of(row)?;
+            let user = users::addressed(row, profile.id, 5)?;
+            let lifetimes = lifetimes_of(row, user.id, 8)?;
+            Ok((lifetimes.standing(tx.now, limits), Bearer { user, profile }))
+        },
     )?;
-    Ok(lifetimes.map_or(Standing::Unknown, |lifetimes| lifetimes.standing(tx.now, limits)))
+    Ok(found.map_or((Standing::Unknown, None), |(standing, bearer)| (standing, Some(bearer))))
 }
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
@@ -279,7 +298,7 @@ fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
                 family: row.get(1)?,
                 label: row.get(2)?,
                 signed_in_at: Timestamp(row.get(3)?),
-                lifetimes: lifetimes_of(row, 4)?,
+                lifetimes: lifetimes_of(row, UserId(row.get(4)?), 5)?,
             })
         },
     )
@@ -311,13 +330,13 @@ fn shown(device: Device, is_current: bool) -> Device {
     Device { is_current, ..device }
 }
 
-/// Reads the five columns that begin at `first`.
-fn lifetimes_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Lifetimes> {
+/// Reads the four columns that begin at `first`.
+fn lifetimes_of(row: &Row<'_>, user: UserId, first: usize) -> rusqlite::Result<Lifetimes> {
     Ok(Lifetimes {
-        user: UserId(row.get(first)?),
-        expires_at: Timestamp(row.get(first + 1)?),
-        replaced_at: row.get::<_, Option<i64>>(first + 2)?.map(Timestamp),
-        family_expires_at: Timestamp(row.get(first + 3)?),
-        last_used_at: Timestamp(row.get(first + 4)?),
+        user,
+        expires_at: Timestamp(row.get(first)?),
+        replaced_at: row.get::<_, Option<i64>>(first + 1)?.map(Timestamp),
+        family_expires_at: Timestamp(row.get(first + 2)?),
+        last_used_at: Timestamp(row.get(first + 3)?),
     })
 }

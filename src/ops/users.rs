@@ -194,17 +194,23 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
 }
 
 fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
-    let (phone_number, email): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+    addressed(row, UserId(row.get(0)?), 1)
+}
+
+/// Reads the columns that begin at `first`: phone number, email, created at.
+pub fn addressed(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<User> {
+    let (phone_number, email): (Option<String>, Option<String>) = (row.get(first)?, row.get(first + 1)?);
     Ok(User {
-        id: UserId(row.get(0)?),
+        id,
         phone_number: phone_number.map(PhoneNumber::from_canonical),
         email: email.map(EmailAddress::from_canonical),
-        created_at: Timestamp(row.get(3)?),
+        created_at: Timestamp(row.get(first + 2)?),
     })
 }
 
-fn profile_of(row: &Row<'_>) -> rusqlite::Result<Profile> {
-    let gender: String = row.get(2)?;
+/// Reads the columns of a profile: id, nickname, gender, birthday, signature.
+pub fn profile_of(row: &Row<'_>) -> rusqlite::Result<Profile> {
+    let gender = row.get_ref(2)?.as_str()?;
     Ok(Profile {
         id: UserId(row.get(0)?),
         nickname: row.get(1)?,

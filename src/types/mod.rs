@@ -30,7 +30,7 @@ pub struct UserId(pub i64);
 
 impl Serialize for UserId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        serializer.serialize_str(itoa::Buffer::new().format(self.0))
     }
 }
 

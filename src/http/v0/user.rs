@@ -77,7 +77,11 @@ impl From<users::Profile> for Profile {
 }
 
 pub async fn find_profile(call: Call, OfUser { id, user_id }: OfUser) -> Result<Json<Profile>> {
-    let user = call.subject_id(&claims(id, user_id))?;
+    let claims = claims(id, user_id);
+    if let Some(own) = call.own_profile(&claims) {
+        return Ok(Json(own.into()));
+    }
+    let user = call.subject_id(&claims)?;
     Ok(Json(profile::find(&call.app, user)?.into()))
 }
 
