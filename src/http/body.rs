@@ -149,6 +149,10 @@ fn is_too_deep(text: &str) -> bool {
     false
 }
 
+/// A name, borrowed unless it has escapes.
+#[derive(Deserialize)]
+struct Name<'request>(#[serde(borrow)] Cow<'request, str>);
+
 /// The members of a JSON object in order, with names that come twice kept twice.
 struct Members<'request>(Vec<Pair<'request>>);
 
@@ -165,7 +169,7 @@ impl<'request> Deserialize<'request> for Members<'request> {
 
             fn visit_map<A: MapAccess<'request>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(8);
-                while let Some((name, value)) = map.next_entry::<Cow<'request, str>, &'request RawValue>()? {
+                while let Some((Name(name), value)) = map.next_entry::<Name<'request>, &'request RawValue>()? {
                     members.push((name, Given::Json(value)));
                 }
                 Ok(Members(members))
