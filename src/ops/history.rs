@@ -50,18 +50,18 @@ pub struct SavedRecord {
 /// # Errors
 /// `history_full` when the user has as many records as are kept.
 pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
-    let limit = app.config.limits.history_records;
-    app.store.write(move |tx| {
-        let sequence = match insert_in(tx, user, &draft)? {
-            Some(sequence) => sequence,
-            None => match replace_in(tx, user, &draft)? {
-                Some(record) => return Ok(SavedRecord { record, is_new: false }),
-                None => renew_in(tx, user, &draft)?,
-            },
-        };
+    let limit = i64::from(app.config.limits.history_records);
+    app.store.write_checked_first(move |tx| {
+        let sequence = newest_in(tx, user)? + 1;
         // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
-        if sequence > i64::from(limit) && count_in(tx, user, None)? > i64::from(limit) {
+        if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
             return Err(Code::HistoryFull.into());
+        }
+        if !insert_in(tx, user, sequence, &draft)? {
+            match replace_in(tx, user, &draft)? {
+                Some(record) => return Ok(SavedRecord { record, is_new: false }),
+                None => renew_in(tx, user, sequence, &draft)?,
+            }
         }
         let record = Record { draft, created_at: tx.now, updated_at: tx.now };
         Ok(SavedRecord { record, is_new: true })
@@ -129,29 +129,27 @@ fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<
     )
 }
 
-/// Inserts the record as the user's newest and returns its sequence number; nothing if there is one by its id.
+/// Whether the user has an active record by this id.
+fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
+    tx.one(
+        "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null)",
+        (local_record_id, user.0),
+        |row| row.get(0),
+    )
+}
+
+/// Inserts the record as the user's newest, unless there is one by its id; true if it was inserted.
 ///
-/// Two plain statements: one that inserts what it selects, or that returns what it inserted, makes a temporary table
-/// each time, which costs as much as the row.
-fn insert_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<i64>> {
-    let sequence = newest_in(tx, user)? + 1;
+/// A plain statement: one that selects what it inserts, or returns what it inserted, makes a temporary table each time,
+/// which costs as much as the row.
+fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
          client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
          on conflict (user_id, local_record_id) do nothing",
-        (
-            user.0,
-            sequence,
-            &draft.local_record_id,
-            &draft.question_type,
-            &draft.question,
-            draft.json_data.as_ref().map(JsonText::as_str),
-            &draft.ai_result,
-            draft.client_timestamp.as_ref().map(JsonText::as_str),
-            tx.now.0,
-        ),
+        new_row(tx, user, sequence, draft),
     )?;
-    Ok((inserted == 1).then_some(sequence))
+    Ok(inserted == 1)
 }
 
 /// The sequence number of the user's newest record, 0 without any.
@@ -159,15 +157,15 @@ fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
     tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))
 }
 
-/// Makes a deactivated record the user's newest, with what it now says, and returns its sequence number.
-fn renew_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<i64> {
-    tx.one(
-        "update history set sequence = (select max(sequence) + 1 from history where user_id = ?1), \
-         question_type = ?3, question = ?4, json_data = ?5, ai_result = ?6, client_timestamp = ?7, created_at = ?8, \
-         updated_at = ?8, deactivated_at = null where user_id = ?1 and local_record_id = ?2 returning sequence",
-        parameters(tx, user, draft),
-        |row| row.get(0),
+/// Makes a deactivated record the user's newest, with what it now says.
+fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Result<()> {
+    tx.execute(
+        "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, deactivated_at = null \
+         where user_id = ?1 and local_record_id = ?3",
+        new_row(tx, user, sequence, draft),
     )
+    .map(drop)
 }
 
 fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Record>> {
@@ -177,15 +175,25 @@ fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Reco
          where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
          returning local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
          updated_at",
-        parameters(tx, user, draft),
+        (
+            user.0,
+            draft.local_record_id.as_str(),
+            draft.question_type.as_deref(),
+            draft.question.as_deref(),
+            draft.json_data.as_ref().map(JsonText::as_str),
+            draft.ai_result.as_deref(),
+            draft.client_timestamp.as_ref().map(JsonText::as_str),
+            tx.now.0,
+        ),
         record_of,
     )
 }
 
-/// User, record id, what the record says, and the time: what a statement that changes a record takes, in their order.
-fn parameters<'draft>(tx: &Write<'_>, user: UserId, draft: &'draft Draft) -> impl Params + use<'draft> {
+/// User, sequence, record id, what the record says, and the time: what the statements that make a record new take.
+fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft Draft) -> impl Params + use<'draft> {
     (
         user.0,
+        sequence,
         draft.local_record_id.as_str(),
         draft.question_type.as_deref(),
         draft.question.as_deref(),

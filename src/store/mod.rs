@@ -42,6 +42,7 @@ pub use migrate::SCHEMA_VERSION;
 pub use pending::Pending;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
+use writer::Kind;
 pub use writer::Pressure;
 
 /// How old a sticky snapshot may become: it bounds how late another process's change is seen, and how long the WAL
@@ -108,7 +109,19 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(operation)
+        self.shared.writer.submit(Kind::Undoable, operation)
+    }
+
+    /// Like [`Self::write`], for an operation that fails, if it does, before it changes anything. It needs no savepoint,
+    /// which is much of what a small change costs.
+    ///
+    /// One that breaks its promise takes everything in its commit with it, so that nothing stays half done.
+    pub fn write_checked_first<T, F>(&self, operation: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
+    {
+        self.shared.writer.submit(Kind::CheckedFirst, operation)
     }
 
     /// How much work waits for the writer, and how large its write-ahead log is.

@@ -348,3 +348,21 @@ fn a_write_whose_caller_has_gone_is_made_all_the_same() {
     opened.put("next", 1).wait().unwrap();
     assert_eq!(opened.find("abandoned").as_deref(), Some("1"));
 }
+
+#[test]
+fn an_operation_without_a_savepoint_that_breaks_its_promise_leaves_nothing_behind() {
+    let opened = Opened::new();
+    let insert = |tx: &Write<'_>, name: &str| {
+        tx.execute("insert into settings (name, value, updated_at) values (?1, '1', 0)", [name])
+    };
+    let broken = opened.store.write_checked_first(move |tx| {
+        insert(tx, "broken")?;
+        Err::<(), _>(Error::from(Code::NotFound))
+    });
+    assert!(broken.wait().is_err());
+    assert_eq!(opened.find("broken"), None);
+    let refused = opened.store.write_checked_first(|_| Err::<(), _>(Error::from(Code::HistoryFull)));
+    assert_eq!(refused.wait().unwrap_err().code, Code::HistoryFull);
+    opened.store.write_checked_first(move |tx| insert(tx, "good")).wait().unwrap();
+    assert_eq!(opened.find("good").as_deref(), Some("1"));
+}

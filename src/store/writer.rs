@@ -1,7 +1,7 @@
 //! The one thread that writes: it commits many operations at once and answers after the disk has them.
 //!
 //! While one commit syncs, the next operations gather; so the sync is paid once for all of them, and durable writes
-//! are several times faster than one commit each. Each operation has a savepoint of its own. A failed commit fails
+//! are several times faster than one commit each. Each operation that may have to be undone has a savepoint. A failed commit fails
 //! every operation in it and acknowledges none. A failed sync ends the process: after it the kernel may have marked
 //! the lost pages clean, and only recovery from the log at the next start is safe.
 
@@ -90,13 +90,13 @@ impl Writer {
         })
     }
 
-    pub(super) fn submit<T, F>(&self, operation: F) -> Pending<T>
+    pub(super) fn submit<T, F>(&self, kind: Kind, operation: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
         let (reply, receiver) = oneshot::channel();
-        let job = Box::new(Operation { work: Some(operation), outcome: None, reply });
+        let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
         let Some(queue) = lock(&self.queue).clone() else {
             return Pending::known(Err(busy("The service is stopping.")));
         };
@@ -153,8 +153,19 @@ fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// How an operation that fails is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// By the savepoint that it gets.
+    Undoable,
+    /// Not at all: it changes nothing before it is sure to succeed.
+    CheckedFirst,
+}
+
 /// A queued operation, whatever it answers.
 trait Job: Send {
+    fn kind(&self) -> Kind;
+
     /// Runs the operation and says whether what it changed is to stay.
     fn run(&mut self, transaction: &Write<'_>) -> bool;
 
@@ -163,6 +174,7 @@ trait Job: Send {
 }
 
 struct Operation<T, F> {
+    kind: Kind,
     work: Option<F>,
     outcome: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
@@ -173,6 +185,10 @@ where
     T: Send,
     F: FnOnce(&Write<'_>) -> Result<T> + Send,
 {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
     fn run(&mut self, transaction: &Write<'_>) -> bool {
         let Some(operation) = self.work.take() else { return false };
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(transaction)))
@@ -234,6 +250,8 @@ impl Work {
             let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
             match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
                 Ok(first) => {
+                    // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
+                    std::thread::yield_now();
                     self.commit_batch(first);
                     if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
                         self.free_log();
@@ -295,18 +313,36 @@ impl Work {
         rest
     }
 
-    /// Runs one operation in its savepoint. An error means that the transaction as a whole is lost.
+    /// Runs one operation. An error means that the transaction as a whole is lost.
     fn run_one(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+        if job.kind() == Kind::CheckedFirst {
+            return self.run_without_savepoint(job, transaction);
+        }
         self.statement("savepoint operation")?;
         let keeps = job.run(transaction);
-        if self.connection.is_autocommit() {
-            // SQLite rolled everything back by itself: disk full, out of memory, I/O error.
-            return Err(Error::new(Code::StorageFailed).detail("The disk failed or is full; nothing was stored."));
-        }
+        self.check_transaction()?;
         if !keeps {
             self.statement("rollback to operation")?;
         }
         self.statement("release operation")
+    }
+
+    fn run_without_savepoint(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+        let changes = self.connection.total_changes();
+        let keeps = job.run(transaction);
+        self.check_transaction()?;
+        if keeps || self.connection.total_changes() == changes {
+            return Ok(());
+        }
+        Err(Error::internal("an operation failed after it had changed something, and cannot be undone alone"))
+    }
+
+    fn check_transaction(&self) -> Result<()> {
+        if self.connection.is_autocommit() {
+            // SQLite rolled everything back by itself: disk full, out of memory, I/O error.
+            return Err(Error::new(Code::StorageFailed).detail("The disk failed or is full; nothing was stored."));
+        }
+        Ok(())
     }
 
     fn abandon_transaction(&self) {
