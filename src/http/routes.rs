@@ -157,8 +157,9 @@ fn payments() -> Vec<Endpoint> {
             "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
         Endpoint::new(Method::POST, "/payment/notify", Signature, payment::notify,
             "Takes the payment provider's report, a form signed by it. Always answered 200, with `success` or `fail`.").body(NOTIFICATION),
-        Endpoint::new(Method::POST, "/payment/update-balance", OwnUser, payment::update_balance,
-            "Says that an order was paid. The provider is asked, and its answer alone decides.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::POST, "/payment/update-balance", OwnUserOrAdmin, payment::update_balance,
+            "Says that an order was paid. The provider is asked, and its answer alone decides. An administrator, with a reason, credits an order under review.")
+            .fails(&[NotYours, NotFound, OrderState, AlreadyPosted, BalanceTooLarge, AccountInconsistent]),
     ]
 }
 

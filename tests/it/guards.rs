@@ -64,7 +64,7 @@ const PROMISED: &[(&str, Access)] = &[
     ("GET /payment/gateway/order", OwnUser),
     ("POST /payment/gateway/order", OwnUser),
     ("POST /payment/notify", TokenHolder),
-    ("POST /payment/update-balance", OwnUser),
+    ("POST /payment/update-balance", OwnUserOrAdmin),
     ("GET /admin/payments", Admin),
     ("GET /admin/payments/report", Admin),
     ("GET /admin/payments/callbacks", Admin),

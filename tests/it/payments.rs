@@ -132,6 +132,30 @@ fn an_order_whose_user_is_gone_is_left_to_a_person_and_can_be_refunded() {
 }
 
 #[test]
+fn an_administrator_credits_an_order_under_review_where_the_app_reports_payments_too() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+    let order_no = order(&server, &user);
+    let database = server.database();
+    let belongs_to = |owner: &str| database.execute("update payment_orders set user_id = ?1", [owner]).unwrap();
+    let settle = |pairs: &[(&str, &str)]| {
+        server.post("/payment/update-balance").token(&key).query(&[("orderNo", &order_no)]).form(pairs).send()
+    };
+    settle(&[("reason", "not under review")]).expect_problem(409, "order_state");
+    belongs_to("999");
+    server.command(&["payments", "sandbox-pay", &order_no]).expect(0);
+    belongs_to(&user.user_id);
+    settle(&[]).expect_fields(&[("reason", "required")]);
+    settle(&[("reason", "mistaken"), ("userId", "998")]).expect_fields(&[("userId", "unknown_value")]);
+    let settled = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
+    assert_eq!(settle(&[("reason", "the user is back")]).expect(200).json(), settled);
+    settle(&[("reason", "once more")]).expect_problem(409, "order_state");
+    assert_eq!(server.coins(&user), 60);
+    let by_hand = server.command(&["audit", "--json"]).expect(0).text();
+    assert!(by_hand.contains("the user is back"), "{by_hand}");
+}
+
+#[test]
 fn a_kept_notification_can_be_judged_again() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
