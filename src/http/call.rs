@@ -23,7 +23,7 @@ use crate::{
     },
     ops::{
         admins::Identity,
-        idempotency::{Answered, Claim, Once},
+        idempotency::{self, Answered, Claim, Once},
         ledger::Authority,
         tokens::Bearer,
         users::{self, Profile, User},
@@ -241,7 +241,7 @@ impl Call {
         };
         let caller = match &self.caller {
             Caller::Anonymous => return Ok(None),
-            Caller::User(user) => format!("user:{user}"),
+            Caller::User(user) => idempotency::user(*user),
             Caller::Admin(identity) => identity.actor(),
         };
         Ok(Some(Claim {

@@ -7,15 +7,16 @@
 use std::time::Duration;
 
 use crate::{
+    app::App,
     error::{Code, Error, Result},
-    store::Write,
-    types::Timestamp,
+    store::{Read, Write},
+    types::{Timestamp, UserId},
 };
 
 /// A request that carries a key.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// Whose key it is: two callers may choose the same one.
+    /// Whose key it is: two callers may choose the same one. Users are named by [`user`].
     pub caller: String,
     /// Method and template, such as `POST /coin/consume`.
     pub route: String,
@@ -58,6 +59,21 @@ impl<T> Once<T> {
         Self(Some((claim, Box::new(render))))
     }
 
+    /// The key, if there is one.
+    pub fn key(&self) -> Option<&str> {
+        self.0.as_ref().map(|(claim, _)| claim.key.as_str())
+    }
+
+    /// The answer that the same request got before, for operations that have something to do before their write.
+    ///
+    /// # Errors
+    /// `idempotency_key_reused` if the key came with another request; `not_found` if what was made is deleted.
+    pub fn answered_before(&self, app: &App) -> Result<Option<Kept>> {
+        let Some((claim, _)) = &self.0 else { return Ok(None) };
+        let found = app.store.read(|tx| find_in(tx, claim))?;
+        found.filter(|row| row.is_live).map(|row| row.answer_to(claim)).transpose()
+    }
+
     /// Runs `effect`, unless the same request was answered before.
     ///
     /// An effect that fails is undone, with all that the write did before it. If it would fail the same way again (the
@@ -65,14 +81,14 @@ impl<T> Once<T> {
     /// try.
     ///
     /// # Errors
-    /// Those of the effect; `idempotency_key_reused` if the key came with another request.
+    /// Those of the effect; `idempotency_key_reused` if the key came with another request; `not_found` if what the
+    /// request made has been deleted since.
     pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<Answered<T>> {
         let Some((claim, render)) = self.0 else { return effect(tx).map(Answered::Now) };
-        if let Some((request_sha256, kept)) = find_in(tx, &claim)? {
-            if request_sha256 != claim.request_sha256 {
-                return Err(Code::IdempotencyKeyReused.into());
-            }
-            return Ok(Answered::Before(kept));
+        match find_in(tx, &claim)? {
+            Some(row) if row.is_live => return row.answer_to(&claim).map(Answered::Before),
+            Some(row) => delete_in(tx, &row)?,
+            None => {}
         }
         match effect(tx) {
             Ok(done) => {
@@ -89,6 +105,21 @@ impl<T> Once<T> {
     }
 }
 
+/// How a user is named as the owner of keys.
+pub fn user(user: UserId) -> String {
+    format!("user:{user}")
+}
+
+/// Forgets what a request and its answer said, because what they told of is deleted. The key stays used.
+pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result<()> {
+    tx.execute(
+        "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) \
+         where caller = ?1 and route = ?2 and key = ?3",
+        (caller, route, key),
+    )
+    .map(drop)
+}
+
 /// Deletes up to `limit` answers that are older than `age`.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
@@ -103,20 +134,43 @@ const fn is_final(code: Code) -> bool {
     matches!(code, Code::InsufficientCoins | Code::InsufficientPoints | Code::BalanceTooLarge)
 }
 
-/// The answer that is kept under the key. One that is past its time and not yet deleted gives way.
-fn find_in(tx: &Write<'_>, claim: &Claim) -> Result<Option<([u8; 32], Kept)>> {
-    let found = tx.first(
+/// What is kept under a key.
+struct Row {
+    id: i64,
+    /// Its time is not over, although the row may still be there after it.
+    is_live: bool,
+    request_sha256: [u8; 32],
+    kept: Kept,
+}
+
+impl Row {
+    fn answer_to(self, claim: &Claim) -> Result<Kept> {
+        if self.kept.body.is_empty() {
+            return Err(Error::new(Code::NotFound).detail("What this request made has been deleted since."));
+        }
+        if self.request_sha256 != claim.request_sha256 {
+            return Err(Code::IdempotencyKeyReused.into());
+        }
+        Ok(self.kept)
+    }
+}
+
+fn find_in(tx: &Read<'_>, claim: &Claim) -> Result<Option<Row>> {
+    tx.first(
         "select id, created_at, request_sha256, status, body from idempotency_keys \
          where caller = ?1 and route = ?2 and key = ?3",
         (&claim.caller, &claim.route, &claim.key),
-        |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, Kept { status: row.get(3)?, body: row.get(4)? })),
-    )?;
-    let Some((id, created_at, request_sha256, kept)) = found else { return Ok(None) };
-    if tx.now < Timestamp(created_at).plus(claim.kept_for) {
-        return Ok(Some((request_sha256, kept)));
-    }
-    tx.execute("delete from idempotency_keys where id = ?1", [id])?;
-    Ok(None)
+        |row| {
+            let created_at = Timestamp(row.get(1)?);
+            let kept = Kept { status: row.get(3)?, body: row.get(4)? };
+            let is_live = tx.now < created_at.plus(claim.kept_for);
+            Ok(Row { id: row.get(0)?, is_live, request_sha256: row.get(2)?, kept })
+        },
+    )
+}
+
+fn delete_in(tx: &Write<'_>, row: &Row) -> Result<()> {
+    tx.execute("delete from idempotency_keys where id = ?1", [row.id]).map(drop)
 }
 
 fn insert_in(tx: &Write<'_>, claim: &Claim, kept: &Kept) -> Result<()> {
