@@ -13,6 +13,7 @@ pub mod cursor_page;
 mod device;
 mod endpoint;
 mod guard;
+mod narration;
 mod openapi;
 mod params;
 mod reply;

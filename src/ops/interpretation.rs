@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-pub use record::{Record, Status, Usage, find_by_trace, list_of_user};
+pub use record::{Record, Status, Usage, delete_in, find_by_trace, is_running_in, list_of_user};
 
 use crate::{
     app::App,
@@ -27,6 +27,7 @@ use crate::{
         Failure, FailureKind,
         llm::{self, Completion, Flow, Request},
     },
+    store::Write,
     types::{JsonText, Locale, UserId, fill_random, hex},
 };
 
@@ -51,6 +52,19 @@ pub struct Prepared {
 /// # Errors
 /// `content_rejected` if the question may not stand; then no model is asked.
 pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> {
+    prepare_with(app, user, question, |_, _| Ok(()))
+}
+
+/// Like [`prepare`]. `also` is done with the writing of the record, all or nothing; it gets the trace id.
+///
+/// # Errors
+/// Those of [`prepare`] and of `also`.
+pub fn prepare_with(
+    app: &App,
+    user: UserId,
+    question: Question,
+    also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
+) -> Result<Prepared> {
     let field = Field { name: "question", content_type: ContentType::Question, text: &question.question };
     if let Some(refusal) = moderation::screen(app, user, &[field]) {
         return refusal.record::<Prepared>(app).wait();
@@ -64,7 +78,11 @@ pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> 
         model: app.llm.model().to_owned(),
         prompt_version: prompt::VERSION,
     };
-    app.store.write(move |tx| record::begin_in(tx, &draft)).wait()?;
+    let begin = move |tx: &Write<'_>| {
+        record::begin_in(tx, &draft)?;
+        also(tx, &draft.trace_id)
+    };
+    app.store.write(begin).wait()?;
     Ok(Prepared { trace_id, user, question })
 }
 
@@ -76,6 +94,19 @@ pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> 
 /// # Errors
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, each with the trace id.
 pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
+    run_with(app, prepared, sink, |_, _| Ok(()))
+}
+
+/// Like [`run`]. `also` is done with the finishing of the record, all or nothing, whatever came of the call.
+///
+/// # Errors
+/// Those of [`run`] and of `also`; `not_found` if the record was deleted meanwhile, with what it was about.
+pub fn run_with(
+    app: &App,
+    prepared: &Prepared,
+    sink: &mut dyn FnMut(&str) -> Flow,
+    also: impl FnOnce(&Write<'_>, &Record) -> Result<()> + Send + 'static,
+) -> Result<Record> {
     let request = request(app, prepared);
     let begun = Instant::now();
     let completed = app.llm_breaker.run(|| app.clock.now().0, || app.llm.complete(&request, sink));
@@ -85,7 +116,12 @@ pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(&str) -> Flow) -
         Err(failure) => (failed(&failure), Some(failure)),
     };
     let trace_id = prepared.trace_id.clone();
-    let record = app.store.write(move |tx| record::finish_in(tx, &trace_id, &outcome, duration)).wait()?;
+    let finish = move |tx: &Write<'_>| {
+        let record = record::finish_in(tx, &trace_id, &outcome, duration)?;
+        also(tx, &record)?;
+        Ok(record)
+    };
+    let record = app.store.write(finish).wait()?;
     match failure {
         None => Ok(record),
         Some(failure) => {

@@ -1,23 +1,19 @@
 //! `/divination`: interpretations and their records.
 
-use std::sync::Arc;
-
-use axum::body::Bytes;
 use serde::Serialize;
-use serde_json::json;
-use tokio::sync::mpsc;
 use utoipa::ToSchema;
 
 use crate::{
     app::App,
     error::Result,
     http::{
-        call::{Call, Context},
+        call::Call,
+        narration::{Interpretation, Usage, narrate},
         params::{Claims, DivinationData, Label, PageNumber, PageSize, Question, TraceId, page, parameters},
-        reply::{Json, Problem},
-        stream::{Events, JsonOrStream},
+        reply::Json,
+        stream::JsonOrStream,
     },
-    ops::interpretation::{self, Permit, Prepared, Record},
+    ops::interpretation::{self, Record},
     providers::llm::Flow,
     types::{JsonText, Timestamp, UserId},
 };
@@ -41,55 +37,6 @@ parameters! {
     }
 }
 
-/// Tokens as the provider counted them; null where it did not say.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    #[schema(example = 180)]
-    prompt_tokens: Option<i64>,
-    #[schema(example = 420)]
-    completion_tokens: Option<i64>,
-}
-
-/// An interpretation.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Interpretation {
-    #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
-    trace_id: String,
-    #[schema(example = "succeeded")]
-    status: &'static str,
-    #[schema(example = "水雷屯：万事起头难……")]
-    result: Option<String>,
-    /// Who interpreted; `builtin` is the offline interpreter.
-    #[schema(example = "builtin")]
-    provider: String,
-    #[schema(example = "builtin-1")]
-    model: String,
-    #[schema(example = 2)]
-    duration_ms: Option<i64>,
-    usage: Usage,
-}
-
-impl From<Record> for Interpretation {
-    fn from(record: Record) -> Self {
-        Self {
-            usage: usage(&record),
-            trace_id: record.trace_id,
-            status: record.status.name(),
-            result: record.result,
-            provider: record.provider,
-            model: record.model,
-            duration_ms: record.duration_ms,
-        }
-    }
-}
-
-fn usage(record: &Record) -> Usage {
-    let interpretation::Usage { prompt_tokens, completion_tokens } = record.usage;
-    Usage { prompt_tokens, completion_tokens }
-}
-
 pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
     let user = call.acting_for(&Claims::of_user(ask.user_id))?;
     let question = interpretation::Question {
@@ -109,32 +56,9 @@ pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interp
     // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
     let permit = call.app.calls.enter(user)?;
     let prepared = call.blocking(move |app| interpretation::prepare(app, user, question)).await?;
-    Ok(JsonOrStream::Stream(stream(&call, prepared, permit)))
-}
-
-fn stream(call: &Call, prepared: Prepared, permit: Permit) -> mpsc::Receiver<Bytes> {
-    let (events, receiver) = Events::channel();
-    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
-    tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        narrate(&app, &context, &prepared, &events);
-    });
-    receiver
-}
-
-/// Runs the interpretation and tells of it as it goes. A listener who has left cancels it.
-fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events) {
-    let meta = json!({ "traceId": prepared.trace_id, "provider": app.llm.name(), "model": app.llm.model() });
-    events.send("meta", &meta);
-    let outcome = interpretation::run(app, prepared, &mut |text| {
-        // An empty piece only asks whether anybody is still there.
-        let is_heard = if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
-        if is_heard { Flow::Continue } else { Flow::Stop }
-    });
-    match outcome {
-        Ok(record) => events.send("done", &Interpretation::from(record)),
-        Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
-    };
+    let trace_id = prepared.trace_id.clone();
+    let run = move |app: &App, sink: &mut dyn FnMut(&str) -> Flow| interpretation::run(app, &prepared, sink);
+    Ok(JsonOrStream::Stream(narrate(&call, &trace_id, permit, run)))
 }
 
 /// The record of an interpretation.
@@ -182,7 +106,7 @@ pub struct InterpretationRecord {
 impl From<Record> for InterpretationRecord {
     fn from(record: Record) -> Self {
         Self {
-            usage: usage(&record),
+            usage: record.usage.into(),
             trace_id: record.trace_id,
             user_id: record.user,
             question_type: record.question_type,

@@ -8,7 +8,7 @@ use super::Question;
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    store::Write,
+    store::{Read, Write},
     types::{JsonText, Listing, Page, Timestamp, UserId},
 };
 
@@ -117,6 +117,17 @@ pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result
     })
 }
 
+/// Whether this call is running.
+pub fn is_running_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
+    let running = "select 1 from interpretations where trace_id = ?1 and status = 'running'";
+    Ok(tx.first(running, [trace_id], |_| Ok(()))?.is_some())
+}
+
+/// Deletes a record. What a running call answers is then dropped.
+pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    tx.execute("delete from interpretations where trace_id = ?1", [trace_id]).map(drop)
+}
+
 pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
     tx.execute(
         "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
@@ -159,7 +170,7 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome, durat
         ),
         record_of,
     )?;
-    finished.ok_or_else(|| Error::internal("an interpretation was finished that was not running"))
+    finished.ok_or_else(|| Error::new(Code::NotFound).detail("What was to be interpreted was deleted meanwhile."))
 }
 
 pub(super) fn close_interrupted_in(tx: &Write<'_>) -> Result<usize> {
