@@ -101,6 +101,12 @@ impl Endpoint {
         self
     }
 
+    /// Makes something: answers 201.
+    pub fn creates(mut self) -> Self {
+        self.answer.statuses = vec![(StatusCode::CREATED, "Made.")];
+        self
+    }
+
     /// The endpoint's part of the router.
     pub fn method_router(&self) -> MethodRouter<Arc<App>> {
         (self.router)(self, Arc::clone(&self.handler))

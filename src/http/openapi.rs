@@ -108,7 +108,7 @@ fn operation_id(endpoint: &Endpoint) -> String {
 }
 
 fn tag(path: &str) -> &str {
-    path.split('/').nth(1).unwrap_or_default()
+    path.trim_start_matches("/api/v1").split('/').nth(1).unwrap_or_default()
 }
 
 fn parameter_of(parameter: &Described, limits: &Limits) -> Value {

@@ -13,7 +13,7 @@ use super::{
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
     v0::{auth, coin, divination, divination_history, payment, user},
-    v1::{account, auth as v1_auth, points},
+    v1::{account, auth as v1_auth, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
 use crate::error::Code::*;
@@ -38,6 +38,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         histories(),
         interpretations(),
         points(),
+        sessions(),
         admin_sessions(),
         admin_payments(),
         admin_network_logs(),
@@ -199,6 +200,24 @@ fn points() -> Vec<Endpoint> {
             "How many points the caller has."),
         Endpoint::new(Method::GET, "/api/v1/points/ledger", OwnUser, points::entries,
             "Every change of the balance, newest first."),
+    ]
+}
+
+#[rustfmt::skip]
+fn sessions() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/api/v1/sessions", OwnUser, sessions::cast,
+            "Casts a hexagram for a question, and takes the points that this costs.").repeatable().creates()
+            .fails(&[ContentRejected, InsufficientPoints, NotFound, AccountInconsistent]),
+        Endpoint::new(Method::GET, "/api/v1/sessions", OwnUser, sessions::list,
+            "The caller's sessions, newest first."),
+        Endpoint::new(Method::GET, "/api/v1/sessions/{id}", OwnUser, sessions::find,
+            "One session, with its interpretation if it has one.").fails(&[NotFound]),
+        Endpoint::new(Method::DELETE, "/api/v1/sessions/{id}", OwnUser, sessions::delete,
+            "Deletes a session for good. What is not personal about it is kept without it.").fails(&[NotFound]),
+        Endpoint::new(Method::POST, "/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret,
+            "Has a session interpreted, as JSON or, with `Accept: text/event-stream`, as it is written. Once that has succeeded, answers the same again.")
+            .fails(&[NotFound, ContentRejected, AlreadyRunning, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
     ]
 }
 

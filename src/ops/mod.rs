@@ -27,6 +27,7 @@ pub mod profile;
 pub mod history;
 pub mod hexagram;
 pub mod interpretation;
+pub mod sessions;
 pub mod payment;
 pub mod accounts;
 pub mod access_log;

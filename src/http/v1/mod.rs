@@ -5,3 +5,4 @@
 pub mod account;
 pub mod auth;
 pub mod points;
+pub mod sessions;

@@ -3,3 +3,4 @@
 mod account;
 mod auth;
 mod points;
+mod sessions;

@@ -1,0 +1,368 @@
+//! `/api/v1/sessions`: castings, made and kept by the service.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        cursor_page::{CursorList, CursorPage},
+        narration::{Interpretation, narrate, retell},
+        params::{Label, PageSize, Parameter, Question, Rules, parameters, text},
+        reply::{Json, NoContent, Replayable},
+        stream::JsonOrStream,
+    },
+    ops::{
+        hexagram::{self, Cast, Line, Lines},
+        sessions::{
+            self, Casting, Draft, Method, NewSession,
+            interpreting::{self, Asked},
+        },
+    },
+    providers::llm::Flow,
+    types::{Cursor, TimeZone, Timestamp, clean},
+};
+
+const SESSIONS: CursorList = CursorList("sessions");
+/// Characters in the name of a time zone.
+const TIME_ZONE: usize = 64;
+/// How far ahead of the service's clock a client's may be.
+const AHEAD: Duration = Duration::from_hours(24);
+
+parameters! {
+    CastSession {
+        question: required Question = "question", "What is asked. Screened before anything is cast.";
+        question_type: optional Label = "questionType", "What the question is about.";
+        method: required Method = "method", "`three_coins` and `yarrow_stalks` cast here, each with its own odds; `manual` takes `lines`.";
+        lines: list CastLine = "lines", "With `manual` the six lines from the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.";
+        cast_at: optional CastAt = "castAt", "When the user cast, if not now. Read in `timeZone` where it names no offset.";
+        time_zone: optional TimeZone = "timeZone", "Where the user is, as an IANA name.";
+    }
+
+    OfSessions {
+        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
+        limit: optional PageSize = "limit", "Sessions at most.";
+    }
+
+    OfSession {
+        id: path SessionId = "id", "The session's id.";
+    }
+}
+
+/// A casting.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    #[schema(example = "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]
+    id: String,
+    #[schema(example = "今年换工作合适吗？")]
+    question: String,
+    #[schema(example = "career")]
+    question_type: Option<String>,
+    #[schema(example = "three_coins")]
+    method: &'static str,
+    /// From the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.
+    #[schema(example = json!([7, 8, 8, 8, 7, 6]))]
+    lines: [u8; 6],
+    hexagram: SessionHexagrams,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    cast_at: Timestamp,
+    #[schema(example = "Asia/Shanghai")]
+    time_zone: String,
+    #[schema(example = 10)]
+    points_spent: i64,
+    /// When an interpretation succeeded.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:06.789Z")]
+    interpreted_at: Option<Timestamp>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    /// The interpretation that succeeded, when one session is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interpretation: Option<Interpretation>,
+    /// The points that are left. Only in the answer to the casting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 80)]
+    balance: Option<i64>,
+}
+
+/// What six lines amount to.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionHexagrams {
+    primary: HexagramShown,
+    /// Positions of the changing lines, 1 at the bottom.
+    #[schema(example = json!([6]))]
+    changing: Vec<u8>,
+    /// The hexagram after the changes. Absent when no line changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relating: Option<HexagramShown>,
+    nuclear: HexagramShown,
+}
+
+/// One of the sixty-four.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Hexagram)]
+pub struct HexagramShown {
+    /// In the order of King Wen, 1 to 64.
+    #[schema(example = 3)]
+    number: u8,
+    #[schema(example = "䷂")]
+    sign: &'static str,
+    #[schema(example = "屯")]
+    chinese_name: &'static str,
+    /// With its trigrams.
+    #[schema(example = "水雷屯")]
+    chinese_full_name: &'static str,
+    #[schema(example = "zhūn")]
+    pinyin: &'static str,
+    #[schema(example = "Difficulty at the Beginning")]
+    english_name: &'static str,
+    upper: TrigramShown,
+    lower: TrigramShown,
+}
+
+/// One of the eight.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Trigram)]
+pub struct TrigramShown {
+    #[schema(example = "☵")]
+    sign: &'static str,
+    #[schema(example = "坎")]
+    chinese_name: &'static str,
+    #[schema(example = "kǎn")]
+    pinyin: &'static str,
+    #[schema(example = "The Abysmal")]
+    english_name: &'static str,
+}
+
+impl From<&sessions::Session> for Session {
+    fn from(session: &sessions::Session) -> Self {
+        Self {
+            id: session.id.clone(),
+            question: session.question.clone(),
+            question_type: session.question_type.clone(),
+            method: session.method.name(),
+            lines: session.cast.lines().values(),
+            hexagram: session.cast.into(),
+            cast_at: session.cast_at,
+            time_zone: session.time_zone.clone(),
+            points_spent: session.points_spent,
+            interpreted_at: session.interpretation.as_ref().map(|interpreted| interpreted.at),
+            created_at: session.created_at,
+            interpretation: None,
+            balance: None,
+        }
+    }
+}
+
+impl From<Cast> for SessionHexagrams {
+    fn from(cast: Cast) -> Self {
+        Self {
+            primary: cast.primary().into(),
+            changing: cast.changing(),
+            relating: cast.relating().map(Into::into),
+            nuclear: cast.nuclear().into(),
+        }
+    }
+}
+
+impl From<hexagram::Hexagram> for HexagramShown {
+    fn from(hexagram: hexagram::Hexagram) -> Self {
+        Self {
+            number: hexagram.number(),
+            sign: hexagram.sign(),
+            chinese_name: hexagram.chinese_name(),
+            chinese_full_name: hexagram.chinese_full_name(),
+            pinyin: hexagram.pinyin(),
+            english_name: hexagram.english_name(),
+            upper: hexagram.upper().into(),
+            lower: hexagram.lower().into(),
+        }
+    }
+}
+
+impl From<hexagram::Trigram> for TrigramShown {
+    fn from(trigram: hexagram::Trigram) -> Self {
+        Self {
+            sign: trigram.sign(),
+            chinese_name: trigram.chinese_name(),
+            pinyin: trigram.pinyin(),
+            english_name: trigram.english_name(),
+        }
+    }
+}
+
+pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> {
+    let user = call.user()?;
+    let casting = casting(cast.method, &cast.lines)?;
+    let time_zone = cast.time_zone.unwrap_or_else(|| call.app.config.limits.time_zone.clone());
+    let cast_at = cast.cast_at.map(|at| at.read_in(&time_zone, call.app.clock.now())).transpose();
+    let draft = Draft {
+        question: cast.question.0,
+        question_type: cast.question_type.map(|Label(text)| text),
+        casting,
+        cast_at: cast_at.map_err(|fault| Error::field("castAt", fault))?,
+        time_zone,
+    };
+    let shown = |new: &NewSession| Session { balance: Some(new.balance), ..Session::from(&new.session) };
+    call.answer_once(StatusCode::CREATED, shown, |app, once| sessions::cast(app, user, draft, once)).await
+}
+
+pub async fn list(call: Call, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
+    let span = SESSIONS.span(&call, of.cursor, of.limit)?;
+    let slice = sessions::list(&call.app, call.user()?, span)?;
+    SESSIONS.page(&call, slice, |session| Session::from(&session))
+}
+
+pub async fn find(call: Call, of: OfSession) -> Result<Json<Session>> {
+    let session = sessions::find(&call.app, call.user()?, &of.id.0)?;
+    let interpretation = interpreting::stored(&call.app, &session)?.map(Into::into);
+    Ok(Json(Session { interpretation, ..Session::from(&session) }))
+}
+
+pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
+    call.committed(sessions::delete(&call.app, call.user()?, of.id.0)).await?;
+    Ok(NoContent)
+}
+
+pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
+    let (user, locale, id) = (call.user()?, call.locale, of.id.0);
+    let permit = call.app.calls.enter(user)?;
+    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
+    let asked = call.blocking(move |app| interpreting::prepare(app, user, &id, locale)).await?;
+    match (asked, call.wants_stream) {
+        (Asked::Stored(record), false) => Ok(JsonOrStream::Json(record.into())),
+        (Asked::Stored(record), true) => Ok(JsonOrStream::Stream(retell(record))),
+        (Asked::Pending(pending), false) => {
+            let record = call.blocking(move |app| {
+                let _permit = permit;
+                interpreting::run(app, &pending, &mut |_| Flow::Continue)
+            });
+            Ok(JsonOrStream::Json(record.await?.into()))
+        }
+        (Asked::Pending(pending), true) => {
+            let trace_id = pending.prepared.trace_id.clone();
+            let run = move |app: &App, sink: &mut dyn FnMut(&str) -> Flow| interpreting::run(app, &pending, sink);
+            Ok(JsonOrStream::Stream(narrate(&call, &trace_id, permit, run)))
+        }
+    }
+}
+
+/// What is to be cast, if method and lines fit each other.
+fn casting(method: Method, lines: &[CastLine]) -> Result<Casting> {
+    let fault = |code, message: &str| Err(Error::field("lines", Fault::new(code, message)));
+    match method {
+        Method::ThreeCoins | Method::YarrowStalks if !lines.is_empty() => {
+            fault(FieldCode::UnknownValue, "are taken with the method `manual` only")
+        }
+        Method::ThreeCoins => Ok(Casting::ThreeCoins),
+        Method::YarrowStalks => Ok(Casting::YarrowStalks),
+        Method::Manual => {
+            let lines: Vec<_> = lines.iter().map(|CastLine(line)| *line).collect();
+            match (<[Line; 6]>::try_from(lines.as_slice()), lines.len()) {
+                (Ok(six), _) => Ok(Casting::Manual(Lines::new(six))),
+                (_, 0) => fault(FieldCode::Required, "are required with the method `manual`"),
+                (_, 1..=5) => fault(FieldCode::TooShort, "must be six"),
+                _ => fault(FieldCode::TooMany, "must be six"),
+            }
+        }
+    }
+}
+
+impl Parameter for Method {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = text(given)?;
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == name.trim())
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be three_coins, yarrow_stalks or manual"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "three_coins" })
+    }
+}
+
+/// A line as it was cast.
+pub struct CastLine(Line);
+
+impl Parameter for CastLine {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let value = text(given)?.trim().parse::<i64>();
+        let value = value.map_err(|_| Fault::new(FieldCode::InvalidType, "must be whole numbers"))?;
+        let line = u8::try_from(value).ok().and_then(|value| Line::try_from(value).ok());
+        line.map(Self).ok_or_else(|| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 6, "maximum": 9, "example": 7 })
+    }
+}
+
+/// A time that may have to be read in a zone that is not known yet.
+pub struct CastAt(String);
+
+impl CastAt {
+    fn read_in(&self, zone: &TimeZone, now: Timestamp) -> Result<Timestamp, Fault> {
+        let at = Timestamp::parse(&self.0, zone)?;
+        if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
+            return Ok(at);
+        }
+        Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to now"))
+    }
+}
+
+impl Parameter for CastAt {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let at = Self(text(given)?.into_owned());
+        at.read_in(&rules.config.limits.time_zone, rules.now)?;
+        Ok(at)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "example": "2026-01-02T11:04:05+08:00" })
+    }
+}
+
+impl Parameter for TimeZone {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = clean(&text(given)?, TIME_ZONE)?;
+        // Only names: an offset or a rule of one's own would not be found again by anybody.
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
+        let zone = name.parse().ok().filter(|_| is_name);
+        zone.ok_or_else(|| {
+            Fault::new(FieldCode::UnknownValue, "must be the IANA name of a time zone, such as Asia/Shanghai")
+        })
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": TIME_ZONE, "example": "Asia/Shanghai" })
+    }
+}
+
+/// The id of a session: 32 hexadecimal digits.
+pub struct SessionId(String);
+
+impl Parameter for SessionId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().to_ascii_lowercase();
+        if id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(Self(id));
+        }
+        Err(Fault::new(FieldCode::InvalidFormat, "must be 32 hexadecimal digits"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$", "example": "9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061" })
+    }
+}

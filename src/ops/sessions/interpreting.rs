@@ -1,0 +1,92 @@
+//! Having a session interpreted: free, again and again until it succeeded once; from then on that answer is given.
+//!
+//! One call runs for a session at a time, so that there is one answer and not two.
+
+use std::time::Duration;
+
+use super::record::{self, Interpreted, Session};
+use crate::{
+    app::App,
+    error::{Code, Result},
+    ops::interpretation::{self, Prepared, Question, Record, Status},
+    providers::llm::Flow,
+    store::Write,
+    types::{JsonText, Locale, UserId},
+};
+
+/// What asking for an interpretation comes to.
+pub enum Asked {
+    /// It succeeded before.
+    Stored(Record),
+    /// The model is to be asked.
+    Pending(PendingCall),
+}
+
+/// A model call for a session that may run, with its record written.
+pub struct PendingCall {
+    pub prepared: Prepared,
+    session_id: String,
+}
+
+/// Finds the stored interpretation, or writes the record of a call that is about to begin.
+///
+/// # Errors
+/// `not_found`, also for the session of somebody else; `already_running`; `content_rejected` if the question, which
+/// was allowed once, may not stand any more.
+pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Asked> {
+    let session = super::find(app, user, id)?;
+    if let Some(stored) = stored(app, &session)? {
+        return Ok(Asked::Stored(stored));
+    }
+    let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
+    let question = Question {
+        question_type: session.question_type,
+        question: session.question,
+        divination_data: Some(lines),
+        locale,
+    };
+    let session_id = session.id.clone();
+    let begin = move |tx: &Write<'_>, trace_id: &str| begin_in(tx, user, &session_id, trace_id);
+    let prepared = interpretation::prepare_with(app, user, question, begin)?;
+    Ok(Asked::Pending(PendingCall { prepared, session_id: session.id }))
+}
+
+/// Asks the model and keeps the answer with the session. Blocks on the provider.
+///
+/// # Errors
+/// Those of [`interpretation::run`]; `not_found` if the session was deleted meanwhile.
+pub fn run(app: &App, call: &PendingCall, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
+    let session_id = call.session_id.clone();
+    interpretation::run_with(app, &call.prepared, sink, move |tx, record| finish_in(tx, &session_id, record))
+}
+
+/// The interpretation that succeeded, if one did.
+pub fn stored(app: &App, session: &Session) -> Result<Option<Record>> {
+    let interpreted = session.interpretation.as_ref();
+    interpreted.map(|found| interpretation::find_by_trace(app, Some(session.user), &found.trace_id)).transpose()
+}
+
+fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> Result<()> {
+    let session = record::find_in(tx, user, session_id)?;
+    let mut is_busy = session.interpretation.is_some();
+    for call in record::calls_in(tx, session_id)? {
+        is_busy |= interpretation::is_running_in(tx, &call)?;
+    }
+    if is_busy {
+        return Err(Code::AlreadyRunning.into());
+    }
+    record::add_call_in(tx, session_id, trace_id)
+}
+
+fn finish_in(tx: &Write<'_>, session_id: &str, record: &Record) -> Result<()> {
+    if record.status != Status::Succeeded {
+        return Ok(());
+    }
+    let interpreted = Interpreted {
+        trace_id: record.trace_id.clone(),
+        model: record.model.clone(),
+        duration: Duration::from_millis(record.duration_ms.unwrap_or(0).unsigned_abs()),
+        at: tx.now,
+    };
+    record::note_interpretation_in(tx, session_id, &interpreted)
+}

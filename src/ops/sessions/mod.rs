@@ -1,0 +1,191 @@
+//! Sessions: castings of the current generation, made and kept by the service.
+//!
+//! The lines fall from the system's random source with the exact odds of the method; the points and the session go
+//! into one transaction. The surprise: a session is never just deleted. What is not personal about it stays behind as
+//! a snapshot that nothing ties to the session, the ledger entry or the person; see [`snapshot`].
+
+pub mod interpreting;
+mod record;
+pub mod snapshot;
+
+use crate::{
+    app::App,
+    error::{Code, Result},
+    ops::{
+        hexagram::{Cast, Lines, three_coins, yarrow_stalks},
+        idempotency::{Answered, Once},
+        moderation::{self, Field, engine::ContentType},
+        points, users,
+    },
+    store::{Pending, Write},
+    types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, hex},
+};
+
+pub use record::{Interpreted, Session};
+
+/// How the lines came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    ThreeCoins,
+    YarrowStalks,
+    Manual,
+}
+
+impl Method {
+    pub const ALL: [Self; 3] = [Self::ThreeCoins, Self::YarrowStalks, Self::Manual];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ThreeCoins => "three_coins",
+            Self::YarrowStalks => "yarrow_stalks",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+/// What is to be cast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Casting {
+    ThreeCoins,
+    YarrowStalks,
+    /// The user threw coins or counted stalks, and says what fell.
+    Manual(Lines),
+}
+
+impl Casting {
+    pub const fn method(self) -> Method {
+        match self {
+            Self::ThreeCoins => Method::ThreeCoins,
+            Self::YarrowStalks => Method::YarrowStalks,
+            Self::Manual(_) => Method::Manual,
+        }
+    }
+
+    fn lines(self) -> Result<Lines> {
+        match self {
+            Self::ThreeCoins => three_coins(fill_random),
+            Self::YarrowStalks => yarrow_stalks(fill_random),
+            Self::Manual(lines) => Ok(lines),
+        }
+    }
+}
+
+/// A casting as it is asked for.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub question: String,
+    pub question_type: Option<String>,
+    pub casting: Casting,
+    /// When the user cast, by their own account; now if they do not say.
+    pub cast_at: Option<Timestamp>,
+    /// Where the user is.
+    pub time_zone: TimeZone,
+}
+
+/// A session that was just made, and the points that are left.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    pub session: Session,
+    pub balance: i64,
+}
+
+/// Casts, takes the price and keeps the session, all or nothing.
+///
+/// # Errors
+/// `content_rejected` if the question may not stand; `insufficient_points`, `account_inconsistent`; those of
+/// [`Once::run_in`].
+pub fn cast(app: &App, user: UserId, draft: Draft, once: Once<NewSession>) -> Pending<Answered<NewSession>> {
+    // The answer to a repeated request comes before the screening, which may judge otherwise by now.
+    match once.answered_before(app) {
+        Ok(None) => {}
+        Ok(Some(kept)) => return Pending::known(Ok(Answered::Before(kept))),
+        Err(error) => return Pending::known(Err(error)),
+    }
+    let field = Field { name: "question", content_type: ContentType::Question, text: &draft.question };
+    if let Some(refusal) = moderation::screen(app, user, &[field]) {
+        return refusal.record(app);
+    }
+    let new = match new_id().and_then(|id| Ok((id, draft.casting.lines()?))) {
+        Ok(new) => new,
+        Err(error) => return Pending::known(Err(error)),
+    };
+    let price = app.config.points.cast;
+    let key = once.key().map(ToOwned::to_owned);
+    app.store.write(move |tx| once.run_in(tx, |tx| cast_in(tx, user, &draft, new, key.as_deref(), price)))
+}
+
+/// A piece of the user's sessions, newest first.
+pub fn list(app: &App, user: UserId, span: Span) -> Result<Slice<Session>> {
+    let rows = app.store.read(|tx| record::before_in(tx, user, span.upper_bound(), span.rows_to_read()))?;
+    Ok(span.slice(rows, |session| session.sequence))
+}
+
+/// The user's session with this id.
+///
+/// # Errors
+/// `not_found`, also for the session of somebody else.
+pub fn find(app: &App, user: UserId, id: &str) -> Result<Session> {
+    app.store.read(|tx| record::find_in(tx, user, id))
+}
+
+/// Deletes a session for good, leaving its anonymous snapshot.
+///
+/// # Errors
+/// `not_found`, also for the session of somebody else.
+pub fn delete(app: &App, user: UserId, id: String) -> Pending<()> {
+    let home = app.config.limits.time_zone.clone();
+    app.store.write(move |tx| {
+        let session = record::find_in(tx, user, &id)?;
+        erase_in(tx, &home, &session)
+    })
+}
+
+/// Deletes all sessions of a user who is leaving, each leaving its anonymous snapshot. Days are those of `home`.
+pub fn erase_user_in(tx: &Write<'_>, home: &TimeZone, user: UserId) -> Result<()> {
+    for session in record::before_in(tx, user, i64::MAX, u32::MAX)? {
+        erase_in(tx, home, &session)?;
+    }
+    Ok(())
+}
+
+fn cast_in(
+    tx: &Write<'_>,
+    user: UserId,
+    draft: &Draft,
+    (id, lines): (String, Lines),
+    key: Option<&str>,
+    price: u32,
+) -> Result<NewSession> {
+    // The account may have been deleted since the token was looked at.
+    users::find_in(tx, user)
+        .map_err(|error| if error.code == Code::NotFound { Code::Unauthenticated.into() } else { error })?;
+    let balance = points::charge_cast_in(tx, user, price, format!("session:{id}"))?;
+    let session = Session {
+        id,
+        user,
+        sequence: record::next_sequence_in(tx, user)?,
+        question: draft.question.clone(),
+        question_type: draft.question_type.clone(),
+        method: draft.casting.method(),
+        cast: Cast::from_lines(lines),
+        cast_at: draft.cast_at.unwrap_or(tx.now),
+        time_zone: draft.time_zone.to_string(),
+        points_spent: i64::from(price),
+        idempotency_key: key.map(ToOwned::to_owned),
+        interpretation: None,
+        created_at: tx.now,
+    };
+    record::insert_in(tx, &session)?;
+    Ok(NewSession { session, balance })
+}
+
+fn erase_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Result<()> {
+    snapshot::take_in(tx, home, session)?;
+    record::delete_in(tx, session)
+}
+
+fn new_id() -> Result<String> {
+    let mut bytes = [0; 16];
+    fill_random(&mut bytes)?;
+    Ok(hex(&bytes))
+}

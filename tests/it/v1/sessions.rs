@@ -1,0 +1,733 @@
+//! `/api/v1/sessions`: casting, keeping, deleting, interpreting.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Behaviour, Caller, Model, Request, Server, Setup, at_once};
+
+const OWN: &str = "13800138000";
+const OTHER: &str = "13900139000";
+/// On the default word list.
+const LISTED: &str = "赌博";
+const QUESTION: &str = "今年换工作合适吗？";
+
+fn give(server: &Server, who: &str, points: i64) {
+    server.command(&["points", "adjust", who, &points.to_string(), "--reason", "test"]).expect(0);
+}
+
+/// A server with one user who has points.
+fn world(points: i64) -> (Server, Caller) {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, points);
+    (server, user)
+}
+
+fn points(server: &Server, user: &Caller) -> i64 {
+    server.get("/api/v1/points").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
+}
+
+fn cast(server: &Server, user: &Caller, body: &Value) -> Request {
+    server.post("/api/v1/sessions").by(user).json(body)
+}
+
+fn simple() -> Value {
+    json!({ "question": QUESTION, "questionType": "career", "method": "three_coins" })
+}
+
+fn manual(lines: &str) -> Value {
+    let lines: Vec<_> = lines.bytes().map(|digit| digit - b'0').collect();
+    json!({ "question": QUESTION, "questionType": "career", "method": "manual", "lines": lines })
+}
+
+fn made(server: &Server, user: &Caller, body: &Value) -> Value {
+    cast(server, user, body).send().expect(201).json()
+}
+
+fn path(session: &Value) -> String {
+    format!("/api/v1/sessions/{}", session["id"].as_str().unwrap())
+}
+
+fn delete(server: &Server, user: &Caller, session: &Value) -> Answer {
+    server.request("DELETE", &path(session)).by(user).send()
+}
+
+fn interpret(server: &Server, user: &Caller, session: &Value) -> Request {
+    server.post(&format!("{}/interpretation", path(session))).by(user)
+}
+
+fn list(server: &Server, user: &Caller, query: &[(&str, &str)]) -> Value {
+    server.get("/api/v1/sessions").by(user).query(query).send().expect(200).json()
+}
+
+fn ids(page: &Value) -> Vec<String> {
+    page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+}
+
+// Casting.
+
+#[test]
+fn known_lines_make_known_hexagrams() {
+    let (server, user) = world(100);
+    let session = made(&server, &user, &manual("788976"));
+    assert_eq!(session["lines"], json!([7, 8, 8, 9, 7, 6]));
+    let hexagram = &session["hexagram"];
+    let lake_over_thunder = json!({
+        "number": 17, "sign": "䷐", "chineseName": "随", "chineseFullName": "泽雷随", "pinyin": "suí",
+        "englishName": "Following",
+        "upper": { "sign": "☱", "chineseName": "兑", "pinyin": "duì", "englishName": "The Joyous" },
+        "lower": { "sign": "☳", "chineseName": "震", "pinyin": "zhèn", "englishName": "The Arousing" },
+    });
+    assert_eq!(hexagram["primary"], lake_over_thunder);
+    assert_eq!(hexagram["changing"], json!([4, 6]));
+    assert_eq!(
+        (&hexagram["relating"]["number"], &hexagram["relating"]["chineseFullName"]),
+        (&json!(42), &json!("风雷益"))
+    );
+    assert_eq!(
+        (&hexagram["nuclear"]["number"], &hexagram["nuclear"]["chineseFullName"]),
+        (&json!(53), &json!("风山渐"))
+    );
+
+    let at_rest = made(&server, &user, &manual("788878"));
+    assert_eq!(at_rest["hexagram"]["primary"]["number"], 3);
+    assert_eq!(at_rest["hexagram"]["changing"], json!([]));
+    assert!(at_rest["hexagram"].get("relating").is_none(), "{at_rest}");
+
+    let turning = made(&server, &user, &manual("999999"));
+    assert_eq!(
+        (&turning["hexagram"]["primary"]["number"], &turning["hexagram"]["relating"]["number"]),
+        (&json!(1), &json!(2))
+    );
+}
+
+#[test]
+fn a_session_is_what_was_asked_and_what_fell() {
+    let (server, user) = world(30);
+    let session = made(&server, &user, &simple());
+    for (name, expected) in [
+        ("question", json!(QUESTION)),
+        ("questionType", json!("career")),
+        ("method", json!("three_coins")),
+        ("timeZone", json!("Asia/Shanghai")),
+        ("pointsSpent", json!(10)),
+        ("balance", json!(20)),
+        ("interpretedAt", Value::Null),
+    ] {
+        assert_eq!(session[name], expected, "{name}");
+    }
+    assert_eq!(session["castAt"], session["createdAt"]);
+    let lines: Vec<_> = session["lines"].as_array().unwrap().iter().map(|line| line.as_i64().unwrap()).collect();
+    assert!(lines.len() == 6 && lines.iter().all(|line| (6..=9).contains(line)), "{lines:?}");
+    let changing: Vec<_> =
+        (1..).zip(&lines).filter(|(_, line)| [6, 9].contains(*line)).map(|(place, _)| place).collect();
+    assert_eq!(session["hexagram"]["changing"], json!(changing));
+
+    let found = server.get(&path(&session)).by(&user).send().expect(200).json();
+    let mut expected = session.clone();
+    expected.as_object_mut().unwrap().remove("balance");
+    assert_eq!(found, expected);
+    assert_eq!(points(&server, &user), 20);
+    let entry = server.get("/api/v1/points/ledger").by(&user).send().expect(200).json()["items"][0].clone();
+    let reference = format!("session:{}", session["id"].as_str().unwrap());
+    assert_eq!((&entry["kind"], &entry["delta"], &entry["ref"]), (&json!("cast"), &json!(-10), &json!(reference)));
+}
+
+#[test]
+fn the_time_is_the_clients_own() {
+    let (server, user) = world(100);
+    let with = |cast_at: &str, zone: Value| {
+        let body = json!({ "question": "x", "method": "yarrow_stalks", "castAt": cast_at, "timeZone": zone });
+        cast(&server, &user, &body).send()
+    };
+    for (cast_at, zone, expected) in [
+        ("2026-01-02T03:04:05Z", json!("Europe/Berlin"), "2026-01-02T03:04:05.000Z"),
+        ("2026-01-02 03:04:05", json!("Europe/Berlin"), "2026-01-02T02:04:05.000Z"),
+        ("2026-01-02 03:04:05", Value::Null, "2026-01-01T19:04:05.000Z"),
+        ("1767322800000", json!("America/New_York"), "2026-01-02T03:00:00.000Z"),
+    ] {
+        let session = with(cast_at, zone.clone()).expect(201).json();
+        assert_eq!(session["castAt"], expected);
+        assert_eq!(session["timeZone"], zone.as_str().unwrap_or("Asia/Shanghai"));
+    }
+    with("2999-01-01", Value::Null).expect_fields(&[("castAt", "out_of_range")]);
+    with("-1", Value::Null).expect_fields(&[("castAt", "out_of_range")]);
+    with("yesterday", json!("Mars/Olympus"))
+        .expect_fields(&[("castAt", "invalid_format"), ("timeZone", "unknown_value")]);
+    with("2026-01-02", json!("+08:00")).expect_fields(&[("timeZone", "unknown_value")]);
+}
+
+#[test]
+fn lines_belong_to_the_manual_method_and_are_six() {
+    let (server, user) = world(100);
+    let with = |method: &str, lines: Value| {
+        cast(&server, &user, &json!({ "question": "x", "method": method, "lines": lines })).send()
+    };
+    for (lines, code) in [
+        (json!([]), "required"),
+        (Value::Null, "required"),
+        (json!([7, 8, 8, 8, 7]), "too_short"),
+        (json!([7, 8, 8, 8, 7, 6, 9]), "too_many"),
+        (json!([7, 8, 8, 8, 7, 5]), "out_of_range"),
+        (json!([7, 8, 8, 8, 7, 10]), "out_of_range"),
+        (json!([7, 8, 8, 8, 7, -6]), "out_of_range"),
+        (json!([7, 8, 8, 8, 7, 6.5]), "invalid_type"),
+        (json!([7, 8, 8, 8, 7, "six"]), "invalid_type"),
+    ] {
+        with("manual", lines).expect_fields(&[("lines", code)]);
+    }
+    for method in ["three_coins", "yarrow_stalks"] {
+        with(method, json!([7, 8, 8, 8, 7, 6])).expect_fields(&[("lines", "unknown_value")]);
+    }
+    for method in ["", "coins", "THREE_COINS"] {
+        let code = if method.is_empty() { "required" } else { "unknown_value" };
+        with(method, Value::Null).expect_fields(&[("method", code)]);
+    }
+    cast(&server, &user, &json!({})).send().expect_fields(&[("method", "required"), ("question", "required")]);
+    let long = json!({ "question": "问".repeat(201), "method": "three_coins" });
+    cast(&server, &user, &long).send().expect_fields(&[("question", "too_long")]);
+    assert_eq!(with("manual", json!(["7", "8", 8, 8, 7, 6])).expect(201).json()["lines"], json!([7, 8, 8, 8, 7, 6]));
+    assert_eq!(points(&server, &user), 90);
+}
+
+#[test]
+fn without_points_nothing_is_cast() {
+    let (server, user) = world(9);
+    cast(&server, &user, &simple()).send().expect_problem(402, "insufficient_points");
+    assert_eq!(list(&server, &user, &[]), json!({ "items": [], "nextCursor": null }));
+    assert_eq!(points(&server, &user), 9);
+    // Whoever never had points has none either.
+    let other = server.sign_in(OTHER);
+    cast(&server, &other, &simple()).send().expect_problem(402, "insufficient_points");
+}
+
+#[test]
+fn the_price_is_the_services_own() {
+    let server = Setup::default().with("POINTS_CAST", 7).start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 20);
+    let body = json!({ "question": "x", "method": "three_coins", "points": 0, "pointsSpent": 0, "price": -5, "balance": 99,
+        "userId": "999", "id": "0", "createdAt": "2000-01-01", "interpretedAt": "2000-01-01" });
+    let session = made(&server, &user, &body);
+    assert_eq!((&session["pointsSpent"], &session["balance"]), (&json!(7), &json!(13)));
+    let server = server.crash_and_restart(Setup::default().with("POINTS_CAST", 0));
+    let session = made(&server, &user, &simple());
+    assert_eq!((&session["pointsSpent"], &session["balance"]), (&json!(0), &json!(13)));
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_question_that_may_not_stand_costs_nothing() {
+    let (server, user) = world(30);
+    let refused = json!({ "question": format!("今天{LISTED}好吗"), "method": "three_coins" });
+    let answer = cast(&server, &user, &refused).send().expect_problem(422, "content_rejected");
+    assert_eq!(answer.json()["errors"][0]["field"], "question");
+    assert!(!answer.text().contains(LISTED), "{}", answer.text());
+    assert_eq!(points(&server, &user), 30);
+    assert_eq!(server.value::<i64>("select count(*) from sessions"), 0);
+    assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'question'"), 1);
+}
+
+/// 45 is passed by chance once in a thousand million runs: the quantile of chi-square with three degrees of freedom.
+const FAR_TOO_FAR: f64 = 45.0;
+
+#[test]
+fn casts_follow_the_odds_of_their_method() {
+    const CASTS: u32 = 400;
+    let (server, user) = world(1_000_000);
+    for (method, odds) in [("three_coins", [2, 6, 6, 2]), ("yarrow_stalks", [1, 5, 7, 3])] {
+        let body = json!({ "question": "x", "method": method });
+        let mut counts = [0_u32; 4];
+        for _ in 0..CASTS / 20 {
+            for answer in at_once((0..20).map(|_| cast(&server, &user, &body)).collect()) {
+                let session = answer.expect(201).json();
+                for line in session["lines"].as_array().unwrap() {
+                    counts[usize::try_from(line.as_u64().unwrap() - 6).unwrap()] += 1;
+                }
+            }
+        }
+        let expected = odds.map(|odd| f64::from(CASTS * 6 * odd) / 16.0);
+        let distance: f64 = counts
+            .iter()
+            .zip(expected)
+            .map(|(found, expected)| (f64::from(*found) - expected).powi(2) / expected)
+            .sum();
+        assert!(distance < FAR_TOO_FAR, "{method}: {counts:?} where {expected:?} were expected");
+    }
+}
+
+// Once, and all or nothing.
+
+#[test]
+fn parallel_casts_are_paid_as_long_as_there_are_points() {
+    let (server, user) = world(35);
+    let answers = at_once((0..50).map(|_| cast(&server, &user, &simple())).collect());
+    let mut balances: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 201)
+        .map(|answer| answer.json()["balance"].as_i64().unwrap())
+        .collect();
+    balances.sort_unstable();
+    assert_eq!(balances, [5, 15, 25]);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 402).count(), 47);
+    assert_eq!(points(&server, &user), 5);
+    assert_eq!(ids(&list(&server, &user, &[])).len(), 3);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'cast'"), 3);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_repeated_request_casts_once() {
+    let (server, user) = world(35);
+    let keyed = |body: &Value| cast(&server, &user, body).header("idempotency-key", "a");
+    let answers = at_once((0..20).map(|_| keyed(&simple())).collect());
+    let first: Vec<_> = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).collect();
+    assert_eq!(first.len(), 1);
+    assert!(answers.iter().all(|answer| answer.status == 201 && answer.bytes == first[0].bytes));
+    assert_eq!(points(&server, &user), 25);
+    keyed(&manual("788976")).send().expect_problem(422, "idempotency_key_reused");
+    // What was answered once is answered again, whatever has been put on the list since.
+    server.edit("insert into words (folded, word, type, created_at) values ('换工作', '换工作', 'other', 0)");
+    let server = server.crash_and_restart(Setup::default());
+    let again = cast(&server, &user, &simple()).header("idempotency-key", "a").send().expect(201);
+    assert_eq!(again.bytes, first[0].bytes);
+    assert_eq!(points(&server, &user), 25);
+}
+
+#[test]
+fn a_deleted_session_is_not_told_of_by_its_key() {
+    let (server, user) = world(35);
+    let keyed = || cast(&server, &user, &simple()).header("idempotency-key", "a");
+    let session = keyed().send().expect(201).json();
+    delete(&server, &user, &session).expect(204);
+    let again = keyed().send().expect_problem(404, "not_found");
+    assert!(!again.text().contains(QUESTION));
+    assert_eq!(points(&server, &user), 25);
+    assert_eq!(server.value::<i64>("select length(body) from idempotency_keys"), 0);
+}
+
+#[test]
+fn kills_at_any_moment_lose_and_double_no_cast() {
+    let mut server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 100_000);
+    let mut keys = 0_i64;
+    for round in 0..6_u64 {
+        let first = keys;
+        let url = format!("http://{}/api/v1/sessions", server.address());
+        let sender = {
+            let user = user.clone();
+            std::thread::spawn(move || {
+                let mut sent = 0;
+                loop {
+                    let request = Request::new("POST", &url).by(&user).json(&simple());
+                    sent += 1;
+                    if request.header("idempotency-key", &(first + sent).to_string()).try_send().is_err() {
+                        return sent;
+                    }
+                }
+            })
+        };
+        std::thread::sleep(Duration::from_millis(25 + 19 * round));
+        // Kept from being removed with the server, as its successor serves the same directory.
+        server = server.crash_and_restart(Setup::default());
+        keys += sender.join().unwrap();
+        for key in first + 1..=keys {
+            cast(&server, &user, &simple()).header("idempotency-key", &key.to_string()).send().expect(201);
+        }
+        assert_eq!(points(&server, &user), 100_000 - 10 * keys);
+        assert_eq!(server.value::<i64>("select count(*) from sessions"), keys);
+        let matched = "select count(*) from sessions join ledger_entries on ref = 'session:' || id";
+        assert_eq!(server.value::<i64>(matched), keys);
+    }
+    assert!(keys > 6, "only {keys} casts were sent");
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+// Listing.
+
+#[test]
+fn sessions_are_listed_newest_first_and_piece_by_piece() {
+    let (server, user) = world(1_000);
+    let mut cast_ids: Vec<_> =
+        (0..5).map(|_| made(&server, &user, &simple())["id"].as_str().unwrap().to_owned()).collect();
+    cast_ids.reverse();
+    assert_eq!(ids(&list(&server, &user, &[])), cast_ids);
+    let first = list(&server, &user, &[("limit", "2")]);
+    assert_eq!(ids(&first), cast_ids[..2]);
+    // What is cast meanwhile, and what is deleted, moves nothing.
+    made(&server, &user, &simple());
+    delete(&server, &user, &json!({ "id": cast_ids[1] })).expect(204);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    let second = list(&server, &user, &[("limit", "2"), ("cursor", cursor)]);
+    assert_eq!(ids(&second), cast_ids[2..4]);
+    let third = list(&server, &user, &[("cursor", second["nextCursor"].as_str().unwrap())]);
+    assert_eq!((ids(&third), &third["nextCursor"]), (cast_ids[4..].to_vec(), &Value::Null));
+    for (name, value, code) in
+        [("cursor", "x", "invalid_format"), ("limit", "0", "out_of_range"), ("limit", "x", "invalid_type")]
+    {
+        server.get("/api/v1/sessions").by(&user).query(&[(name, value)]).send().expect_fields(&[(name, code)]);
+    }
+    let of_points = server.get("/api/v1/points/ledger").by(&user).query(&[("limit", "1")]).send().expect(200).json();
+    let foreign = of_points["nextCursor"].as_str().unwrap();
+    server
+        .get("/api/v1/sessions")
+        .by(&user)
+        .query(&[("cursor", foreign)])
+        .send()
+        .expect_fields(&[("cursor", "invalid_format")]);
+}
+
+#[test]
+fn sessions_of_others_do_not_exist() {
+    let (server, user) = world(30);
+    let other = server.sign_in(OTHER);
+    let key = server.api_key("shop");
+    let session = made(&server, &user, &simple());
+    for target in [session, json!({ "id": "0".repeat(32) })] {
+        server.get(&path(&target)).by(&other).send().expect_problem(404, "not_found");
+        delete(&server, &other, &target).expect_problem(404, "not_found");
+        interpret(&server, &other, &target).send().expect_problem(404, "not_found");
+        server.get(&path(&target)).send().expect_problem(401, "unauthenticated");
+        server.get(&path(&target)).token(&key).send().expect_problem(403, "forbidden");
+    }
+    assert_eq!(ids(&list(&server, &other, &[])).len(), 0);
+    assert_eq!(ids(&list(&server, &user, &[])).len(), 1);
+    server.get("/api/v1/sessions/xyz").by(&user).send().expect_fields(&[("id", "invalid_format")]);
+}
+
+#[test]
+fn every_list_and_look_up_has_an_index() {
+    let server = Setup::default().start();
+    let database = server.database();
+    for sql in [
+        "select id from sessions where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3",
+        "select coalesce(max(sequence), 0) + 1 from sessions where user_id = ?1",
+        "select id from sessions where id = ?1 and user_id = ?2",
+        "select trace_id from session_calls where session_id = ?1",
+        "update idempotency_keys set body = x'' where caller = ?1 and route = ?2 and key = ?3",
+        "delete from sessions where id = ?1",
+    ] {
+        let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            assert!(!step.starts_with("SCAN") && !step.contains("TEMP B-TREE"), "{sql}: {step}");
+        }
+    }
+}
+
+// Deleting.
+
+/// Every value of every column of every table but `except`, as text; blobs as hexadecimal bytes.
+fn all_values(server: &Server, except: &str) -> Vec<(String, String)> {
+    let database = server.database();
+    let mut tables = database.prepare("select name from sqlite_schema where type = 'table'").unwrap();
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut values = Vec::new();
+    for table in tables.into_iter().filter(|table| table != except) {
+        let mut statement = database.prepare(&format!("select * from {table}")).unwrap();
+        let names: Vec<_> = statement.column_names().into_iter().map(|name| format!("{table}.{name}")).collect();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            for (index, name) in names.iter().enumerate() {
+                values.push((name.clone(), text(&row.get(index).unwrap())));
+            }
+        }
+    }
+    values
+}
+
+fn text(value: &rusqlite::types::Value) -> String {
+    use rusqlite::types::Value as Stored;
+    match value {
+        Stored::Null => String::new(),
+        Stored::Integer(number) => number.to_string(),
+        Stored::Real(number) => number.to_string(),
+        Stored::Text(text) => text.clone(),
+        // A kept answer is a text in a blob. Dots keep chance from making a number of a hash.
+        Stored::Blob(bytes) => {
+            let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{} {}", digits.join("."), String::from_utf8_lossy(bytes))
+        }
+    }
+}
+
+#[test]
+fn a_deleted_session_leaves_a_snapshot_and_its_entry() {
+    let (server, user) = world(100);
+    let session = made(&server, &user, &manual("996699"));
+    interpret(&server, &user, &session).send().expect(200);
+    delete(&server, &user, &session).expect(204);
+    delete(&server, &user, &session).expect_problem(404, "not_found");
+    server.get(&path(&session)).by(&user).send().expect_problem(404, "not_found");
+    interpret(&server, &user, &session).send().expect_problem(404, "not_found");
+    assert_eq!(ids(&list(&server, &user, &[])).len(), 0);
+    assert_eq!(points(&server, &user), 90);
+
+    let database = server.database();
+    type Snapshot = (String, String, String, i64, Option<i64>, i64, String, i64, i64, String, i64);
+    let snapshot: Snapshot = database
+        .query_row(
+            "select question_type, method, lines, primary_hexagram, relating_hexagram, nuclear_hexagram, day, \
+             is_interpreted, interpretation_tenths, model, points_spent from session_snapshots",
+            [],
+            |row| {
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    row.get(2)?,
+                    row.get(3)?,
+                    row.get(4)?,
+                    row.get(5)?,
+                    row.get(6)?,
+                    row.get(7)?,
+                    row.get(8)?,
+                    row.get(9)?,
+                    row.get(10)?,
+                ))
+            },
+        )
+        .unwrap();
+    let hexagram = &session["hexagram"];
+    let number = |of: &str| hexagram[of]["number"].as_i64().unwrap();
+    assert_eq!((snapshot.0.as_str(), snapshot.1.as_str(), snapshot.2.as_str()), ("career", "manual", "996699"));
+    assert_eq!((snapshot.3, snapshot.4, snapshot.5), (number("primary"), Some(number("relating")), number("nuclear")));
+    let day: String = database
+        .query_row(
+            "select date(created_at / 1000 + 8 * 3600, 'unixepoch') from ledger_entries where kind = 'cast'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!((snapshot.6, snapshot.7, snapshot.10), (day, 1, 10));
+    assert!(snapshot.8 < 100 && snapshot.9.starts_with("builtin"), "{} {}", snapshot.8, snapshot.9);
+    let entry = "select ref from ledger_entries where kind = 'cast'";
+    assert_eq!(server.value::<String>(entry), format!("session:{}", session["id"].as_str().unwrap()));
+}
+
+#[test]
+fn a_session_that_nobody_read_leaves_a_snapshot_that_says_so() {
+    let (server, user) = world(100);
+    let body =
+        json!({ "question": "x", "questionType": "my aunt Mei", "method": "manual", "lines": [7, 7, 7, 7, 7, 7] });
+    delete(&server, &user, &made(&server, &user, &body)).expect(204);
+    let row: (String, Option<i64>, i64, Option<i64>, Option<String>) = server
+        .database()
+        .query_row(
+            "select question_type, relating_hexagram, is_interpreted, interpretation_tenths, model from session_snapshots",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+        )
+        .unwrap();
+    assert_eq!(row, ("other".into(), None, 0, None, None));
+}
+
+#[test]
+fn a_snapshot_shares_no_value_with_any_row_that_stays() {
+    let (mut server, user) = world(100);
+    let other = server.sign_in(OTHER);
+    give(&server, OTHER, 100);
+    // What stays: another session of the same user, one of somebody else, records and castings of the old kind.
+    let stays = made(&server, &user, &manual("788976"));
+    interpret(&server, &user, &stays).send().expect(200);
+    made(&server, &other, &manual("777888"));
+    let ask = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
+    server.post("/divination/enhanced").by(&user).json(&ask).send().expect(200);
+    let goes = json!({ "question": "妈妈的手术顺利吗？", "questionType": "family", "method": "manual", "lines": [9, 9, 6, 6, 9, 9],
+        "castAt": "2026-01-02T03:04:05.678Z" });
+    let session = cast(&server, &user, &goes).header("idempotency-key", "to-be-forgotten").send().expect(201).json();
+    let interpretation = interpret(&server, &user, &session).send().expect(200).json();
+    delete(&server, &user, &session).expect(204);
+    // The network log is complete once the server has ended.
+    server.terminate();
+
+    let values = all_values(&server, "session_snapshots");
+    let database = server.database();
+    let mut statement = database.prepare("select * from session_snapshots").unwrap();
+    let names: Vec<_> = statement.column_names().into_iter().map(ToOwned::to_owned).collect();
+    let mut rows = statement.raw_query();
+    let row = rows.next().unwrap().unwrap();
+    // These say the same of thousands: a few kinds, and numbers below a hundred.
+    let kinds = ["question_type", "method", "model"];
+    let mut compared = 0;
+    for (index, name) in names.iter().enumerate().filter(|(_, name)| !kinds.contains(&name.as_str())) {
+        let value: rusqlite::types::Value = row.get(index).unwrap();
+        if let rusqlite::types::Value::Integer(number) = value {
+            assert!((0..100).contains(&number), "{name} is {number}, which tells it apart");
+            continue;
+        }
+        let value = text(&value);
+        let part = value.split(' ').next().unwrap();
+        let is_same = |other: &str| other.contains(part) || other.contains(&part.replace('.', ""));
+        let found: Vec<_> = values.iter().filter(|(_, other)| is_same(other)).collect();
+        assert!(found.is_empty(), "{name} {value} is also in {found:?}");
+        compared += 1;
+    }
+    assert_eq!(compared, 3, "{names:?}");
+    assert!(rows.next().unwrap().is_none());
+
+    // And of what was deleted nothing is left but the entry's reference.
+    let own = |value: &Value| value.as_str().unwrap().to_owned();
+    let result = own(&interpretation["result"]);
+    let cast_at = 1_767_323_045_678_i64.to_string();
+    for gone in [own(&goes["question"]), own(&interpretation["traceId"]), cast_at, result, "996699".into()] {
+        let found: Vec<_> = values.iter().filter(|(_, value)| value.contains(&gone)).collect();
+        assert!(found.is_empty(), "{gone} is still in {found:?}");
+    }
+    let id = own(&session["id"]);
+    let places: Vec<_> =
+        values.iter().filter(|(_, value)| value.contains(&id)).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(places, ["ledger_entries.ref"]);
+}
+
+// Interpreting.
+
+/// The events of a stream: names and data.
+fn events(text: &str) -> Vec<(String, Value)> {
+    let event = |block: &str| {
+        let (name, data) = block.strip_prefix("event: ")?.split_once("\ndata: ")?;
+        Some((name.to_owned(), serde_json::from_str(data).unwrap()))
+    };
+    text.split("\n\n").filter_map(event).collect()
+}
+
+#[test]
+fn an_interpretation_that_succeeded_is_the_sessions_own() {
+    let (server, user) = world(100);
+    let session = made(&server, &user, &manual("788976"));
+    let first = interpret(&server, &user, &session).send().expect(200).json();
+    assert_eq!((&first["status"], &first["provider"]), (&json!("succeeded"), &json!("builtin")));
+    assert!(first["result"].as_str().unwrap().contains("泽雷随"), "{first}");
+    assert_eq!(points(&server, &user), 90);
+    // Another language asks for another text, but there is one already.
+    for _ in 0..2 {
+        let again = interpret(&server, &user, &session).header("accept-language", "en").send().expect(200).json();
+        assert_eq!(again, first);
+    }
+    let found = server.get(&path(&session)).by(&user).send().expect(200).json();
+    assert_eq!(found["interpretation"], first);
+    assert!(found["interpretedAt"].is_string());
+    let listed = list(&server, &user, &[]);
+    assert_eq!(listed["items"][0]["interpretedAt"], found["interpretedAt"]);
+    assert!(listed["items"][0].get("interpretation").is_none());
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 1);
+}
+
+#[test]
+fn a_session_is_interpreted_as_it_is_told() {
+    let (server, user) = world(100);
+    let session = made(&server, &user, &manual("788976"));
+    let stream = || interpret(&server, &user, &session).header("accept", "text/event-stream").send().expect(200);
+    let told = |answer: &Answer| {
+        assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+        let events = events(&answer.text());
+        let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names[0], names[names.len() - 1]), ("meta", "done"), "{names:?}");
+        let pieces: String =
+            events[1..events.len() - 1].iter().map(|(_, data)| data["text"].as_str().unwrap()).collect();
+        let done = events[events.len() - 1].1.clone();
+        assert_eq!((&done["result"], &done["traceId"]), (&json!(pieces), &events[0].1["traceId"]));
+        done
+    };
+    let first = told(&stream());
+    assert_eq!(told(&stream()), first);
+    assert_eq!(interpret(&server, &user, &session).send().expect(200).json(), first);
+    let nobody = server.post(&format!("/api/v1/sessions/{}/interpretation", "0".repeat(32)));
+    nobody.by(&user).header("accept", "text/event-stream").send().expect_problem(404, "not_found");
+}
+
+#[test]
+fn an_interpretation_is_repeated_until_it_succeeds() {
+    let failing = Model::start(Behaviour::Status(400));
+    let server = failing.setup().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 10);
+    let session = made(&server, &user, &manual("788976"));
+    for _ in 0..2 {
+        let failed = interpret(&server, &user, &session).send();
+        assert!(failed.status >= 500 && failed.json()["traceId"].is_string(), "{}", failed.text());
+    }
+    let found = server.get(&path(&session)).by(&user).send().expect(200).json();
+    assert!(found["interpretedAt"].is_null() && found.get("interpretation").is_none(), "{found}");
+    let working = Model::start(Behaviour::Pieces(vec!["泽雷", "随"]));
+    let server = server.crash_and_restart(working.setup());
+    let first = interpret(&server, &user, &session).send().expect(200).json();
+    assert_eq!((&first["result"], &first["model"]), (&json!("泽雷随"), &json!("stub-1")));
+    assert_eq!(interpret(&server, &user, &session).send().expect(200).json(), first);
+    assert_eq!(working.calls().len(), 1);
+    // The lines were told to the model, and nothing of the person.
+    let said = working.calls()[0].body.to_string();
+    assert!(said.contains("泽雷随") && said.contains(QUESTION) && !said.contains(OWN), "{said}");
+    // The failed calls go with the session too.
+    delete(&server, &user, &session).expect(204);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
+    assert_eq!(server.value::<i64>("select count(*) from session_calls"), 0);
+}
+
+#[test]
+fn one_interpretation_of_a_session_runs_at_a_time() {
+    let model = Model::start(Behaviour::Gated(vec!["泽雷", "随"]));
+    let server = model.setup().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 100);
+    let (session, another) = (made(&server, &user, &manual("788976")), made(&server, &user, &manual("777777")));
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| interpret(&server, &user, &session).send());
+        model.wait_for_calls(1);
+        interpret(&server, &user, &session).send().expect_problem(409, "already_running");
+        let second = scope.spawn(|| interpret(&server, &user, &another).send());
+        model.wait_for_calls(2);
+        model.open_gate();
+        assert_eq!(first.join().unwrap().expect(200).json()["result"], "泽雷随");
+        second.join().unwrap().expect(200);
+    });
+    assert_eq!(model.calls().len(), 2);
+}
+
+#[test]
+fn a_call_that_a_crash_cut_off_does_not_close_the_session() {
+    let silent = Model::start(Behaviour::Silent);
+    let server = silent.setup().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 10);
+    let session = made(&server, &user, &manual("788976"));
+    let server = std::thread::scope(|scope| {
+        let request = interpret(&server, &user, &session);
+        let cut_off = scope.spawn(|| request.try_send().is_err());
+        silent.wait_for_calls(1);
+        let server = server.crash_and_restart(Setup::default());
+        assert!(cut_off.join().unwrap());
+        server
+    });
+    assert_eq!(interpret(&server, &user, &session).send().expect(200).json()["status"], "succeeded");
+}
+
+#[test]
+fn a_session_deleted_while_it_is_interpreted_leaves_nothing() {
+    let model = Model::start(Behaviour::Gated(vec!["泽雷", "随"]));
+    let server = model.setup().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 10);
+    let session = made(&server, &user, &manual("788976"));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| interpret(&server, &user, &session).send());
+        model.wait_for_calls(1);
+        delete(&server, &user, &session).expect(204);
+        model.open_gate();
+        running.join().unwrap().expect_problem(404, "not_found");
+    });
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
+    assert_eq!(server.value::<i64>("select is_interpreted from session_snapshots"), 0);
+}
+
+#[test]
+fn a_question_that_is_listed_by_now_reaches_no_model() {
+    let (server, user) = world(100);
+    let session = made(&server, &user, &simple());
+    server.edit("insert into words (folded, word, type, created_at) values ('换工作', '换工作', 'other', 0)");
+    let server = server.crash_and_restart(Setup::default());
+    interpret(&server, &user, &session).send().expect_problem(422, "content_rejected");
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
+}
