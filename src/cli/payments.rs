@@ -16,7 +16,7 @@ use crate::{
             orders::{self, Order, OrderFile},
             reconcile,
             refunds::{self, Refund, Wish},
-            report::{self, Report, Sums},
+            report::{self, Difference, Report, Sums},
             sandbox::{self, Delivery, Rehearsal},
             settle::{self, Decision},
         },
@@ -300,7 +300,7 @@ fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> R
     }
     match report.differences.len() {
         0 => Ok(()),
-        some => Err(Error::new(Code::ChecksFailed).detail(format!("Money and coins of {some} orders do not agree."))),
+        some => Err(Error::new(Code::ChecksFailed).detail(format!("Money and coins do not agree in {some} places."))),
     }
 }
 
@@ -377,10 +377,14 @@ fn report_text(report: &Report) -> String {
     let differences = report.differences.iter().map(|found| {
         let coins = [found.coins_expected.to_string(), found.coins_found.to_string()];
         let [expected, found_coins] = coins;
-        [found.code.to_owned(), found.order_no.clone(), found.state.name().to_owned(), expected, found_coins]
+        [found.code.to_owned(), found.order_no.clone(), state_of(found).to_owned(), expected, found_coins]
     });
     let differences = table(["difference", "order", "state", "coins expected", "coins found"], differences);
     format!("{}\n\n{differences}", table(header, rows))
+}
+
+fn state_of(found: &Difference) -> &'static str {
+    found.state.map_or("", OrderState::name)
 }
 
 fn report_json(report: &Report) -> Value {
@@ -399,7 +403,7 @@ fn report_json(report: &Report) -> Value {
     });
     let differences = report.differences.iter().map(|found| {
         json!({
-            "code": found.code, "orderNo": found.order_no, "state": found.state.name(),
+            "code": found.code, "orderNo": found.order_no, "state": found.state.map(OrderState::name),
             "coinsExpected": found.coins_expected, "coinsFound": found.coins_found,
         })
     });

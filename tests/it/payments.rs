@@ -204,3 +204,43 @@ fn operators_see_orders_and_ask_the_provider() {
     assert_eq!((&report["total"]["credited"], &report["differences"]), (&json!(1), &json!([])));
     server.get(&path).by(&user).send().expect_problem(403, "forbidden");
 }
+
+#[test]
+fn coins_that_no_order_gave_are_reported() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = paid_order(&server, &user);
+    assert_eq!(report(&server, 0)["differences"], json!([]));
+    // Somebody who can write to the ledger, but invents the order, takes another's, or names none.
+    let forge = |user_id: &str, reference: Option<&str>| {
+        let database = server.database();
+        let sql = "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
+                   select ?1, 'coin', coalesce(max(sequence), 0) + 1, 7, coalesce(sum(delta), 0) + 7, 'topup', ?2, \
+                   unixepoch() * 1000 from ledger_entries where user_id = ?1 and asset = 'coin'";
+        database.execute(sql, (user_id, reference)).unwrap();
+    };
+    forge(&user.user_id, Some("order:invented"));
+    forge(&user.user_id, None);
+    let other = server.sign_in("13900139000");
+    server.database().execute("update payment_orders set order_no = order_no || 'x'", []).unwrap();
+    forge(&other.user_id, Some(&format!("order:{order_no}x")));
+    let found = report(&server, 5);
+    let mut orphans: Vec<_> = found["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|difference| difference["code"] == "order_missing")
+        .map(|difference| {
+            assert!(difference["state"].is_null() && difference["coinsExpected"] == 0, "{difference}");
+            (difference["orderNo"].as_str().unwrap().to_owned(), difference["coinsFound"].as_i64().unwrap())
+        })
+        .collect();
+    orphans.sort();
+    let mut expected =
+        vec![(String::new(), 7), ("invented".into(), 7), (order_no.clone(), 60), (format!("{order_no}x"), 7)];
+    expected.sort();
+    assert_eq!(orphans, expected);
+    // What was made at another time is in another report.
+    let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2020-02-01"];
+    assert_eq!(server.command(&arguments).expect(0).json()["differences"], json!([]));
+}

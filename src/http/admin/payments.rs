@@ -515,17 +515,19 @@ pub struct ReportDay {
     sums: ReportSums,
 }
 
-/// An order whose money and coins do not agree.
+/// An order whose money and coins do not agree, or an entry whose order is not there.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportDifference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong` or `coins_owed`.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, or `order_missing` for coins
+    /// that were given or taken back for no order.
     #[schema(example = "credit_missing")]
     code: &'static str,
     #[schema(example = "202601020123456789012345")]
     order_no: String,
+    /// Null where there is no such order.
     #[schema(example = "review")]
-    state: &'static str,
+    state: Option<&'static str>,
     #[schema(example = 60)]
     coins_expected: i64,
     #[schema(example = 0)]
@@ -537,7 +539,7 @@ impl From<&Difference> for ReportDifference {
         Self {
             code: found.code,
             order_no: found.order_no.clone(),
-            state: found.state.name(),
+            state: found.state.map(OrderState::name),
             coins_expected: found.coins_expected,
             coins_found: found.coins_found,
         }

@@ -10,6 +10,8 @@
 pub mod changes;
 pub mod verification;
 
+use std::ops::Range;
+
 use rusqlite::Row;
 
 use crate::{
@@ -234,6 +236,28 @@ pub fn entries_in_span(app: &App, user: UserId, asset: Asset, span: Span) -> Res
         )
     })?;
     Ok(span.slice(rows, |entry| entry.sequence))
+}
+
+/// The entries of these kinds that were made in `[from, to)` and have a number in `numbers`, in their order.
+pub fn entries_between_in(
+    tx: &Read<'_>,
+    asset: Asset,
+    kinds: [Kind; 2],
+    (from, to): (Timestamp, Timestamp),
+    numbers: Range<i64>,
+) -> Result<Vec<Entry>> {
+    tx.all(
+        "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
+         where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) and created_at >= ?6 and created_at < ?7 \
+         order by seq",
+        (numbers.start, numbers.end, asset.name(), kinds[0].name(), kinds[1].name(), from.0, to.0),
+        entry_of,
+    )
+}
+
+/// The number of the last entry; 0 if there is none.
+pub fn last_number_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))
 }
 
 /// Makes the user's account if there is none; true if it was made.

@@ -82,6 +82,16 @@ impl Order {
         format!("order:{}/refund:{number}", self.order_no)
     }
 
+    /// Whether the entry is this order's: its user's, under one of the references that the order gave out.
+    pub fn is_named_by(&self, entry: &Entry) -> bool {
+        let Some(reference) = entry.reference.as_deref().filter(|_| entry.user == self.user) else { return false };
+        match entry.kind {
+            Kind::Topup => reference == self.credit_reference(),
+            Kind::Refund => (1..=self.returns).any(|number| reference == self.return_reference(number)),
+            _ => false,
+        }
+    }
+
     /// The ledger entries of its credit and of the coins taken back for it.
     pub fn entries_in(&self, tx: &Read<'_>) -> Result<Vec<Entry>> {
         let credit = ledger::find_by_reference_in(tx, Asset::Coin, Kind::Topup, &self.credit_reference())?;

@@ -3,13 +3,13 @@
 //!
 //! The coins are asked of the ledger and the money of the orders, so that a fault in one shows against the other.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     app::App,
     error::Result,
     ops::{
-        ledger::Kind,
+        ledger::{self, Asset, Kind},
         payment::orders::{self, Order},
     },
     providers::payment::OrderState,
@@ -19,6 +19,8 @@ use crate::{
 
 /// Orders that are read at once; the snapshot is let go between.
 const SLICE: u32 = 500;
+/// Ledger entries that are looked through at once.
+const PIECE: i64 = 50_000;
 
 /// Numbers and sums over orders. Money is in fen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,13 +43,16 @@ pub struct Sums {
     pub coins_written_off: i64,
 }
 
-/// An order whose money and coins do not agree.
+/// An order whose money and coins do not agree, or an entry whose order is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong` or `coins_owed`.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, or `order_missing` for coins
+    /// that were given or taken back for no order.
     pub code: &'static str,
+    /// As the entry names it, where there is no such order; empty if it names none.
     pub order_no: String,
-    pub state: OrderState,
+    /// Nothing where there is no such order.
+    pub state: Option<OrderState>,
     /// What the money says that the ledger should hold.
     pub coins_expected: i64,
     /// What it holds.
@@ -65,7 +70,8 @@ pub struct Report {
     pub differences: Vec<Difference>,
 }
 
-/// Reads all orders made in `[from, to)` and compares them with the ledger. Blocks for as long as that takes.
+/// Reads all orders made in `[from, to)` and compares them with the ledger, and the other way round: what was given
+/// and taken back in that time for orders that are not there. Blocks for as long as that takes.
 pub fn report(app: &App, from: Timestamp, to: Timestamp) -> Result<Report> {
     let mut report = Report { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
     // Ids are above 0, so this is the place before the first order of `from`.
@@ -80,9 +86,11 @@ pub fn report(app: &App, from: Timestamp, to: Timestamp) -> Result<Report> {
         })?;
         match read {
             Some(place) => last = place,
-            None => return Ok(report),
+            None => break,
         }
     }
+    report.look_for_orphans(app)?;
+    Ok(report)
 }
 
 impl Report {
@@ -94,6 +102,38 @@ impl Report {
         self.differences.extend(difference(order, coins));
         Ok(())
     }
+
+    /// Looks through the ledger for coins of orders that are not there: whoever could post an entry without an order
+    /// would be seen in no order.
+    fn look_for_orphans(&mut self, app: &App) -> Result<()> {
+        let (time, last) = ((self.from, self.to), app.store.read(ledger::last_number_in)?);
+        let mut first = 1;
+        while first <= last {
+            let numbers = first..first + PIECE;
+            first = numbers.end;
+            self.differences.extend(app.store.read(|tx| orphans_in(tx, time, numbers))?);
+        }
+        Ok(())
+    }
+}
+
+/// What entries with these numbers have no order for.
+fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
+    let mut orphans = Vec::new();
+    for entry in ledger::entries_between_in(tx, Asset::Coin, [Kind::Topup, Kind::Refund], time, numbers)? {
+        let reference = entry.reference.as_deref().unwrap_or_default();
+        let order_no = reference.strip_prefix("order:").unwrap_or(reference);
+        let order_no = order_no.split('/').next().unwrap_or_default();
+        let is_known = match orders::find_maybe_in(tx, order_no)? {
+            Some(order) => order.is_named_by(&entry),
+            None => false,
+        };
+        if !is_known {
+            let (code, order_no, coins_found) = ("order_missing", order_no.to_owned(), entry.delta);
+            orphans.push(Difference { code, order_no, state: None, coins_expected: 0, coins_found });
+        }
+    }
+    Ok(orphans)
 }
 
 impl Sums {
@@ -146,5 +186,5 @@ fn difference(order: &Order, coins: Coins) -> Option<Difference> {
         return None;
     };
     let Order { order_no, state, .. } = order.clone();
-    Some(Difference { code, order_no, state, coins_expected: expected, coins_found: found })
+    Some(Difference { code, order_no, state: Some(state), coins_expected: expected, coins_found: found })
 }
