@@ -1,10 +1,21 @@
 //! A server that takes real payments, as far as keys go: those of the published messages.
 
-use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use ring::{
+    rand::SystemRandom,
+    signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey},
+};
+use serde_json::{Value, json};
 
 use super::{
     client::Caller,
     server::{Server, Setup},
+    vendors::{Received, Reply, Vendor},
 };
 
 /// The order that the published messages are about.
@@ -59,4 +70,211 @@ impl Server {
         let question = "select state, refunded_fen from payment_orders where order_no = ?1";
         self.database().query_row(question, [order_no], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
     }
+}
+
+/// Alipay as the server meets it: proves every request by our public key, keeps a book of trades, and signs what it
+/// answers.
+pub struct AlipayGateway {
+    vendor: Vendor,
+    book: Arc<Mutex<Book>>,
+}
+
+/// How the gateway answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mood {
+    #[default]
+    Well,
+    /// What is done is done, and the answer is lost.
+    Lost,
+    /// The signature is over another text.
+    Tampered,
+    /// Successes come without a signature.
+    Unsigned,
+    /// `code` 40004 with this meaning nothing to us, signed.
+    Refusing,
+    /// Asks to come back later.
+    Busy,
+}
+
+/// A trade on the provider's side, in fen.
+#[derive(Clone, Debug)]
+struct AlipayTrade {
+    trade_no: String,
+    amount: i64,
+    status: &'static str,
+    refunds: Vec<(String, i64)>,
+}
+
+impl AlipayTrade {
+    fn refunded(&self) -> i64 {
+        self.refunds.iter().map(|(_, amount)| amount).sum()
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    trades: BTreeMap<String, AlipayTrade>,
+    mood: Mood,
+    methods: Vec<String>,
+}
+
+impl AlipayGateway {
+    pub fn start() -> Self {
+        let book = Arc::new(Mutex::new(Book::default()));
+        let keeper = Arc::clone(&book);
+        let vendor = Vendor::answering(move |request| keeper.lock().unwrap().answer(request));
+        Self { vendor, book }
+    }
+
+    /// A server that takes payments by this gateway.
+    pub fn setup(&self) -> Setup {
+        let setup = Setup::default().with_published_keys().with("PAYMENT_ASK_AGAIN_AFTER", "0 s");
+        setup.with("PAYMENT_GATEWAY_URL", format!("{}/gateway.do", self.vendor.url()))
+    }
+
+    /// Somebody pays an order.
+    pub fn pay(&self, order_no: &str, fen: i64) {
+        let trade_no = format!("20260102220014{:014}", order_no.len() + self.book.lock().unwrap().trades.len());
+        let trade = AlipayTrade { trade_no, amount: fen, status: "TRADE_SUCCESS", refunds: Vec::new() };
+        self.book.lock().unwrap().trades.insert(order_no.to_owned(), trade);
+    }
+
+    /// The merchant gives everything back without our asking.
+    pub fn give_back(&self, order_no: &str) {
+        let mut book = self.book.lock().unwrap();
+        let trade = book.trades.get_mut(order_no).unwrap();
+        trade.refunds.push(("console".to_owned(), trade.amount - trade.refunded()));
+        trade.status = "TRADE_CLOSED";
+    }
+
+    pub fn be(&self, mood: Mood) {
+        self.book.lock().unwrap().mood = mood;
+    }
+
+    /// The operations that were asked for so far, without `alipay.trade.`.
+    pub fn methods(&self) -> Vec<String> {
+        self.book.lock().unwrap().methods.clone()
+    }
+
+    /// Fen that went back for an order, by the provider's book.
+    pub fn refunded(&self, order_no: &str) -> i64 {
+        self.book.lock().unwrap().trades[order_no].refunded()
+    }
+}
+
+impl Book {
+    fn answer(&mut self, request: &Received) -> Reply {
+        let (method, content) = match proved(request) {
+            Ok(proved) => proved,
+            // The driver takes this for a failure, and the test for one of the driver.
+            Err(fault) => return Reply::status(500).body(fault),
+        };
+        self.methods.push(method.trim_start_matches("alipay.trade.").to_owned());
+        let object = match self.mood {
+            Mood::Busy => refusal("isp.call-limited"),
+            Mood::Refusing => refusal("ACQ.SELLER_BALANCE_NOT_ENOUGH"),
+            _ => self.carry_out(&method, &content),
+        };
+        let key = format!("{}_response", method.replace('.', "_"));
+        let signature = sign(&object.to_string());
+        match self.mood {
+            Mood::Lost => Reply::reset(),
+            Mood::Tampered => {
+                let other = object.to_string().replace("10000", "10000 ");
+                Reply::json(format!(r#"{{"{key}":{other},"sign":"{signature}"}}"#))
+            }
+            Mood::Unsigned => Reply::json(format!(r#"{{"{key}":{object}}}"#)),
+            _ => Reply::json(format!(r#"{{"{key}":{object},"sign":"{signature}"}}"#)),
+        }
+    }
+
+    fn carry_out(&mut self, method: &str, content: &Value) -> Value {
+        let order_no = content["out_trade_no"].as_str().unwrap();
+        let Some(trade) = self.trades.get_mut(order_no) else { return refusal("ACQ.TRADE_NOT_EXIST") };
+        let mut answer = json!({
+            "code": "10000", "msg": "Success", "out_trade_no": order_no, "trade_no": trade.trade_no,
+        });
+        let told = match method {
+            "alipay.trade.query" => json!({
+                "trade_status": trade.status, "total_amount": yuan(trade.amount), "send_pay_date": "2026-01-02 03:04:05",
+            }),
+            "alipay.trade.close" if trade.status != "WAIT_BUYER_PAY" => return refusal("ACQ.TRADE_STATUS_ERROR"),
+            "alipay.trade.close" => json!({}),
+            "alipay.trade.refund" => {
+                let number = content["out_request_no"].as_str().unwrap().to_owned();
+                let amount = fen(content["refund_amount"].as_str().unwrap());
+                let is_new = trade.refunds.iter().all(|(known, _)| *known != number);
+                if is_new && trade.refunded() + amount > trade.amount {
+                    return refusal("ACQ.REFUND_AMT_NOT_EQUAL_TOTAL");
+                }
+                if is_new {
+                    trade.refunds.push((number, amount));
+                }
+                if trade.refunded() == trade.amount {
+                    trade.status = "TRADE_CLOSED";
+                }
+                json!({ "fund_change": if is_new { "Y" } else { "N" }, "refund_fee": yuan(trade.refunded()) })
+            }
+            "alipay.trade.fastpay.refund.query" => {
+                let number = content["out_request_no"].as_str().unwrap();
+                match trade.refunds.iter().find(|(known, _)| known == number) {
+                    Some((_, amount)) => json!({
+                        "out_request_no": number, "refund_amount": yuan(*amount), "refund_status": "REFUND_SUCCESS",
+                    }),
+                    None => json!({}),
+                }
+            }
+            other => panic!("{other} is not asked for"),
+        };
+        answer.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+        answer
+    }
+}
+
+fn refusal(sub_code: &str) -> Value {
+    let code = if sub_code == "isp.call-limited" { "40005" } else { "40004" };
+    json!({ "code": code, "msg": "Failed", "sub_code": sub_code, "sub_msg": "secret words of the vendor" })
+}
+
+fn yuan(fen: i64) -> String {
+    format!("{}.{:02}", fen / 100, fen % 100)
+}
+
+fn fen(yuan: &str) -> i64 {
+    let (whole, part) = yuan.split_once('.').unwrap();
+    assert_eq!(part.len(), 2, "{yuan}");
+    whole.parse::<i64>().unwrap() * 100 + part.parse::<i64>().unwrap()
+}
+
+/// The operation and its content, if the request is signed by us over all its fields.
+fn proved(request: &Received) -> Result<(String, Value), &'static str> {
+    let mut fields = request.query();
+    fields.extend(request.form());
+    let value = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let signature = value("sign").and_then(|text| STANDARD.decode(text).ok()).ok_or("no signature")?;
+    let mut signed: Vec<_> = fields.iter().filter(|(name, value)| name != "sign" && !value.is_empty()).collect();
+    signed.sort();
+    let text: Vec<_> = signed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let key = der(&published()["keys"]["merchant"]["public_pkcs1_pem"]);
+    let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key);
+    key.verify(text.join("&").as_bytes(), &signature).map_err(|_| "another signature")?;
+    if value("sign_type").as_deref() != Some("RSA2") || value("app_id").as_deref() != Some("2021000000000001") {
+        return Err("other common parameters");
+    }
+    let content = value("biz_content").and_then(|text| serde_json::from_str(&text).ok()).ok_or("no content")?;
+    Ok((value("method").ok_or("no method")?, content))
+}
+
+fn sign(text: &str) -> String {
+    let key = der(&published()["keys"]["platform"]["private_pkcs8_pem"]);
+    let key = RsaKeyPair::from_pkcs8(&key).unwrap();
+    let mut signature = vec![0; key.public().modulus_len()];
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature).unwrap();
+    STANDARD.encode(signature)
+}
+
+/// The bytes of a PEM text.
+fn der(pem: &Value) -> Vec<u8> {
+    let lines = pem.as_str().unwrap().lines().filter(|line| !line.starts_with('-'));
+    STANDARD.decode(lines.collect::<String>()).unwrap()
 }

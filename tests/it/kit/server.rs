@@ -122,7 +122,7 @@ impl Server {
 
     /// Waits for a line that contains this text. Fails the test if none comes or the server ends.
     pub fn wait_for_line(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_mins(2);
         loop {
             if let Some(line) = self.lines().iter().rev().find(|line| line.contains(text)) {
                 return line.clone();

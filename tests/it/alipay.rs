@@ -1,0 +1,163 @@
+//! Payment by Alipay through the server, against a vendor that proves and signs everything: asking and giving back.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Caller, Server,
+    alipay::{AlipayGateway, Mood},
+};
+
+const OWN: &str = "13800138000";
+
+struct World {
+    vendor: AlipayGateway,
+    server: Server,
+    user: Caller,
+    key: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let vendor = AlipayGateway::start();
+        let server = vendor.setup().start();
+        let user = server.sign_in(OWN);
+        let key = server.api_key("shop");
+        Self { vendor, server, user, key }
+    }
+
+    fn order(&self) -> String {
+        let package = json!({ "amount": "6.00", "coinCount": 60 });
+        let order = self.server.post("/payment/gateway/order").by(&self.user).json(&package).send().expect(200).json();
+        order["orderNo"].as_str().unwrap().to_owned()
+    }
+
+    fn credited_order(&self) -> String {
+        let order_no = self.order();
+        self.vendor.pay(&order_no, 600);
+        assert_eq!(self.hint(&order_no)["status"], "credited");
+        order_no
+    }
+
+    /// The app says that it paid.
+    fn hint(&self, order_no: &str) -> Value {
+        let hint = self.server.post("/payment/update-balance").by(&self.user).form(&[("orderNo", order_no)]).send();
+        assert!(matches!(hint.status, 200 | 202), "{}", hint.text());
+        hint.json()
+    }
+
+    fn refund(&self, order_no: &str, amount: &str, number: &str) -> crate::kit::Answer {
+        let path = format!("/admin/payments/{order_no}/refund");
+        let body = json!({ "amount": amount, "refundNo": number, "reason": "changed their mind" });
+        self.server.post(&path).token(&self.key).json(&body).send()
+    }
+
+    fn coins(&self) -> i64 {
+        self.server.coins(&self.user)
+    }
+}
+
+#[test]
+fn an_order_that_was_paid_is_found_by_asking() {
+    let world = World::new();
+    let order_no = world.order();
+    assert_eq!(world.hint(&order_no), json!({ "orderNo": order_no, "status": "created", "balance": 0 }));
+    world.vendor.pay(&order_no, 600);
+    let paid = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
+    assert_eq!(world.hint(&order_no), paid);
+    assert_eq!(world.hint(&order_no), paid);
+    let path = format!("/admin/payments/{order_no}/query");
+    let asked = world.server.post(&path).token(&world.key).send().expect(200).json();
+    assert_eq!((&asked["trade"]["status"], &asked["verdict"]), (&json!("TRADE_SUCCESS"), &json!("unchanged")));
+    assert!(world.vendor.methods().iter().all(|method| method == "query"), "{:?}", world.vendor.methods());
+    assert_eq!(world.coins(), 60);
+}
+
+#[test]
+fn another_sum_than_the_orders_is_left_to_a_person() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 599);
+    assert_eq!(world.hint(&order_no)["status"], "review");
+    assert_eq!(world.coins(), 0);
+}
+
+#[test]
+fn an_answer_that_nobody_signed_credits_nothing() {
+    for mood in [Mood::Tampered, Mood::Unsigned, Mood::Lost, Mood::Busy] {
+        let world = World::new();
+        let order_no = world.order();
+        world.vendor.pay(&order_no, 600);
+        world.vendor.be(mood);
+        assert_eq!(world.hint(&order_no)["status"], "pending", "{mood:?}");
+        assert_eq!((world.server.order_state(&order_no).0.as_str(), world.coins()), ("created", 0), "{mood:?}");
+        world.vendor.be(Mood::Well);
+        let world = World { server: world.server.crash_and_restart(world.vendor.setup()), ..world };
+        assert_eq!(world.hint(&order_no)["status"], "credited", "{mood:?}");
+    }
+}
+
+#[test]
+fn a_refund_goes_back_once_under_its_number() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    let first = world.refund(&order_no, "1.50", "R1").expect(200).json();
+    assert_eq!((&first["refund"]["state"], &first["order"]["refunded"]), (&json!("succeeded"), &json!("1.50")));
+    assert_eq!(world.coins(), 45);
+    // The same again is the same refund; another sum under its number is none.
+    assert_eq!(world.refund(&order_no, "1.50", "R1").expect(200).json()["order"]["refunded"], "1.50");
+    world.refund(&order_no, "2.00", "R1").expect_problem(422, "idempotency_key_reused");
+    world.refund(&order_no, "5.00", "R2").expect_problem(409, "order_state");
+    assert_eq!(world.vendor.refunded(&order_no), 150);
+    let rest = world.refund(&order_no, "4.50", "R2").expect(200).json();
+    assert_eq!((&rest["order"]["state"], &rest["order"]["refunded"]), (&json!("refunded"), &json!("6.00")));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (600, 0));
+    let report = ["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"];
+    assert_eq!(world.server.command(&report).expect(0).json()["differences"], json!([]));
+    world.server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_refund_whose_answer_was_lost_is_asked_about_before_it_is_repeated() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.be(Mood::Lost);
+    let lost = world.refund(&order_no, "1.50", "R1");
+    assert!(lost.status >= 500, "{}", lost.text());
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 60));
+    world.vendor.be(Mood::Well);
+    let server = world.server.crash_and_restart(world.vendor.setup());
+    let world = World { server, ..world };
+    // The provider says what became of a number some seconds after it was asked, not at once.
+    world.server.edit("update payment_refunds set asked_at = asked_at - 60000");
+    let again = world.refund(&order_no, "1.50", "R1").expect(200).json();
+    assert_eq!((&again["refund"]["state"], &again["order"]["refunded"]), (&json!("succeeded"), &json!("1.50")));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+    assert!(world.vendor.methods().contains(&"fastpay.refund.query".to_owned()), "{:?}", world.vendor.methods());
+}
+
+#[test]
+fn a_refund_that_the_provider_refuses_takes_nothing_back() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.be(Mood::Refusing);
+    let refused = world.refund(&order_no, "1.50", "R1").expect_problem(502, "provider_failed");
+    assert!(!refused.text().contains("secret words"), "{}", refused.text());
+    world.vendor.be(Mood::Well);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (0, 60));
+    assert_eq!(world.server.order_state(&order_no), ("credited".to_owned(), 0));
+    // Another number is another refund.
+    world.refund(&order_no, "1.50", "R2").expect(200);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+}
+
+#[test]
+fn a_payment_that_was_given_back_elsewhere_takes_the_coins_back() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    // Somebody gave it back in the provider's own console.
+    world.vendor.give_back(&order_no);
+    let path = format!("/admin/payments/{order_no}/query");
+    let asked = world.server.post(&path).token(&world.key).send().expect(200).json();
+    assert_eq!((&asked["verdict"], &asked["order"]["state"]), (&json!("refunded"), &json!("refunded")));
+    assert_eq!(world.coins(), 0);
+}
