@@ -52,6 +52,10 @@ codes! {
     UnknownPackage = "unknown_package", "There is no such package: amount and coins must be a pair of the price list.";
     OrderState = "order_state", "The order is not in a state in which this can be done.";
     IdempotencyKeyReused = "idempotency_key_reused", "The Idempotency-Key was used before for another request.";
+    UnknownInvite = "unknown_invite", "There is no such invite code.";
+    OwnInvite = "own_invite", "The invite code is the caller's own.";
+    InviteExpired = "invite_expired", "The caller registered too long ago to redeem an invite code.";
+    AlreadyInvited = "already_invited", "The caller has redeemed an invite code before, under this account or an earlier one.";
     AlreadyRunning = "already_running", "This is being done already; one run at a time.";
     AlreadyExists = "already_exists", "There is one by this name already.";
     AddressTaken = "address_taken", "The address belongs to another account.";

@@ -27,13 +27,16 @@ pub const fn status(code: Code) -> StatusCode {
         Code::InsufficientCoins | Code::InsufficientPoints => StatusCode::PAYMENT_REQUIRED,
         Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials => StatusCode::UNAUTHORIZED,
         Code::NotYours | Code::Forbidden | Code::StepUpRequired => StatusCode::FORBIDDEN,
-        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::UnknownInvite => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull
         | Code::AddressTaken
         | Code::AlreadyPosted
         | Code::BalanceTooLarge
+        | Code::OwnInvite
+        | Code::InviteExpired
+        | Code::AlreadyInvited
         | Code::AlreadyRunning
         | Code::OrderState
         | Code::AlreadyExists => StatusCode::CONFLICT,

@@ -13,7 +13,7 @@ use super::{
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
     v0::{auth, coin, divination, divination_history, payment, user},
-    v1::{account, auth as v1_auth, points, sessions},
+    v1::{account, auth as v1_auth, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
 use crate::error::Code::*;
@@ -39,6 +39,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         interpretations(),
         points(),
         sessions(),
+        invites(),
         admin_sessions(),
         admin_payments(),
         admin_network_logs(),
@@ -218,6 +219,17 @@ fn sessions() -> Vec<Endpoint> {
         Endpoint::new(Method::POST, "/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret,
             "Has a session interpreted, as JSON or, with `Accept: text/event-stream`, as it is written. Once that has succeeded, answers the same again.")
             .fails(&[NotFound, ContentRejected, AlreadyRunning, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+    ]
+}
+
+#[rustfmt::skip]
+fn invites() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/api/v1/invite", OwnUser, invite::find,
+            "The caller's own invite code, and what it has brought."),
+        Endpoint::new(Method::POST, "/api/v1/invite/redeem", OwnUser, invite::redeem,
+            "Redeems somebody's code, which gives both their points. Once, and in the first days only.").repeatable()
+            .fails(&[UnknownInvite, OwnInvite, InviteExpired, AlreadyInvited, AccountInconsistent, BalanceTooLarge]),
     ]
 }
 

@@ -28,6 +28,7 @@ pub mod history;
 pub mod hexagram;
 pub mod interpretation;
 pub mod sessions;
+pub mod invites;
 pub mod payment;
 pub mod accounts;
 pub mod access_log;

@@ -93,6 +93,8 @@ const PROMISED: &[(&str, Access)] = &[
     ("GET /divination/records/trace/{traceId}", OwnUserOrAdmin),
     ("GET /api/v1/points", OwnUser),
     ("GET /api/v1/points/ledger", OwnUser),
+    ("GET /api/v1/invite", OwnUser),
+    ("POST /api/v1/invite/redeem", OwnUser),
     ("POST /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions", OwnUser),
     ("GET /api/v1/sessions/{id}", OwnUser),
@@ -232,7 +234,7 @@ fn the_own_user_gets_in_everywhere() {
             | "DELETE /api/v1/auth/tokens/{id}" => answer.status == 404,
             // Which of two parameters is to come is not for the document to say.
             "POST /api/v1/account/address" | "POST /divination-history/delete" => answer.status == 422,
-            name if name.contains("/sessions/{id}") => answer.status == 404,
+            name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => answer.status == 404,
             "GET /docs" => answer.status == 308,
             "POST /auth/send-code" => answer.status == 429,
             "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => answer.status == 402,

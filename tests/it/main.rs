@@ -14,11 +14,14 @@
 mod kit;
 
 mod admin;
+mod alipay;
 mod backups;
+mod balances;
 mod cli;
 mod durability;
 mod faults;
 mod guards;
+mod hexagrams;
 mod idempotency;
 mod input;
 mod journey;

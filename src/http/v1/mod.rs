@@ -4,5 +4,6 @@
 
 pub mod account;
 pub mod auth;
+pub mod invite;
 pub mod points;
 pub mod sessions;

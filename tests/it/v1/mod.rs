@@ -2,5 +2,6 @@
 
 mod account;
 mod auth;
+mod invite;
 mod points;
 mod sessions;

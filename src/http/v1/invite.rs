@@ -1,0 +1,96 @@
+//! `/api/v1/invite`: the caller's own code, and redeeming somebody else's.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Fault, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{Nothing, Parameter, Rules, parameters, text},
+        reply::{Json, Replayable},
+    },
+    ops::invites::{self, InviteCode, Redeemed},
+    types::Timestamp,
+};
+
+parameters! {
+    Redeem {
+        code: required InviteCode = "code", "Somebody's code. Small letters, spaces and hyphens make no difference.";
+    }
+}
+
+/// The caller's own code, and what it has brought.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_field_names, reason = "the names are the interface's")]
+pub struct Invite {
+    #[schema(example = "7KQ4M2XD")]
+    code: String,
+    /// Users who redeemed it.
+    #[schema(example = 3)]
+    invited: i64,
+    /// How many of them earned the caller points.
+    #[schema(example = 3)]
+    rewarded: i64,
+    /// How many can earn points at most.
+    #[schema(example = 50)]
+    rewarded_limit: u32,
+    /// Points for each.
+    #[schema(example = 20)]
+    invite_bonus: u32,
+    /// Points for whoever redeems it.
+    #[schema(example = 20)]
+    invitee_bonus: u32,
+    /// When the caller redeemed somebody's code.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    redeemed_at: Option<Timestamp>,
+    /// Until when the caller can redeem somebody's code.
+    #[schema(value_type = String, format = DateTime, example = "2026-01-09T03:04:05.678Z")]
+    redeemable_until: Timestamp,
+}
+
+/// What a code earned the caller.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InviteRedeemed {
+    #[schema(example = 20)]
+    points_granted: i64,
+    #[schema(example = 120)]
+    balance: i64,
+}
+
+pub async fn find(call: Call, _: Nothing) -> Result<Json<Invite>> {
+    let found = call.committed(invites::find(&call.app, call.user()?)).await?;
+    let rules = &call.app.config.points;
+    Ok(Json(Invite {
+        code: found.code,
+        invited: found.invited,
+        rewarded: found.rewarded,
+        rewarded_limit: rules.rewarded_invites,
+        invite_bonus: rules.invite_bonus,
+        invitee_bonus: rules.invitee_bonus,
+        redeemed_at: found.redeemed_at,
+        redeemable_until: found.redeemable_until,
+    }))
+}
+
+pub async fn redeem(call: Call, Redeem { code }: Redeem) -> Result<Replayable<InviteRedeemed>> {
+    let user = call.user()?;
+    let shown = |&Redeemed { points_granted, balance }: &Redeemed| InviteRedeemed { points_granted, balance };
+    call.answer_once(StatusCode::OK, shown, |app, once| invites::redeem(app, user, code, once)).await
+}
+
+impl Parameter for InviteCode {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&text(given)?)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "example": "7KQ4M2XD" })
+    }
+}

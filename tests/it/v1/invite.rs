@@ -1,0 +1,193 @@
+//! `/api/v1/invite`: codes, what they earn, and what they never earn twice.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Caller, Server, Setup, at_once};
+
+fn phone(number: usize) -> String {
+    format!("1380013{number:04}")
+}
+
+fn invite(server: &Server, user: &Caller) -> Value {
+    server.get("/api/v1/invite").by(user).send().expect(200).json()
+}
+
+fn code(server: &Server, user: &Caller) -> String {
+    invite(server, user)["code"].as_str().unwrap().to_owned()
+}
+
+fn redeem(server: &Server, user: &Caller, code: &str) -> Answer {
+    server.post("/api/v1/invite/redeem").by(user).json(&json!({ "code": code })).send()
+}
+
+fn points(server: &Server, user: &Caller) -> i64 {
+    server.get("/api/v1/points").by(user).send().expect(200).json()["balance"].as_i64().unwrap()
+}
+
+/// Takes the account away with everything that goes with it, as deleting it does.
+fn remove(server: &Server, user: &Caller) {
+    server.edit(&format!("pragma foreign_keys = on; delete from users where id = {}", user.user_id));
+}
+
+#[test]
+fn a_code_earns_both_sides_their_points() {
+    let server = Setup::default().start();
+    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let before = invite(&server, &host);
+    let code = before["code"].as_str().unwrap();
+    assert_eq!(code.len(), 8);
+    assert!(!code.contains(['0', '1', 'I', 'L', 'O', 'U']), "{code}");
+    assert_eq!((&before["invited"], &before["rewarded"], &before["rewardedLimit"]), (&json!(0), &json!(0), &json!(50)));
+    assert_eq!((&before["inviteBonus"], &before["inviteeBonus"]), (&json!(20), &json!(20)));
+    assert!(before["redeemedAt"].is_null() && before["redeemableUntil"].is_string());
+    // As people write it.
+    let written = format!(" {}-{} ", code[..4].to_lowercase(), &code[4..]);
+    let redeemed = redeem(&server, &guest, &written).expect(200).json();
+    assert_eq!(redeemed, json!({ "pointsGranted": 20, "balance": 20 }));
+    assert_eq!((points(&server, &host), points(&server, &guest)), (20, 20));
+    let after = invite(&server, &host);
+    assert_eq!((&after["code"], &after["invited"], &after["rewarded"]), (&json!(code), &json!(1), &json!(1)));
+    assert!(invite(&server, &guest)["redeemedAt"].is_string());
+    let kind = |user: &Caller| {
+        let entry = server.get("/api/v1/points/ledger").by(user).send().expect(200).json()["items"][0].clone();
+        // The reference holds a keyed hash of the invited user's address.
+        assert!(entry["ref"].is_null(), "{entry}");
+        entry["kind"].clone()
+    };
+    assert_eq!((kind(&host), kind(&guest)), (json!("invite_bonus"), json!("invitee_bonus")));
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn everybody_redeems_once_and_never_their_own() {
+    let server = Setup::default().start();
+    let users: Vec<_> = (0..3).map(|number| server.sign_in(&phone(number))).collect();
+    let codes: Vec<_> = users.iter().map(|user| code(&server, user)).collect();
+    redeem(&server, &users[0], &codes[0]).expect_problem(409, "own_invite");
+    redeem(&server, &users[0], "22222222").expect_problem(404, "unknown_invite");
+    for bad in ["2222222", "2222222O", "222222222"] {
+        redeem(&server, &users[0], bad).expect_fields(&[("code", "invalid_format")]);
+    }
+    redeem(&server, &users[0], "").expect_fields(&[("code", "required")]);
+    redeem(&server, &users[0], &codes[1]).expect(200);
+    for code in [&codes[1], &codes[2]] {
+        redeem(&server, &users[0], code).expect_problem(409, "already_invited");
+    }
+    // Two who invite each other are two who were invited.
+    redeem(&server, &users[1], &codes[0]).expect(200);
+    assert_eq!(users.iter().map(|user| points(&server, user)).collect::<Vec<_>>(), [40, 40, 0]);
+}
+
+#[test]
+fn only_new_users_redeem() {
+    let server = Setup::default().start();
+    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let code = code(&server, &host);
+    let age = |days: i64, seconds: i64| {
+        let registered =
+            format!("update users set created_at = unixepoch() * 1000 - ({days} * 86400 + {seconds}) * 1000");
+        server.edit(&registered);
+    };
+    age(7, 1);
+    redeem(&server, &guest, &code).expect_problem(409, "invite_expired");
+    age(7, -60);
+    redeem(&server, &guest, &code).expect(200);
+}
+
+#[test]
+fn so_many_invites_are_rewarded_and_no_more() {
+    let server = Setup::default().with("POINTS_REWARDED_INVITES", 2).start();
+    let host = server.sign_in(&phone(0));
+    let own = code(&server, &host);
+    for number in 1..=3 {
+        let guest = server.sign_in(&phone(number));
+        assert_eq!(redeem(&server, &guest, &own).expect(200).json()["pointsGranted"], 20);
+    }
+    let after = invite(&server, &host);
+    assert_eq!((&after["invited"], &after["rewarded"]), (&json!(3), &json!(2)));
+    assert_eq!(points(&server, &host), 40);
+    // A new account with the same number begins where the old one stood.
+    remove(&server, &host);
+    let again = server.sign_in_again(&phone(0));
+    assert_ne!(again.user_id, host.user_id);
+    let new_code = code(&server, &again);
+    redeem(&server, &server.sign_in(&phone(4)), &new_code).expect(200);
+    redeem(&server, &server.sign_in(&phone(5)), &own).expect_problem(404, "unknown_invite");
+    assert_eq!(points(&server, &again), 0);
+}
+
+#[test]
+fn deleting_an_account_and_registering_again_earns_nothing() {
+    let server = Setup::default().start();
+    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let own = code(&server, &host);
+    redeem(&server, &guest, &own).expect(200);
+    remove(&server, &guest);
+    let again = server.sign_in_again(&phone(1));
+    assert_ne!(again.user_id, guest.user_id);
+    redeem(&server, &again, &own).expect_problem(409, "already_invited");
+    assert_eq!((points(&server, &host), points(&server, &again)), (20, 0));
+    let number = phone(1);
+    let kept: i64 = server
+        .value(&format!("select count(*) from invite_addresses where cast(address_hmac as text) like '%{number}%'"));
+    assert_eq!(kept, 0);
+}
+
+#[test]
+fn parallel_redemptions_count_once() {
+    let server = Setup::default().start();
+    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    // The code is made by the first of many questions, and is one.
+    let codes: Vec<_> = at_once((0..20).map(|_| server.get("/api/v1/invite").by(&host)).collect())
+        .into_iter()
+        .map(|answer| answer.expect(200).json()["code"].clone())
+        .collect();
+    assert!(codes.iter().all(|code| *code == codes[0]));
+    let body = json!({ "code": codes[0] });
+    let request = || server.post("/api/v1/invite/redeem").by(&guest).json(&body);
+    let answers = at_once((0..30).map(|_| request()).collect());
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 409).count(), 29);
+    assert_eq!((points(&server, &host), points(&server, &guest)), (20, 20));
+
+    let another = server.sign_in(&phone(2));
+    let keyed = || server.post("/api/v1/invite/redeem").by(&another).json(&body).header("idempotency-key", "a");
+    let answers = at_once((0..10).map(|_| keyed()).collect());
+    assert!(answers.iter().all(|answer| answer.status == 200 && answer.bytes == answers[0].bytes));
+    assert_eq!(points(&server, &host), 40);
+}
+
+#[test]
+fn nobody_gets_anything_while_the_account_of_the_owner_is_closed() {
+    let server = Setup::default().start();
+    let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
+    let own = code(&server, &host);
+    server.command(&["points", "adjust", &phone(0), "5", "--reason", "test"]).expect(0);
+    server.edit("update balances set suspended_at = 1 where asset = 'point'");
+    redeem(&server, &guest, &own).expect_problem(503, "account_inconsistent");
+    assert_eq!(points(&server, &guest), 0);
+    assert!(invite(&server, &guest)["redeemedAt"].is_null());
+    server.edit("update balances set suspended_at = null");
+    redeem(&server, &guest, &own).expect(200);
+    assert_eq!((points(&server, &host), points(&server, &guest)), (25, 20));
+}
+
+#[test]
+fn every_look_up_has_an_index() {
+    let server = Setup::default().start();
+    let database = server.database();
+    for sql in [
+        "select code from invite_codes where user_id = ?1",
+        "select user_id from invite_codes where code = ?1",
+        "select created_at from invites where invitee_id = ?1",
+        "update invites set inviter_id = null where inviter_id = ?1",
+        "select rewarded from invite_addresses where address_hmac = ?1",
+    ] {
+        let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().unwrap() {
+            let step: String = row.get(3).unwrap();
+            assert!(!step.starts_with("SCAN"), "{sql}: {step}");
+        }
+    }
+}
