@@ -111,31 +111,31 @@ pub fn redeem_in(
     user: UserId,
     code: &InviteCode,
 ) -> Result<Redeemed> {
-    let inviter = owner_in(tx, code)?.ok_or(Code::UnknownInvite)?;
-    let invitee = Standing::of_in(tx, key, user)?;
-    if inviter == user {
+    let owner = owner_in(tx, code)?.ok_or(Code::UnknownInvite)?;
+    let standing = Standing::of_in(tx, key, user)?;
+    if owner == user {
         return Err(Code::OwnInvite.into());
     }
-    if tx.now >= invitee.registered_at.plus(rules.invite_window) {
+    if tx.now >= standing.registered_at.plus(rules.invite_window) {
         return Err(Code::InviteExpired.into());
     }
-    if invitee.has_redeemed || redeemed_at_in(tx, user)?.is_some() {
+    if standing.has_redeemed || redeemed_at_in(tx, user)?.is_some() {
         return Err(Code::AlreadyInvited.into());
     }
-    let owner = Standing::of_in(tx, key, inviter)?;
-    let reference = format!("invite:{}", hex(invitee.addresses.first().ok_or(Code::NotFound)?));
-    let is_rewarded = rules.invite_bonus > 0 && owner.rewarded < i64::from(rules.rewarded_invites);
+    let host = Standing::of_in(tx, key, owner)?;
+    let reference = format!("invite:{}", hex(standing.addresses.first().ok_or(Code::NotFound)?));
+    let is_rewarded = rules.invite_bonus > 0 && host.rewarded < i64::from(rules.rewarded_invites);
     // The owner's account may be closed and the new user's may not: what can fail comes first.
     if is_rewarded {
-        post_in(tx, inviter, rules.invite_bonus, Kind::InviteBonus, &reference)?;
+        post_in(tx, owner, rules.invite_bonus, Kind::InviteBonus, &reference)?;
     }
     if rules.invitee_bonus > 0 {
         post_in(tx, user, rules.invitee_bonus, Kind::InviteeBonus, &reference)?;
     }
-    insert_in(tx, user, inviter)?;
-    count_in(tx, inviter, is_rewarded)?;
-    invitee.keep_in(tx, true, invitee.rewarded)?;
-    owner.keep_in(tx, owner.has_redeemed, owner.rewarded + i64::from(is_rewarded))?;
+    insert_in(tx, user, owner)?;
+    count_in(tx, owner, is_rewarded)?;
+    standing.keep_in(tx, true, standing.rewarded)?;
+    host.keep_in(tx, host.has_redeemed, host.rewarded + i64::from(is_rewarded))?;
     Ok(Redeemed { points_granted: i64::from(rules.invitee_bonus), balance: points::balance_in(tx, user)? })
 }
 
@@ -224,9 +224,9 @@ fn redeemed_at_in(tx: &Read<'_>, user: UserId) -> Result<Option<Timestamp>> {
     tx.first("select created_at from invites where invitee_id = ?1", [user.0], |row| row.get(0).map(Timestamp))
 }
 
-fn insert_in(tx: &Write<'_>, invitee: UserId, inviter: UserId) -> Result<()> {
+fn insert_in(tx: &Write<'_>, user: UserId, owner: UserId) -> Result<()> {
     let insert = "insert into invites (invitee_id, inviter_id, created_at) values (?1, ?2, ?3)";
-    tx.execute(insert, (invitee.0, inviter.0, tx.now.0)).map(drop)
+    tx.execute(insert, (user.0, owner.0, tx.now.0)).map(drop)
 }
 
 fn count_in(tx: &Write<'_>, inviter: UserId, is_rewarded: bool) -> Result<()> {
