@@ -11,7 +11,10 @@ use crate::{
     config::{Config, EmailProvider, EmailTls, LlmProvider, SmsProvider},
     error::{Code, Error, Result},
     keys::{ServerKey, kept_key},
-    ops::{access_log::Recorder, admins, interpretation::Permits, moderation::Screen, payment::Payments, slots::Slots},
+    ops::{
+        access_log::Recorder, admins, codes, interpretation::Permits, moderation::Screen, payment::Payments,
+        slots::Slots,
+    },
     providers::{
         breaker::Breaker,
         email::{self, EmailSender, smtp},
@@ -67,6 +70,8 @@ pub struct App {
     /// Running password hashes.
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
+    /// What came of verification codes.
+    pub code_tally: Arc<codes::Tally>,
     /// Network log entries on their way to the store.
     pub access_log: Recorder,
     /// Held for its lock. Dropped last, when nothing writes any more.
@@ -107,6 +112,7 @@ impl App {
             calls: Permits::new(config.llm.calls, config.llm.calls_per_user),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             access_log: Recorder::default(),
+            code_tally: Arc::default(),
             payments,
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),
@@ -119,6 +125,13 @@ impl App {
     }
 }
 
+impl App {
+    /// What stands before each provider.
+    pub fn breakers(&self) -> Vec<&Breaker> {
+        vec![&self.sms_breaker, &self.email_breaker, &self.llm_breaker, self.payments.breaker()]
+    }
+}
+
 fn tuning(config: &Config) -> Tuning {
     Tuning {
         mmap_size: config.database.mmap_size.0,
@@ -126,6 +139,7 @@ fn tuning(config: &Config) -> Tuning {
         // One for each worker, one for what a worker reads inside a read, and those for long reads.
         readers: config.server.worker_threads() + 1 + config.database.long_reads,
         queue: config.database.write_queue as usize,
+        slow: config.limits.slow_query,
     }
 }
 

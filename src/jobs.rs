@@ -12,13 +12,15 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, backups, cleanup, ledger, payment},
+    ops::{access_log, alerts, backups, cleanup, ledger, payment},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
 /// How often it is looked whether a backup is due.
 const BACKUPS_EVERY: Duration = Duration::from_secs(10);
+/// How often the rules of alerts are looked at.
+const ALERTS_EVERY: Duration = Duration::from_secs(5);
 /// How often it is looked whether a payment provider is to be asked about an order.
 const PAYMENTS_EVERY: Duration = Duration::from_secs(1);
 
@@ -30,6 +32,8 @@ pub struct Jobs {
     _stop_payments: Sender<()>,
     /// Ends the thread that makes backups in the same way: a backup that is cut off leaves nothing behind.
     _stop_backups: Sender<()>,
+    /// Ends the thread that tells people, in the same way: what was not delivered is told after the next start.
+    _stop_alerts: Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -40,6 +44,7 @@ pub struct Jobs {
 pub fn start(app: Arc<App>) -> Result<Jobs> {
     let stop_payments = start_payments(Arc::clone(&app))?;
     let stop_backups = start_backups(Arc::clone(&app))?;
+    let stop_alerts = start_alerts(Arc::clone(&app))?;
     let (stop, stopped) = channel();
     let work = move || {
         app.screen.engine();
@@ -57,7 +62,13 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         run("writing the network log", || access_log::flush(&app));
     };
     let thread = std::thread::Builder::new().name("jobs".into()).spawn(work).map_err(Error::internal)?;
-    Ok(Jobs { stop: Some(stop), _stop_payments: stop_payments, _stop_backups: stop_backups, thread: Some(thread) })
+    Ok(Jobs {
+        stop: Some(stop),
+        _stop_payments: stop_payments,
+        _stop_backups: stop_backups,
+        _stop_alerts: stop_alerts,
+        thread: Some(thread),
+    })
 }
 
 /// Asks about payments on a thread of its own: a provider that hangs must not hold up the other jobs.
@@ -84,6 +95,18 @@ fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
         }
     };
     std::thread::Builder::new().name("backups".into()).spawn(work).map_err(Error::internal)?;
+    Ok(stop)
+}
+
+/// Tells people on a thread of its own: a webhook that hangs must not hold up the other jobs.
+fn start_alerts(app: Arc<App>) -> Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        while stopped.recv_timeout(ALERTS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            run("looking at the rules of alerts", || alerts::run(&app));
+        }
+    };
+    std::thread::Builder::new().name("alerts".into()).spawn(work).map_err(Error::internal)?;
     Ok(stop)
 }
 

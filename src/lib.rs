@@ -3,7 +3,7 @@
 //! The modules in reading order, each knowing only those above it:
 //!
 //! - [`error`] and [`types`]: what can go wrong, and values that are parsed once.
-//! - [`clock`], [`keys`] and [`config`]: the time, the server's own key, every setting declared once.
+//! - [`clock`], [`tally`], [`keys`] and [`config`]: the time, counting, the server's own key, every setting declared once.
 //! - [`store`]: the database file; reading in place, writing by one thread with one sync for many operations.
 //! - [`providers`]: the outside world.
 //! - [`ops`]: what the service can do, one subject a file.
@@ -22,6 +22,7 @@
 pub mod error;
 pub mod types;
 pub mod clock;
+pub mod tally;
 pub mod config;
 pub mod keys;
 pub mod store;

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand, each with its arguments and `run`. The only room that talks to a terminal.
 
 mod admin;
+mod alerts;
 mod audit;
 mod backup;
 mod coins;
@@ -75,6 +76,7 @@ enum Subcommands {
     Logs(logs::LogsArgs),
     Audit(audit::AuditArgs),
     Backup(backup::BackupArgs),
+    Alerts(alerts::AlertsArgs),
     Restore(restore::RestoreArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
@@ -97,6 +99,7 @@ pub fn run() -> Result<()> {
         Subcommands::Logs(args) => logs::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Backup(args) => backup::run(&common, args),
+        Subcommands::Alerts(args) => alerts::run(&common, &args),
         Subcommands::Restore(args) => restore::run(&common, &args),
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),

@@ -13,7 +13,7 @@ mod values;
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 pub use declare::{Declaration, Shown};
 pub use sources::{Loaded, Sources, load};
@@ -289,6 +289,8 @@ declare::settings! {
             "Open connections from one address; trusted proxies are exempt.";
         requests: u32 = "1024", no flag,
             "Requests running at once; one more is answered 503.";
+        slow_query: Duration = "250 ms", no flag,
+            "Work on the database that takes longer is logged as a warning.";
         slow_request: Duration = "1 s", no flag,
             "Requests that take longer are logged as a warning.";
     }
@@ -325,6 +327,8 @@ declare::settings! {
             "Where backups are kept; `backups` in the data directory if unset. Another disk is better.";
         every: Duration = "1 hour", no flag,
             "Time between two backups that are made without anybody asking. 0 s for none.";
+        missed: u32 = "3", no flag,
+            "A last backup that is older than this many times `every` is reported as old.";
         keep_hourly: u32 = "24", no flag,
             "So many of the newest backups are kept.";
         keep_daily: u32 = "30", no flag,
@@ -333,6 +337,26 @@ declare::settings! {
             "Backups take no more of the disk than this: the oldest go first, the newest two stay in any case.";
         free_space: Bytes = "512 MiB", no flag,
             "A backup is only made if it leaves this much of the disk free.";
+    }
+
+    /// Numbers for Prometheus.
+    "metrics" metrics: Metrics {
+        listen: Option<SocketAddr> = "", no flag,
+            "Address and port on which `/metrics` is served, for example 127.0.0.1:9180. Off if unset: who can reach it can read it.";
+    }
+
+    /// Telling somebody when something is wrong.
+    "alerts" alerts: Alerts {
+        webhook_url: Option<SecretString> = "", no flag,
+            "Where alerts are posted to, as JSON.";
+        mail_to: Vec<EmailAddress> = "", no flag,
+            "Who gets alerts by email.";
+        webhook_secret: Option<SecretString> = "", no flag,
+            "Key of the HMAC-SHA-256 over the body that `X-Yarrow-Signature` carries.";
+        remind_after: Duration = "1 day", no flag,
+            "Time after which it is said again that something is still wrong. 0 s for never.";
+        disk_free_percent: u32 = "10", no flag,
+            "Less than this share of the disk free is an alert.";
     }
 
     /// Log lines on stderr.
@@ -388,6 +412,8 @@ impl Config {
         );
         demand(self.coins.consume > 0, "coins.consume: must be at least 1");
         demand(self.admin.attempts > 0, "admin.attempts: must be at least 1");
+        let webhook = self.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
+        demand(webhook.is_none_or(is_url), "alerts.webhook_url: must be an http or https address");
         demand(self.backup.keep_hourly > 0, "backup.keep_hourly: must be at least 1");
         demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
         demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");
@@ -467,7 +493,6 @@ impl Config {
     }
 
     fn check_secrets(&self, demand: &mut impl FnMut(bool, &str)) {
-        use secrecy::ExposeSecret;
         let is_long = |key: &SecretString| key.expose_secret().len() >= 32;
         demand(self.auth.secret_key.as_ref().is_none_or(is_long), "auth.secret_key: must be at least 32 bytes long");
         for (address, code) in &self.auth.review_accounts {

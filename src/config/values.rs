@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::types::{Fen, Region, TimeZone};
+use crate::types::{EmailAddress, Fen, Region, TimeZone};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
@@ -66,6 +66,7 @@ plain! {
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
     IpNet, "network", "is not a network, such as 10.0.0.0/8", quoted;
     Region, "region", "is not a two-letter region code", quoted;
+    EmailAddress, "email address", "is not an email address", quoted;
     TimeZone, "time zone", "is not a time zone, such as Asia/Shanghai", quoted;
 }
 

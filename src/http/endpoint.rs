@@ -277,10 +277,25 @@ async fn path_parameters(parts: &mut Parts, template: &str) -> Result<Vec<(Strin
 fn report(error: &Error, context: &Context) {
     let status = super::reply::status(error.code).as_u16();
     let route = context.route.get().copied().unwrap_or_default();
+    if let Some(reason) = failed_proof(error.code) {
+        // The line that packaging/fail2ban looks for: its beginning must not change.
+        let (client_ip, request_id) = (context.client, &context.request_id);
+        tracing::warn!(%client_ip, %reason, %route, %request_id, "auth_failed");
+    }
     if status == 500 {
         tracing::error!(request_id = context.request_id, route, %error, "a request failed");
     } else if status > 500 {
         tracing::warn!(request_id = context.request_id, route, %error, "a request could not be served");
+    }
+}
+
+/// What somebody who is not who they claim to be got wrong. A token is not among it: tokens cannot be guessed, and an
+/// app that shows an expired one is no attack.
+fn failed_proof(code: Code) -> Option<&'static str> {
+    match code {
+        Code::InvalidCode => Some("code"),
+        Code::InvalidCredentials => Some("password"),
+        _ => None,
     }
 }
 

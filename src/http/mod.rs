@@ -14,6 +14,7 @@ mod device;
 mod endpoint;
 mod guard;
 mod narration;
+mod metrics;
 mod openapi;
 mod params;
 mod reply;

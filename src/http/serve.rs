@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     connection::{Phase, StreamLimits, TimedStream},
+    metrics::{self, RequestTally},
     routes,
     trace::Envelope,
 };
@@ -58,7 +59,10 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
 }
 
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
-    let envelope = Envelope::new(Arc::clone(app), routes::router(app)?)?;
+    let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
+    let requests = Arc::new(RequestTally::new(endpoints, app.config.server.worker_threads() as usize));
+    let envelope = Envelope::new(Arc::clone(app), routes::router(app)?, Arc::clone(&requests))?;
+    metrics::serve(app, &requests, announce).await?;
     let address = app.config.server.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Error::new(crate::error::Code::Configuration).detail(format!("Cannot listen on {address}: {error}"))

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::{Code, Error, Result},
-    ops::ledger,
+    ops::{backups, condition, ledger},
     types::Timestamp,
 };
 
@@ -66,11 +66,19 @@ pub struct Readiness {
     /// Accounts that are closed because they disagree with their entries.
     #[schema(example = 0)]
     accounts_suspended: i64,
+    /// `current`, `old`, `failed`, `none` before the first one, or `off`.
+    #[schema(example = "current")]
+    backups: &'static str,
+    /// When the last backup was made.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    backup_at: Option<Timestamp>,
+    /// `ok`, or `low` when less is free than what is an alert.
+    #[schema(example = "ok")]
+    disk: &'static str,
 }
 
 pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
-    let (verification, accounts_suspended) =
-        call.app.store.read(|tx| Ok((ledger::verification::last_in(tx)?, ledger::verification::suspended_in(tx)?)))?;
+    let condition = condition::observe(&call.app)?;
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no reason
     // to stop serving those who read.
     call.committed(call.app.store.write(|_| Ok(()))).await?;
@@ -79,14 +87,12 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
         status: "ready",
         writes_waiting: pressure.queued,
         writes_waiting_at_most: pressure.capacity,
-        ledger: match verification {
-            _ if accounts_suspended > 0 => "inconsistent",
-            None => "unverified",
-            Some(verification) if verification.discrepancies > 0 => "inconsistent",
-            Some(_) => "consistent",
-        },
-        ledger_verified_at: verification.map(ledger::Verification::at),
-        accounts_suspended,
+        ledger: condition.ledger_state().name(),
+        ledger_verified_at: condition.ledger.map(ledger::Verification::at),
+        accounts_suspended: condition.accounts_suspended,
+        backups: condition.backup_state(&call.app).name(),
+        backup_at: condition.backups.last.as_ref().map(backups::Remembered::at),
+        disk: if condition.is_disk_low(&call.app) { "low" } else { "ok" },
     }))
 }
 

@@ -26,7 +26,7 @@ use tower_http::{
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    http::{call::Context, client_ip::client_ip, reply::problem},
+    http::{call::Context, client_ip::client_ip, metrics::RequestTally, reply::problem},
     ops::access_log::Entry,
     store,
     types::fill_random,
@@ -51,15 +51,16 @@ struct Shared {
     app: Arc<App>,
     running: AtomicU32,
     ids: RequestIds,
+    requests: Arc<RequestTally>,
 }
 
 impl Envelope {
-    pub fn new(app: Arc<App>, router: Router) -> Result<Self> {
+    pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestTally>) -> Result<Self> {
         let compressing = Compression::new(router.clone())
             .quality(CompressionLevel::Fastest)
             // Events are to be read as they come, by clients that may well unpack only what is complete.
             .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
-        let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()? };
+        let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()?, requests };
         Ok(Self { shared: Arc::new(shared), router, compressing })
     }
 
@@ -151,6 +152,7 @@ impl Shared {
         store::end_stale_snapshot(now);
         let duration = now.duration_since(context.started);
         let route = context.route.get().copied();
+        self.requests.record(method, route, status, duration);
         let method = method_name(method);
         self.app.access_log.record(Entry {
             at: self.app.clock.now(),
@@ -172,7 +174,7 @@ impl Shared {
 }
 
 /// The name of a method that the service knows. Others are the client's own words and not worth keeping.
-fn method_name(method: &Method) -> &'static str {
+pub(super) fn method_name(method: &Method) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
 }

@@ -14,7 +14,8 @@ use crate::{
     config::Auth,
     error::{Code, Error, Result},
     keys::ServerKey,
-    store::Write,
+    store::{Read, Write},
+    tally::Counter,
     types::{Secret, Timestamp},
 };
 
@@ -38,6 +39,33 @@ impl Purpose {
             Self::Address => "address",
         }
     }
+}
+
+/// What came of codes since the start.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// A provider took them.
+    pub sent: Counter,
+    /// They were proved.
+    pub verified: Counter,
+    /// Wrong, expired, used, or out of tries.
+    pub rejected: Counter,
+}
+
+impl Tally {
+    /// Counts a code that was tried, and hands the outcome on.
+    pub fn note<T>(&self, outcome: Result<T>) -> Result<T> {
+        match &outcome {
+            Ok(_) => self.verified.add(1),
+            Err(_) => self.rejected.add(1),
+        }
+        outcome
+    }
+}
+
+/// How many codes were sent in the last 24 hours.
+pub fn spent_in(tx: &Read<'_>) -> Result<u64> {
+    tx.one("select count(*) from code_sends where sent_at > ?1", [tx.now.minus(DAY).0], |row| row.get(0).map(u32::into))
 }
 
 /// How a code is kept: its HMAC, bound to the address and the purpose.

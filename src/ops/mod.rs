@@ -30,6 +30,8 @@ pub mod interpretation;
 pub mod sessions;
 pub mod invites;
 pub mod payment;
+pub mod condition;
+pub mod alerts;
 pub mod accounts;
 pub mod access_log;
 pub mod cleanup;

@@ -6,9 +6,10 @@
 //! that was set back restarts the waiting instead of prolonging it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Failure, FailureKind};
+use crate::tally::{Counter, Distribution, SLOW_BOUNDS};
 
 /// The code of the failure with which an open breaker answers.
 pub const BREAKER_OPEN: &str = "breaker_open";
@@ -20,6 +21,22 @@ pub struct Breaker {
     faults_to_open: u32,
     probe_after_millis: i64,
     state: Mutex<State>,
+    tally: Tally,
+}
+
+/// What came of the calls since the start.
+#[derive(Debug)]
+pub struct Tally {
+    /// The vendor did what it was asked.
+    pub answered: Counter,
+    /// The vendor, or the way to it, was at fault.
+    pub failed: Counter,
+    /// The vendor is well and refused the request.
+    pub refused: Counter,
+    /// The breaker was open.
+    pub not_made: Counter,
+    /// Microseconds that calls took.
+    pub durations: Distribution,
 }
 
 /// The leave to make one call. Dropping it without a verdict counts as nothing and lets another probe through.
@@ -28,6 +45,7 @@ pub struct Breaker {
 pub struct Permit<'a> {
     breaker: &'a Breaker,
     probing: bool,
+    begun: Instant,
 }
 
 /// What operators are shown.
@@ -61,7 +79,29 @@ impl Breaker {
             faults_to_open: faults_to_open.max(1),
             probe_after_millis: i64::try_from(probe_after.as_millis()).unwrap_or(i64::MAX),
             state: Mutex::new(State::Closed { faults: 0 }),
+            tally: Tally {
+                answered: Counter::default(),
+                failed: Counter::default(),
+                refused: Counter::default(),
+                not_made: Counter::default(),
+                durations: Distribution::new(&SLOW_BOUNDS),
+            },
         }
+    }
+
+    /// What it stands before.
+    pub fn provider(&self) -> &'static str {
+        self.provider
+    }
+
+    /// What came of the calls so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Whether calls are refused.
+    pub fn is_open(&self) -> bool {
+        matches!(self.condition(), Condition::Open { .. })
     }
 
     /// Five faults in a row, a probe every 30 seconds.
@@ -73,15 +113,16 @@ impl Breaker {
     pub fn enter(&self, now_millis: i64) -> Result<Permit<'_>, Failure> {
         let mut state = self.lock();
         match &mut *state {
-            State::Closed { .. } => Ok(Permit { breaker: self, probing: false }),
+            State::Closed { .. } => Ok(Permit { breaker: self, probing: false, begun: Instant::now() }),
             State::Open { since_millis, probing } => {
                 *since_millis = (*since_millis).min(now_millis);
                 let left = self.probe_after_millis.saturating_sub(now_millis.saturating_sub(*since_millis));
                 if left > 0 || *probing {
+                    self.tally.not_made.add(1);
                     return Err(self.refusal(left));
                 }
                 *probing = true;
-                Ok(Permit { breaker: self, probing: true })
+                Ok(Permit { breaker: self, probing: true, begun: Instant::now() })
             }
         }
     }
@@ -142,6 +183,13 @@ impl Breaker {
 impl Permit<'_> {
     /// Records what came of the call: `None` for success.
     pub fn record(mut self, failure: Option<&Failure>, now_millis: i64) {
+        let tally = &self.breaker.tally;
+        tally.durations.add_duration(self.begun.elapsed());
+        match failure {
+            None => tally.answered.add(1),
+            Some(failure) if failure.is_fault_of_provider() => tally.failed.add(1),
+            Some(_) => tally.refused.add(1),
+        }
         match failure {
             Some(failure) if failure.kind == FailureKind::Cancelled => return,
             Some(failure) if failure.is_fault_of_provider() => {

@@ -16,6 +16,7 @@ mod nonce;
 pub mod payment;
 pub mod rsa;
 pub mod sms;
+pub mod webhook;
 
 use std::{fmt, time::Duration};
 

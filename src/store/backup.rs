@@ -98,17 +98,7 @@ impl Copy {
     /// # Errors
     /// Storage errors.
     pub fn faults(&self) -> Result<Faults> {
-        let mut statement = self.connection.prepare(&format!("pragma integrity_check({FAULTS_LISTED})"))?;
-        let found = statement.query_map([], |row| row.get::<_, String>(0))?;
-        let mut structure: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
-        structure.retain(|line| line != "ok");
-        let mut statement = self.connection.prepare("pragma foreign_key_check")?;
-        let mut rows = statement.query([])?;
-        let mut dangling = 0;
-        while rows.next()?.is_some() {
-            dangling += 1;
-        }
-        Ok(Faults { structure, dangling })
+        faults_of(&self.connection)
     }
 
     /// The version of its schema.
@@ -180,13 +170,14 @@ pub fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(|error| failed_at(directory, error))
 }
 
-/// Bytes that this program may still write to the disk that a directory is on.
+/// Bytes that this program may still write to the disk that a directory is on, and how many that disk has.
 ///
 /// # Errors
 /// Storage errors.
-pub fn free_space(directory: &Path) -> Result<u64> {
+pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
     let disk = rustix::fs::statvfs(directory).map_err(|error| failed_at(directory, error.into()))?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    Ok((bytes(disk.f_bavail), bytes(disk.f_blocks)))
 }
 
 /// Bytes of a database and the log beside it.
@@ -204,6 +195,20 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 pub(super) fn failed_at(path: &Path, error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
     Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
+}
+
+pub(super) fn faults_of(connection: &Connection) -> Result<Faults> {
+    let mut statement = connection.prepare(&format!("pragma integrity_check({FAULTS_LISTED})"))?;
+    let found = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let mut structure: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
+    structure.retain(|line| line != "ok");
+    let mut statement = connection.prepare("pragma foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    let mut dangling = 0;
+    while rows.next()?.is_some() {
+        dangling += 1;
+    }
+    Ok(Faults { structure, dangling })
 }
 
 fn size_of(path: &Path) -> u64 {

@@ -18,6 +18,8 @@ pub struct Tuning {
     pub readers: u32,
     /// Operations that may wait for the writer; one more is refused.
     pub queue: usize,
+    /// What takes longer than this is logged.
+    pub slow: Duration,
 }
 
 /// How long a connection waits for a lock that another process holds, such as a command beside the server.

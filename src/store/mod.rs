@@ -43,7 +43,7 @@ pub use pending::Pending;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
 use writer::Kind;
-pub use writer::Pressure;
+pub use writer::{Pressure, WriterTally};
 
 /// How old a sticky snapshot may become: it bounds how late another process's change is seen, and how long the WAL
 /// cannot be reused.
@@ -66,6 +66,8 @@ struct Shared {
     clock: Clock,
     writer: writer::Writer,
     path: PathBuf,
+    /// A read that takes longer is logged.
+    slow: Duration,
 }
 
 impl Store {
@@ -84,8 +86,8 @@ impl Store {
         let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
-        let path = path.to_owned();
-        Ok(Self { shared: Arc::new(Shared { identity, readers, commits, clock, writer, path }) })
+        let (path, slow) = (path.to_owned(), tuning.slow);
+        Ok(Self { shared: Arc::new(Shared { identity, readers, commits, clock, writer, path, slow }) })
     }
 
     /// Runs `operation` on a consistent view of the database, in place.
@@ -127,6 +129,21 @@ impl Store {
     /// How much work waits for the writer, and how large its write-ahead log is.
     pub fn pressure(&self) -> Pressure {
         self.shared.writer.pressure()
+    }
+
+    /// What the writer has done since the start.
+    pub fn tally(&self) -> &WriterTally {
+        self.shared.writer.tally()
+    }
+
+    /// Looks through the whole database for what is wrong with it.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn faults(&self) -> Result<backup::Faults> {
+        let connection = self.shared.readers.get()?;
+        let view = snapshot::Once::begin(&connection)?;
+        backup::faults_of(view.connection())
     }
 
     /// The database file.

@@ -3,6 +3,9 @@
 //! Only threads that have told us that they park (see [`thread_parks`]) keep one, because parking is where an idle
 //! thread lets go of it. A kept snapshot pins the WAL and hides what other processes commit, so a busy thread ends it
 //! too once it is old, by [`end_stale_snapshot`] at the end of every request; a read does not look at the time.
+//!
+//! So a slow read is noticed without a clock as well: SQLite calls back once a statement has taken many steps, and only
+//! from then on the time is looked at. A read that waits for the disk with few steps shows as a slow request alone.
 
 use std::{
     cell::{Cell, RefCell},
@@ -16,7 +19,12 @@ use rusqlite::Connection;
 use super::{LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared};
 use crate::error::{Error, Result};
 
+/// Steps of SQLite's machine after which a read is worth a look at the time: a millisecond or so.
+const MANY_STEPS: i32 = 50_000;
+
 thread_local! {
+    /// Since when the read of this thread is known to take many steps.
+    static LONG_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
     static PARKS: Cell<bool> = const { Cell::new(false) };
     static RESIDENT: RefCell<Option<Resident>> = const { RefCell::new(None) };
 }
@@ -42,7 +50,12 @@ pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Resu
         Ok(mut resident) => {
             let resident = resident_of(shared, &mut resident)?;
             resident.refresh(shared)?;
-            operation(&Read::new(&resident.connection, shared.clock.now()))
+            let name = std::any::type_name_of_val(&operation);
+            let outcome = operation(&Read::new(&resident.connection, shared.clock.now()));
+            if let Some(since) = LONG_SINCE.take() {
+                note_if_slow(shared, name, since);
+            }
+            outcome
         }
         // A read inside a read: it cannot share the connection's transaction, so it gets one of its own.
         Err(_) => read_once(shared, operation),
@@ -80,6 +93,7 @@ fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) ->
     }
     if resident.is_none() {
         let connection = shared.readers.get()?;
+        connection.progress_handler(MANY_STEPS, Some(note_many_steps))?;
         *resident = Some(Resident { store: shared.identity, connection, snapshot: None });
     }
     resident.as_mut().ok_or_else(|| Error::internal("a connection was checked out and is gone"))
@@ -109,6 +123,10 @@ impl Drop for Resident {
     fn drop(&mut self) {
         // The connection goes back to the pool, and must not take an open transaction there.
         self.let_go();
+        let taken_back = self.connection.progress_handler(0, None::<fn() -> bool>);
+        if let Err(error) = taken_back {
+            tracing::error!(%error, "a connection could not be told to forget its thread");
+        }
     }
 }
 

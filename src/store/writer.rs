@@ -15,7 +15,7 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, ffi, hooks::Wal};
@@ -24,6 +24,7 @@ use super::{Pending, Tuning, Write, connection::BUSY_TIMEOUT};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    tally::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
 /// Operations in one commit at most: it bounds how long the first of them waits for the last.
@@ -58,10 +59,22 @@ pub struct Pressure {
     pub log_bytes: u64,
 }
 
+/// What the writer has done since the start.
+#[derive(Debug)]
+pub struct WriterTally {
+    /// Operations that were committed together.
+    pub operations: Distribution,
+    /// Microseconds from the first of them to the answers.
+    pub durations: Distribution,
+    /// Commits that failed.
+    pub failures: Counter,
+}
+
 pub(super) struct Writer {
     queue: Mutex<Option<SyncSender<Box<dyn Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     queued: Arc<AtomicU64>,
+    tally: Arc<WriterTally>,
     capacity: usize,
     log: PathBuf,
 }
@@ -78,13 +91,28 @@ impl Writer {
         let queued = Arc::new(AtomicU64::new(0));
         let log = path.with_extension("db-wal");
         connection.wal_hook(Some(note_log_pages));
-        let checkpoint = Cell::new(Checkpoint::default());
-        let work = Work { connection, jobs, clock, commits, queued: Arc::clone(&queued), log: log.clone(), checkpoint };
+        let tally = Arc::new(WriterTally {
+            operations: Distribution::new(&SIZE_BOUNDS),
+            durations: Distribution::new(&SLOW_BOUNDS),
+            failures: Counter::default(),
+        });
+        let work = Work {
+            connection,
+            jobs,
+            clock,
+            commits,
+            queued: Arc::clone(&queued),
+            tally: Arc::clone(&tally),
+            slow: tuning.slow,
+            log: log.clone(),
+            checkpoint: Cell::new(Checkpoint::default()),
+        };
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work.run());
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             thread: Mutex::new(Some(thread.map_err(Error::internal)?)),
             queued,
+            tally,
             capacity: tuning.queue,
             log,
         })
@@ -116,6 +144,10 @@ impl Writer {
             capacity: self.capacity,
             log_bytes: file_size(&self.log),
         }
+    }
+
+    pub(super) fn tally(&self) -> &WriterTally {
+        &self.tally
     }
 
     pub(super) fn stop(&self) {
@@ -169,6 +201,9 @@ trait Job: Send {
     /// Runs the operation and says whether what it changed is to stay.
     fn run(&mut self, transaction: &Write<'_>) -> bool;
 
+    /// Where the operation is written.
+    fn name(&self) -> &'static str;
+
     /// Tells the caller the outcome; `lost` is why nothing of the commit counts.
     fn answer(self: Box<Self>, lost: Option<&Error>);
 }
@@ -201,6 +236,10 @@ where
         keeps
     }
 
+    fn name(&self) -> &'static str {
+        std::any::type_name::<F>()
+    }
+
     fn answer(self: Box<Self>, lost: Option<&Error>) {
         let outcome = match (self.outcome, lost) {
             (Some(Err(error)), None) => Err(error),
@@ -220,6 +259,9 @@ struct Work {
     clock: Clock,
     commits: Arc<AtomicU64>,
     queued: Arc<AtomicU64>,
+    tally: Arc<WriterTally>,
+    /// What takes longer than this is logged.
+    slow: Duration,
     log: PathBuf,
     checkpoint: Cell<Checkpoint>,
 }
@@ -270,13 +312,19 @@ impl Work {
 
     fn commit_batch(&self, first: Box<dyn Job>) {
         let mut waiting: Vec<_> = std::iter::once(first).chain(self.jobs.try_iter().take(COMMIT_SIZE - 1)).collect();
-        let size = waiting.len() as u64;
+        let (size, begun) = (waiting.len() as u64, Instant::now());
         // An error that makes SQLite roll the whole transaction back fails the operations before it;
         // those behind it get a transaction of their own.
         while !waiting.is_empty() {
             waiting = self.commit_some(waiting);
         }
         self.queued.fetch_sub(size, Ordering::Relaxed);
+        let took = begun.elapsed();
+        self.tally.operations.add(size);
+        self.tally.durations.add_duration(took);
+        if took >= self.slow {
+            tracing::warn!(operations = size, duration_ms = took.as_millis(), "slow commit");
+        }
     }
 
     /// Commits the operations up to the first whose error ended the transaction, answers them, and returns the rest.
@@ -288,9 +336,11 @@ impl Work {
         let transaction = Write::new(&self.connection, self.clock.now());
         let mut done = 0;
         let mut outcome = Ok(());
+        let mut begun = Instant::now();
         for job in &mut jobs {
             done += 1;
             outcome = self.run_one(job.as_mut(), &transaction);
+            begun = self.note_if_slow(job.as_ref(), begun);
             if outcome.is_err() {
                 break;
             }
@@ -306,11 +356,22 @@ impl Work {
             }
             Err(error) => {
                 tracing::error!(%error, operations = jobs.len(), "a commit failed");
+                self.tally.failures.add(1);
                 self.abandon_transaction();
                 answer(jobs, Some(&error));
             }
         }
         rest
+    }
+
+    /// Says so if an operation was slow, and when the next one begins.
+    fn note_if_slow(&self, job: &dyn Job, begun: Instant) -> Instant {
+        let now = Instant::now();
+        let took = now.duration_since(begun);
+        if took >= self.slow {
+            tracing::warn!(operation = job.name(), duration_ms = took.as_millis(), "slow query");
+        }
+        now
     }
 
     /// Runs one operation. An error means that the transaction as a whole is lost.

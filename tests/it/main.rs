@@ -28,6 +28,7 @@ mod journey;
 mod ledger;
 mod limits;
 mod openapi;
+mod operation;
 mod payments;
 mod providers;
 mod rooms;

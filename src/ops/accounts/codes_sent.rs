@@ -65,7 +65,10 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
             Ok(reservation)
         })
         .wait()?;
-    let Err(failure) = deliver(app, request, &code) else { return Ok(sent) };
+    let Err(failure) = deliver(app, request, &code) else {
+        app.code_tally.sent.add(1);
+        return Ok(sent);
+    };
     tracing::warn!(%failure, "a verification code could not be sent");
     if !failure.is_certainly_not_accepted() {
         return Err(Error::new(Code::ProviderTimeout).caused_by(failure));

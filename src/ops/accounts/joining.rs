@@ -1,6 +1,8 @@
 //! Coming in: an address, a code that was sent to it, a token for whoever proves to have read the code. And giving an
 //! account that is there another address.
 
+use std::sync::Arc;
+
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -45,8 +47,9 @@ pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (limits, initial_coins, key, terms) =
         (app.config.auth.clone(), app.config.coins.initial, app.keys.clone(), terms(app));
+    let tally = Arc::clone(&app.code_tally);
     app.store.write(move |tx| {
-        codes::consume_in(tx, &recipient, Purpose::SignIn, hmac)?;
+        tally.note(codes::consume_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let (user, is_new_user) = users::find_or_create_in(tx, &address)?;
         let mut welcome = Welcome::default();
         if is_new_user {
@@ -74,9 +77,10 @@ pub fn change_address(
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::Address, code);
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (limits, key, terms) = (app.config.auth.clone(), app.keys.clone(), terms(app));
+    let tally = Arc::clone(&app.code_tally);
     app.store.write(move |tx| {
         tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
-        codes::consume_in(tx, &recipient, Purpose::Address, hmac)?;
+        tally.note(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
         let before = users::find_in(tx, user)?.address_like(&address);
         if before.as_ref() == Some(&address) {
             return Ok((users::find_in(tx, user)?, Welcome::default()));

@@ -298,7 +298,7 @@ fn enter(directory: &Path) -> Result<File> {
 
 fn demand_space(app: &App, directory: &Path) -> Result<()> {
     let needed = backup::database_size(app.store.path()) + app.config.backup.free_space.0;
-    let free = backup::free_space(directory)?;
+    let free = backup::disk_space(directory)?.0;
     if free >= needed {
         return Ok(());
     }

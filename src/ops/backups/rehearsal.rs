@@ -65,7 +65,7 @@ pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
     demand_space(path, place.path())?;
     files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
-    let tuning = Tuning { mmap_size: 0, cache_kib: 8192, readers: 2, queue: 16 };
+    let tuning = Tuning { mmap_size: 0, cache_kib: 8192, readers: 2, queue: 16, slow: Duration::MAX };
     let database = place.path().join(DATABASE);
     let store = Store::open(&database, &tuning, clock.clone(), true)?;
     let restored_in = begun.elapsed();
@@ -109,7 +109,7 @@ pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<
 }
 
 fn demand_space(path: &Path, directory: &Path) -> Result<()> {
-    let (needed, free) = (backup::database_size(path), backup::free_space(directory)?);
+    let (needed, free) = (backup::database_size(path), backup::disk_space(directory)?.0);
     if free > needed {
         return Ok(());
     }

@@ -71,6 +71,9 @@ pub struct Verification {
     /// Milliseconds since 1970.
     at: i64,
     pub discrepancies: u64,
+    /// Accounts that were looked at.
+    #[serde(default)]
+    pub accounts: u64,
 }
 
 impl Verification {
@@ -102,7 +105,8 @@ pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
-    remember(app, report.discrepancies_found)?;
+    let accounts = u64::try_from(report.accounts).unwrap_or(0);
+    note(app, Some(accounts), report.discrepancies_found)?;
     if !report.is_consistent() {
         tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
     }
@@ -139,8 +143,16 @@ pub fn verify_if_due(app: &App) -> Result<bool> {
 
 /// Remembers when the ledger was verified and how many discrepancies are left.
 pub fn remember(app: &App, discrepancies: u64) -> Result<()> {
+    note(app, None, discrepancies)
+}
+
+fn note(app: &App, accounts: Option<u64>, discrepancies: u64) -> Result<()> {
     let put = move |tx: &Write<'_>| {
-        let verification = Verification { at: tx.now.0, discrepancies };
+        let accounts = match accounts {
+            Some(accounts) => accounts,
+            None => last_in(tx)?.map_or(0, |last| last.accounts),
+        };
+        let verification = Verification { at: tx.now.0, discrepancies, accounts };
         settings::put_in(tx, LAST_VERIFICATION, &serde_json::to_string(&verification).map_err(Error::internal)?)
     };
     app.store.write(put).wait()

@@ -71,6 +71,11 @@ impl Payments {
         Ok(Self { gateway, sandbox, breaker, calls })
     }
 
+    /// What guards the way to the provider.
+    pub fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
     /// Asks the provider, unless it has been failing.
     fn ask<T>(
         &self,

@@ -52,6 +52,11 @@ pub struct Order {
     pub refunded_at: Option<Timestamp>,
 }
 
+/// How many orders a person must look at.
+pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
+}
+
 /// Which orders are asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {

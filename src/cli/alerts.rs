@@ -1,0 +1,89 @@
+//! `yarrow alerts`: what somebody is told about, and whether it arrives.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{Common, authority, record, table};
+use crate::{
+    error::{Code, Error, Result},
+    ops::{alerts, condition},
+};
+
+/// List the rules that somebody is told about, or send a test message.
+#[derive(Debug, Args)]
+pub struct AlertsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the rules, which of them hold, and what was told. Whether providers are down is known to the running server
+    /// alone: for them it is shown what it told.
+    List,
+    /// Send a test message by every way that is configured; exit 1 if one fails.
+    Test,
+}
+
+pub fn run(common: &Common, args: &AlertsArgs) -> Result<()> {
+    match args.action {
+        Action::List => list(common),
+        Action::Test => test(common),
+    }
+}
+
+fn list(common: &Common) -> Result<()> {
+    let app = common.open()?;
+    let condition = condition::observe(&app)?;
+    let findings = alerts::evaluate(&app, &condition);
+    let told = app.store.read(alerts::told_in)?;
+    let rows: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let told = told.get(&finding.rule);
+            (finding, finding.is_firing || told.is_some(), told)
+        })
+        .collect();
+    let items: Vec<_> = rows
+        .iter()
+        .map(|(finding, is_firing, told)| {
+            json!({
+                "rule": finding.rule, "firing": is_firing, "detail": is_firing.then_some(&finding.detail),
+                "since": told.map(alerts::Told::since), "toldAt": told.map(alerts::Told::at),
+            })
+        })
+        .collect();
+    common.answer(&json!({ "items": items, "total": items.len() }), || {
+        let rows = rows.iter().map(|(finding, is_firing, told)| {
+            let state = if *is_firing { "firing" } else { "quiet" };
+            let detail = if *is_firing { finding.detail.clone() } else { String::new() };
+            let since = told.map_or_else(String::new, |told| told.since().to_string());
+            [finding.rule.clone(), state.to_owned(), since, detail]
+        });
+        table(["rule", "state", "told since", "detail"], rows)
+    })
+}
+
+fn test(common: &Common) -> Result<()> {
+    let app = common.open()?;
+    let deliveries = alerts::test(&app)?;
+    record(&app, "alerts test", None, authority(None))?;
+    let told: Vec<_> = deliveries
+        .iter()
+        .map(|delivery| (delivery.channel, delivery.outcome.as_ref().err().map(ToString::to_string)))
+        .collect();
+    let items: Vec<_> = told
+        .iter()
+        .map(|(channel, error)| json!({ "channel": channel, "delivered": error.is_none(), "error": error }))
+        .collect();
+    common.answer(&json!({ "items": items }), || {
+        let rows = told
+            .iter()
+            .map(|(channel, error)| [(*channel).to_owned(), error.clone().unwrap_or_else(|| "delivered".into())]);
+        table(["by", "outcome"], rows)
+    })?;
+    match told.iter().filter(|(_, error)| error.is_some()).count() {
+        0 => Ok(()),
+        _ => Err(Error::new(Code::ProviderFailed).detail("Not every message was delivered.")),
+    }
+}

@@ -1,0 +1,183 @@
+//! What Prometheus may ask: a page of numbers, on an address of its own that is off unless it is configured.
+//!
+//! Everything is either counted in memory where it happens or read when somebody asks. No number is about one user,
+//! and no label holds anything that a client sent.
+
+mod page;
+mod requests;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::net::TcpListener;
+
+use self::page::{Page, real};
+pub use self::requests::RequestTally;
+use crate::{
+    app::{Announce, App},
+    error::{Code, Error, Result},
+    ops::{
+        backups::{Failed, Remembered},
+        condition::{self, Condition},
+    },
+    types::Timestamp,
+};
+
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// What the page is made from.
+#[derive(Clone)]
+struct Sources {
+    app: Arc<App>,
+    requests: Arc<RequestTally>,
+}
+
+/// Serves the page on the configured address, if there is one, for as long as the runtime lives.
+///
+/// # Errors
+/// `configuration` when the address cannot be listened on.
+pub async fn serve(app: &Arc<App>, requests: &Arc<RequestTally>, announce: &Announce) -> Result<()> {
+    let Some(address) = app.config.metrics.listen else { return Ok(()) };
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Error::new(Code::Configuration).detail(format!("Cannot listen on {address} for metrics: {error}"))
+    })?;
+    announce(&format!("metrics are at http://{}/metrics", listener.local_addr().map_err(Error::internal)?));
+    let sources = Sources { app: Arc::clone(app), requests: Arc::clone(requests) };
+    let router = Router::new().route("/metrics", get(answer)).with_state(sources);
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!(%error, "metrics are not served any more");
+        }
+    });
+    Ok(())
+}
+
+async fn answer(State(sources): State<Sources>) -> Response {
+    // A statement or two and some files: away from the threads that serve requests, because a disk may be slow.
+    let page = tokio::task::spawn_blocking(move || page_of(&sources)).await;
+    match page.unwrap_or_else(|panic| Err(Error::internal(panic))) {
+        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "metrics could not be gathered");
+            StatusCode::SERVICE_UNAVAILABLE.into_response()
+        }
+    }
+}
+
+fn page_of(sources: &Sources) -> Result<String> {
+    let condition = condition::observe(&sources.app)?;
+    let mut page = Page::default();
+    page.gauge("yarrow_info", "The running version").whole(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    add_requests(&mut page, &sources.requests);
+    add_store(&mut page, &sources.app, &condition);
+    add_providers(&mut page, &sources.app);
+    add_codes(&mut page, &sources.app, &condition);
+    add_ledger(&mut page, &condition);
+    add_backups(&mut page, &condition);
+    page.gauge("yarrow_payments_in_review", "Orders that a person must look at")
+        .whole(&[], u64::try_from(condition.payments_in_review).unwrap_or(0));
+    page.into_text()
+}
+
+fn add_requests(page: &mut Page, requests: &RequestTally) {
+    let counted = requests.counted();
+    let mut samples = page.counter("yarrow_requests", "Requests that were answered");
+    for row in &counted {
+        for (status, count) in &row.statuses {
+            let status = if *status == 0 { "other".to_owned() } else { status.to_string() };
+            samples = samples.whole(&[("method", row.method), ("route", row.route), ("status", &status)], *count);
+        }
+    }
+    let mut samples = page.histogram("yarrow_request_duration_seconds", "Time from a request's head to its answer's");
+    for row in &counted {
+        let labels = [("method", row.method), ("route", row.route)];
+        samples = samples.buckets(&labels, &requests::BOUNDS, &row.buckets, row.sum_microseconds, 1e6);
+    }
+}
+
+fn add_store(page: &mut Page, app: &App, condition: &Condition) {
+    let (pressure, writer) = (app.store.pressure(), app.store.tally());
+    page.gauge("yarrow_writer_queue", "Changes that wait for the disk").whole(&[], pressure.queued);
+    page.gauge("yarrow_writer_queue_capacity", "Changes that may wait for the disk")
+        .whole(&[], pressure.capacity as u64);
+    page.histogram("yarrow_writer_batch_operations", "Changes that were committed together")
+        .sizes(&[], &writer.operations.get());
+    page.histogram("yarrow_writer_batch_seconds", "Time for making changes together and syncing them")
+        .seconds(&[], &writer.durations.get());
+    page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
+    page.gauge("yarrow_database_bytes", "Size of the database file").whole(&[], condition.database_bytes);
+    page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
+    page.gauge("yarrow_disk_free_bytes", "What is free on the disk of the data directory")
+        .whole(&[], condition.disk_free);
+}
+
+fn add_providers(page: &mut Page, app: &App) {
+    let breakers = app.breakers();
+    let mut samples = page.counter("yarrow_provider_calls", "Calls to providers by what came of them");
+    for breaker in &breakers {
+        let (tally, provider) = (breaker.tally(), breaker.provider());
+        for (outcome, count) in [
+            ("answered", tally.answered.get()),
+            ("failed", tally.failed.get()),
+            ("refused", tally.refused.get()),
+            ("not_made", tally.not_made.get()),
+        ] {
+            samples = samples.whole(&[("provider", provider), ("outcome", outcome)], count);
+        }
+    }
+    let mut samples = page.histogram("yarrow_provider_call_seconds", "Time for calls to providers");
+    for breaker in &breakers {
+        samples = samples.seconds(&[("provider", breaker.provider())], &breaker.tally().durations.get());
+    }
+    let mut samples = page.gauge("yarrow_provider_breaker_open", "1 while calls to a provider are not made");
+    for breaker in &breakers {
+        samples = samples.whole(&[("provider", breaker.provider())], u64::from(breaker.is_open()));
+    }
+}
+
+fn add_codes(page: &mut Page, app: &App, condition: &Condition) {
+    let tally = &app.code_tally;
+    page.counter("yarrow_codes_sent", "Verification codes that a provider took").whole(&[], tally.sent.get());
+    page.counter("yarrow_codes_verified", "Verification codes that were proved").whole(&[], tally.verified.get());
+    page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
+    page.gauge("yarrow_codes_budget_spent", "Codes sent in the last 24 hours").whole(&[], condition.codes_sent);
+    page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
+        .whole(&[], u64::from(app.config.auth.sends_per_day));
+}
+
+fn add_ledger(page: &mut Page, condition: &Condition) {
+    let last = condition.ledger.as_ref();
+    page.gauge("yarrow_ledger_verified_timestamp_seconds", "When the ledger was last verified; 0 for never")
+        .real(&[], seconds(last.map(|verification| verification.at())));
+    page.gauge("yarrow_ledger_discrepancies", "What the last verification found")
+        .whole(&[], last.map_or(0, |verification| verification.discrepancies));
+    let suspended = u64::try_from(condition.accounts_suspended).unwrap_or(0);
+    let verified = last.map_or(0, |verification| verification.accounts);
+    page.gauge("yarrow_ledger_accounts", "Accounts, as of the last verification")
+        .whole(&[("state", "ok")], verified.saturating_sub(suspended))
+        .whole(&[("state", "inconsistent")], suspended);
+}
+
+fn add_backups(page: &mut Page, condition: &Condition) {
+    let (last, failure) = (condition.backups.last.as_ref(), condition.backups.failure.as_ref());
+    page.gauge("yarrow_backup_timestamp_seconds", "When the last backup was made; 0 for never")
+        .real(&[], seconds(last.map(Remembered::at)));
+    page.gauge("yarrow_backup_bytes", "Size of the last backup").whole(&[], last.map_or(0, |backup| backup.bytes));
+    page.gauge("yarrow_backup_duration_seconds", "Time that the last backup took")
+        .real(&[], last.map_or(0.0, |backup| real(backup.took_ms) / 1000.0));
+    page.gauge("yarrow_backup_sound", "0 when the last backup was found inconsistent")
+        .whole(&[], u64::from(last.is_none_or(|backup| backup.is_sound)));
+    page.gauge("yarrow_backup_failed_timestamp_seconds", "When a backup failed since the last one; 0 if none did")
+        .real(&[], seconds(failure.map(Failed::at)));
+}
+
+fn seconds(at: Option<Timestamp>) -> f64 {
+    at.map_or(0.0, |at| real(u64::try_from(at.0).unwrap_or(0)) / 1000.0)
+}

@@ -1,0 +1,336 @@
+//! Alerts: a few rules about the installation, and telling somebody once when one begins to hold, now and then while
+//! it does, and once when it holds no longer.
+//!
+//! What was told is remembered in the database, so a restart repeats nothing. A message that could not be delivered
+//! is tried again at the next look.
+
+use std::collections::BTreeMap;
+
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::{
+        condition::{self, BackupState, Condition, LedgerState},
+        settings,
+    },
+    providers::{email::letter, webhook::Webhook},
+    store::Read,
+    types::{Locale, Timestamp},
+};
+
+const TOLD: &str = "alerts.told";
+
+/// A rule, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The stable name, with the provider where there are several: `provider_down:sms`.
+    pub rule: String,
+    pub is_firing: bool,
+    /// What is the matter, for people. No personal data.
+    pub detail: String,
+}
+
+/// Why somebody is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Firing,
+    /// It still holds.
+    Reminder,
+    Resolved,
+    /// Somebody wants to know whether messages arrive.
+    Test,
+}
+
+impl Event {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Firing => "firing",
+            Self::Reminder => "reminder",
+            Self::Resolved => "resolved",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// A message to whoever is responsible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub event: Event,
+    pub rule: String,
+    pub detail: String,
+    /// Since when the rule holds.
+    pub since: Timestamp,
+}
+
+/// A rule that holds, as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Milliseconds since 1970.
+    since: i64,
+    at: i64,
+    pub detail: String,
+}
+
+impl Told {
+    pub fn since(&self) -> Timestamp {
+        Timestamp(self.since)
+    }
+
+    pub fn at(&self) -> Timestamp {
+        Timestamp(self.at)
+    }
+}
+
+/// The rules that hold and were told, by name.
+pub type AllTold = BTreeMap<String, Told>;
+
+/// A way by which messages go out, and what came of the last one.
+#[derive(Debug)]
+pub struct Delivery {
+    pub channel: &'static str,
+    pub outcome: Result<()>,
+}
+
+/// Looks at all rules and tells what has changed.
+///
+/// # Errors
+/// Storage errors. A message that could not be delivered is logged and tried again.
+pub fn run(app: &App) -> Result<()> {
+    let condition = condition::observe(app)?;
+    let findings = evaluate(app, &condition);
+    let mut told = app.store.read(told_in)?;
+    let messages = due(&told, &findings, condition.at, app);
+    let before = told.clone();
+    for message in messages {
+        if deliver(app, &message) {
+            apply(&mut told, &message, condition.at);
+        }
+    }
+    if told == before {
+        return Ok(());
+    }
+    let text = serde_json::to_string(&told).map_err(Error::internal)?;
+    app.store.write(move |tx| settings::put_in(tx, TOLD, &text)).wait()
+}
+
+/// Sends a message by every way that is configured, whatever the rules say.
+///
+/// # Errors
+/// `configuration` when none is.
+pub fn test(app: &App) -> Result<Vec<Delivery>> {
+    let detail = "This is a test: alerts of this installation arrive here.".to_owned();
+    let message = Message { event: Event::Test, rule: "test".into(), detail, since: app.clock.now() };
+    let deliveries = send(app, &message);
+    if deliveries.is_empty() {
+        let detail = "Nobody is told: neither alerts.webhook_url nor alerts.mail_to is set.";
+        return Err(Error::new(Code::Configuration).detail(detail));
+    }
+    Ok(deliveries)
+}
+
+/// Every rule, and whether it holds now.
+pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
+    let finding = |rule: &str, is_firing: bool, detail: String| Finding { rule: rule.into(), is_firing, detail };
+    let mut findings: Vec<_> = app
+        .breakers()
+        .into_iter()
+        .map(|breaker| {
+            let name = breaker.provider();
+            let detail = format!("The provider for {name} has failed several times in a row; it is not called.");
+            finding(&format!("provider_down:{name}"), breaker.is_open(), detail)
+        })
+        .collect();
+    let review = condition.payments_in_review;
+    findings.push(finding(
+        "payments_in_review",
+        review > 0,
+        format!("{review} payments need a decision; see `yarrow payments list --state review`."),
+    ));
+    let (discrepancies, closed) =
+        (condition.ledger.map_or(0, |verification| verification.discrepancies), condition.accounts_suspended);
+    findings.push(finding(
+        "ledger_mismatch",
+        condition.ledger_state() == LedgerState::Inconsistent,
+        format!(
+            "The ledger has {discrepancies} discrepancies, {closed} accounts are closed; see `yarrow ledger verify`."
+        ),
+    ));
+    let percent = condition.disk_free_percent();
+    findings.push(finding(
+        "disk_low",
+        condition.is_disk_low(app),
+        format!("{percent} % of the disk are free, which are {} MiB.", condition.disk_free >> 20),
+    ));
+    let state = condition.backup_state(app);
+    findings.push(finding(
+        "backup_old",
+        matches!(state, BackupState::Old | BackupState::Failed),
+        backup_detail(state, condition),
+    ));
+    let (sent, budget) = (condition.codes_sent, u64::from(app.config.auth.sends_per_day));
+    findings.push(finding(
+        "code_budget",
+        budget > 0 && sent >= budget.div_ceil(2),
+        format!("{sent} verification codes of a budget of {budget} were sent in 24 hours."),
+    ));
+    findings
+}
+
+fn backup_detail(state: BackupState, condition: &Condition) -> String {
+    let last = condition.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
+    match (state, &condition.backups.failure) {
+        (BackupState::Failed, Some(failure)) => {
+            format!("The last backup failed ({}); the last good one was made {last}.", failure.code)
+        }
+        _ => format!("The last backup was made {last}."),
+    }
+}
+
+/// What was told and not taken back.
+pub fn told_in(tx: &Read<'_>) -> Result<AllTold> {
+    let text = settings::find_in(tx, TOLD)?;
+    Ok(text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()?.unwrap_or_default())
+}
+
+fn due(told: &AllTold, findings: &[Finding], now: Timestamp, app: &App) -> Vec<Message> {
+    let remind_after = app.config.alerts.remind_after;
+    findings.iter().filter_map(|finding| due_of(told.get(&finding.rule), finding, now, remind_after)).collect()
+}
+
+/// The message that is due about one rule.
+fn due_of(
+    told: Option<&Told>,
+    finding: &Finding,
+    now: Timestamp,
+    remind_after: std::time::Duration,
+) -> Option<Message> {
+    let message = |event, since| {
+        let Finding { rule, detail, .. } = finding.clone();
+        Some(Message { event, rule, detail, since })
+    };
+    match (told, finding.is_firing) {
+        (None, true) => message(Event::Firing, now),
+        (Some(told), true) if !remind_after.is_zero() && now >= told.at().plus(remind_after) => {
+            message(Event::Reminder, told.since())
+        }
+        (Some(told), false) => message(Event::Resolved, told.since()),
+        _ => None,
+    }
+}
+
+fn apply(told: &mut AllTold, message: &Message, now: Timestamp) {
+    if message.event == Event::Resolved {
+        told.remove(&message.rule);
+    } else {
+        let kept = Told { since: message.since.0, at: now.0, detail: message.detail.clone() };
+        told.insert(message.rule.clone(), kept);
+    }
+}
+
+/// Sends a message and says whether anybody has it. The log always has.
+fn deliver(app: &App, message: &Message) -> bool {
+    let (rule, event) = (&message.rule, message.event.name());
+    if message.event == Event::Resolved {
+        tracing::info!(rule, event, detail = message.detail, "alert");
+    } else {
+        tracing::warn!(rule, event, detail = message.detail, "alert");
+    }
+    let deliveries = send(app, message);
+    for Delivery { channel, outcome } in &deliveries {
+        if let Err(error) = outcome {
+            tracing::warn!(%error, channel, rule, "an alert could not be delivered");
+        }
+    }
+    deliveries.is_empty() || deliveries.iter().any(|delivery| delivery.outcome.is_ok())
+}
+
+fn send(app: &App, message: &Message) -> Vec<Delivery> {
+    let alerts = &app.config.alerts;
+    let mut deliveries = Vec::new();
+    if let Some(url) = &alerts.webhook_url {
+        let webhook = Webhook::new(url.expose_secret(), alerts.webhook_secret.as_ref());
+        let outcome = webhook.send(&as_json(app, message)).map_err(Error::from);
+        deliveries.push(Delivery { channel: "webhook", outcome });
+    }
+    for address in &alerts.mail_to {
+        let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(app, message));
+        let outcome = app.email_breaker.run(|| app.clock.now().0, || app.email.send(&letter)).map_err(Error::from);
+        deliveries.push(Delivery { channel: "mail", outcome });
+    }
+    deliveries
+}
+
+fn subject(message: &Message) -> String {
+    format!("Yarrow: {} {}", message.rule, message.event.name())
+}
+
+fn as_text(app: &App, message: &Message) -> String {
+    let installation = app.config.server.public_url.as_deref().unwrap_or("an installation without a public address");
+    let Message { event, rule, detail, since } = message;
+    format!("{detail}\n\nRule {rule}: {}, since {since}, at {installation}.", event.name())
+}
+
+fn as_json(app: &App, message: &Message) -> String {
+    json!({
+        "event": message.event.name(),
+        "rule": message.rule,
+        "detail": message.detail,
+        "since": message.since,
+        "at": app.clock.now(),
+        "installation": app.config.server.public_url,
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn finding(is_firing: bool) -> Finding {
+        Finding { rule: "disk_low".into(), is_firing, detail: "…".into() }
+    }
+
+    #[test]
+    fn somebody_is_told_once_then_now_and_then_then_that_it_is_over() {
+        let mut told = AllTold::new();
+        let mut look = |minutes: i64, is_firing| {
+            let now = Timestamp(minutes * 60_000);
+            let message = due_of(told.get("disk_low"), &finding(is_firing), now, HOUR)?;
+            apply(&mut told, &message, now);
+            Some((message.event, message.since.0 / 60_000))
+        };
+        assert_eq!(look(0, false), None);
+        assert_eq!(look(1, true), Some((Event::Firing, 1)));
+        assert_eq!(look(2, true), None);
+        assert_eq!(look(60, true), None);
+        assert_eq!(look(61, true), Some((Event::Reminder, 1)));
+        assert_eq!(look(62, true), None);
+        assert_eq!(look(121, true), Some((Event::Reminder, 1)));
+        assert_eq!(look(122, false), Some((Event::Resolved, 1)));
+        assert_eq!(look(123, false), None);
+        assert_eq!(look(124, true), Some((Event::Firing, 124)));
+    }
+
+    #[test]
+    fn what_was_not_delivered_stays_due() {
+        let told = AllTold::new();
+        let first = due_of(told.get("disk_low"), &finding(true), Timestamp(1), HOUR);
+        let second = due_of(told.get("disk_low"), &finding(true), Timestamp(2), HOUR);
+        assert_eq!(first.map(|message| message.event), second.map(|message| message.event));
+    }
+
+    #[test]
+    fn reminders_can_be_switched_off() {
+        let told = Told { since: 0, at: 0, detail: String::new() };
+        let never = due_of(Some(&told), &finding(true), Timestamp(i64::MAX), Duration::ZERO);
+        assert_eq!(never, None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Telling another program by HTTP that something happened: one POST of JSON to one configured address.
+//!
+//! With a secret, the body is signed, so that the receiver can tell our messages from anybody's.
+
+use std::time::Duration;
+
+use ring::hmac;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    Failure, FailureKind,
+    client::{Client, Endpoint, Limits, Post},
+};
+use crate::types::hex;
+
+const NAME: &str = "webhook";
+/// `sha256=` and the HMAC-SHA-256 of the body under the secret, in hexadecimal digits.
+const SIGNATURE: &str = "x-yarrow-signature";
+const TIME: Duration = Duration::from_secs(10);
+
+/// One address to tell.
+pub struct Webhook {
+    url: String,
+    key: Option<hmac::Key>,
+    client: Client,
+}
+
+impl Webhook {
+    pub fn new(url: &str, secret: Option<&SecretString>) -> Self {
+        let limits = Limits { connect: TIME, first_byte: TIME, idle: TIME, total: TIME, reuse_connections: false };
+        let key = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes()));
+        Self { url: url.to_owned(), key, client: Client::new(NAME, limits) }
+    }
+
+    /// Sends a JSON text. Any status from 200 to 299 means that it was taken.
+    ///
+    /// # Errors
+    /// When it was not, or when that is not known.
+    pub fn send(&self, json: &str) -> Result<(), Failure> {
+        let signature =
+            self.key.as_ref().map(|key| format!("sha256={}", hex(hmac::sign(key, json.as_bytes()).as_ref())));
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(signature.as_deref().map(|signature| (SIGNATURE, signature)));
+        let answer =
+            self.client.post(&Post { url: &self.url, headers: &headers, body: json.as_bytes(), total: None })?;
+        match answer.status {
+            200..=299 => Ok(()),
+            status => {
+                let kind = if status >= 500 { FailureKind::OutcomeUnknown } else { FailureKind::Refused };
+                Err(Failure::new(kind, NAME, format!("http_{status}")))
+            }
+        }
+    }
+
+    /// Whether the address answers at all; nothing is sent to it but a request for nothing.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn probe(&self) -> Result<(), Failure> {
+        // A query may be part of a webhook's address, and its host is what is looked for.
+        let base = self.url.split(['?', '#']).next().unwrap_or_default();
+        let endpoint = Endpoint::parse(NAME, base)?;
+        super::client::status_of(endpoint.base()).map(drop)
+    }
+}

@@ -1,0 +1,90 @@
+//! Counting what happens at next to no cost: an addition in memory, no lock, no text.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// Upper bounds for durations of what waits for a disk or a vendor, in microseconds.
+pub const SLOW_BOUNDS: [u64; 14] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 10_000_000,
+    60_000_000,
+];
+/// Upper bounds for how many came together.
+pub const SIZE_BOUNDS: [u64; 14] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512];
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, number: u64) {
+        self.0.fetch_add(number, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How values are distributed over fixed buckets. The last bucket takes what lies above all bounds.
+#[derive(Debug)]
+pub struct Distribution {
+    bounds: &'static [u64; 14],
+    buckets: [Counter; 15],
+    sum: Counter,
+}
+
+/// A distribution at one moment.
+#[derive(Clone, Debug)]
+pub struct Distributed {
+    pub bounds: &'static [u64; 14],
+    /// One more than there are bounds.
+    pub buckets: Vec<u64>,
+    pub sum: u64,
+}
+
+impl Distribution {
+    pub fn new(bounds: &'static [u64; 14]) -> Self {
+        Self { bounds, buckets: Default::default(), sum: Counter::default() }
+    }
+
+    pub fn add(&self, value: u64) {
+        if let Some(bucket) = self.buckets.get(self.bounds.partition_point(|bound| *bound < value)) {
+            bucket.add(1);
+        }
+        self.sum.add(value);
+    }
+
+    pub fn add_duration(&self, duration: Duration) {
+        self.add(microseconds(duration));
+    }
+
+    pub fn get(&self) -> Distributed {
+        Distributed {
+            bounds: self.bounds,
+            buckets: self.buckets.iter().map(Counter::get).collect(),
+            sum: self.sum.get(),
+        }
+    }
+}
+
+pub fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_falls_into_the_first_bucket_that_holds_it() {
+        let distribution = Distribution::new(&SIZE_BOUNDS);
+        for value in [1, 2, 3, 4, 512, 513, 9_999] {
+            distribution.add(value);
+        }
+        let found = distribution.get();
+        assert_eq!(found.buckets, [1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(found.sum, 1 + 2 + 3 + 4 + 512 + 513 + 9_999);
+    }
+}

@@ -1,0 +1,136 @@
+//! Alerts, from the rule to whoever is told.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ring::hmac;
+use serde_json::Value;
+
+use crate::kit::{
+    Ended, Server, Setup,
+    vendors::{Reply, Vendor},
+};
+
+const SECRET: &str = "a secret between the two of us";
+
+/// What a webhook was told, as JSON.
+fn told(webhook: &Vendor) -> Vec<Value> {
+    webhook.requests().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
+}
+
+/// Waits until the webhook was told of this.
+fn wait_for(server: &Server, webhook: &Vendor, rule: &str, event: &str) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    loop {
+        let all = told(webhook);
+        if let Some(found) = all.iter().rev().find(|message| message["rule"] == rule && message["event"] == event) {
+            return found.clone();
+        }
+        assert!(Instant::now() < deadline, "not told {rule} {event}: {all:#?}; {:#?}", server.lines());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn with_webhook(webhook: &Vendor) -> Setup {
+    Setup::default()
+        .with("ALERTS_WEBHOOK_URL", format!("{}/hook?channel=ops", webhook.url()))
+        .with("ALERTS_WEBHOOK_SECRET", SECRET)
+        .with("BACKUP_EVERY", "0 s")
+}
+
+#[test]
+fn somebody_is_told_when_a_rule_begins_and_ceases_to_hold() {
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let broken = Arc::clone(&is_broken);
+    let webhook =
+        Vendor::answering(move |_| if broken.load(Ordering::SeqCst) { Reply::status(500) } else { Reply::status(204) });
+    let server = with_webhook(&webhook).start();
+    server.edit(
+        "insert into code_sends (address, client_network, sent_at) select '1', '1', 9000000000000 from \
+                 (with recursive n (i) as (select 1 union all select i + 1 from n where i < 2500) select i from n)",
+    );
+    // Nobody takes it at first; it is told again until somebody does.
+    wait_for(&server, &webhook, "code_budget", "firing");
+    is_broken.store(false, Ordering::SeqCst);
+    let before = told(&webhook).len();
+    while told(&webhook).len() == before {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let message = wait_for(&server, &webhook, "code_budget", "firing");
+    assert!(
+        message["detail"].as_str().unwrap().starts_with("2500 verification codes of a budget of 5000"),
+        "{message}"
+    );
+    let request = webhook.requests().into_iter().next_back().unwrap();
+    assert_eq!(request.target, "/hook?channel=ops");
+    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
+    let signature = hmac::sign(&key, &request.body);
+    let expected: String = signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(request.header("x-yarrow-signature"), Some(format!("sha256={expected}").as_str()));
+    let listed = server.command(&["alerts", "list"]).expect(0).json();
+    let rule = listed["items"].as_array().unwrap().iter().find(|item| item["rule"] == "code_budget").unwrap().clone();
+    assert_eq!(rule["firing"], true, "{rule}");
+
+    server.edit("delete from code_sends");
+    wait_for(&server, &webhook, "code_budget", "resolved");
+    let fired = told(&webhook).iter().filter(|message| message["rule"] == "code_budget").count();
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(told(&webhook).iter().filter(|message| message["rule"] == "code_budget").count(), fired);
+}
+
+#[test]
+fn a_provider_that_is_down_and_a_ledger_that_is_wrong_are_told() {
+    let webhook = Vendor::answering(|_| Reply::status(200));
+    let sms = Vendor::answering(|_| Reply::status(500));
+    let setup = with_webhook(&webhook)
+        .with("SMS_PROVIDER", "aliyun")
+        .with("SMS_ENDPOINT", sms.url())
+        .with("SMS_ACCESS_KEY_ID", "id")
+        .with("SMS_ACCESS_KEY_SECRET", "secret")
+        .with("SMS_SIGN_NAME", "名")
+        .with("SMS_TEMPLATE_CODE", "SMS_1");
+    let server = setup.start();
+    for number in 0..6 {
+        let phone = format!("1380013800{number}");
+        let answer = server.post("/auth/send-code").form(&[("phoneNumber", phone.as_str())]).send();
+        assert!([503, 504].contains(&answer.status), "{}", answer.text());
+    }
+    let message = wait_for(&server, &webhook, "provider_down:sms", "firing");
+    assert!(message["since"].is_string() && message["at"].is_string(), "{message}");
+    server.edit("insert into balances (user_id, asset, balance, last_sequence) values (77, 'coin', 5, 0)");
+    server.command(&["ledger", "verify"]).expect(5);
+    wait_for(&server, &webhook, "ledger_mismatch", "firing");
+}
+
+#[test]
+fn a_test_message_tells_whether_messages_arrive() {
+    let webhook = Vendor::playing([Reply::status(200), Reply::status(403)]);
+    let temporary = tempfile::tempdir().unwrap();
+    let configuration = temporary.path().join("yarrow.toml");
+    std::fs::write(&configuration, format!("[alerts]\nwebhook_url = \"{}\"\n", webhook.url())).unwrap();
+    let directory = temporary.path().join("data");
+    let arguments = ["alerts", "test", "--config", configuration.to_str().unwrap()];
+    let done = Ended::run(&directory, &arguments, "").expect(0).json();
+    assert_eq!(done["items"][0]["delivered"], true, "{done}");
+    assert_eq!(told(&webhook)[0]["event"], "test");
+    let refused = Ended::run(&directory, &arguments, "").expect(1).json();
+    assert_eq!(refused["items"][0]["delivered"], false, "{refused}");
+    assert!(refused["items"][0]["error"].as_str().unwrap().contains("http_403"), "{refused}");
+    Ended::run(&directory, &["alerts", "test"], "").expect(3);
+}
+
+#[test]
+fn alerts_go_by_mail_too() {
+    let server = Setup::default()
+        .with("ALERTS_MAIL_TO", "ops@example.com")
+        .with("ALERTS_DISK_FREE_PERCENT", 101)
+        .with("BACKUP_EVERY", "0 s");
+    let mut server = server.start();
+    let line = server.wait_for_line("Email to ops@example.com");
+    assert!(line.contains("disk_low"), "{line}");
+}

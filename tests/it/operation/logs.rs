@@ -1,0 +1,104 @@
+//! Log lines that programs and operators rely on.
+
+use std::path::Path;
+
+use regex::Regex;
+use serde_json::json;
+
+use crate::kit::{Server, Setup};
+
+const PHONE: &str = "13800138000";
+
+/// The expressions of the filter in `packaging/fail2ban`, as Fail2Ban uses them: an address where `<ADDR>` stands.
+fn failures() -> Vec<Regex> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/fail2ban/filter.d/yarrow.conf");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (_, rest) = text.split_once("failregex = ").unwrap();
+    let expressions: Vec<_> = rest
+        .split("\n\n")
+        .next()
+        .unwrap()
+        .lines()
+        .map(|line| Regex::new(&line.trim_start().replace("<ADDR>", "(?P<ip>[0-9a-fA-F:.]+)")).unwrap())
+        .collect();
+    assert_eq!(expressions.len(), 2);
+    expressions
+}
+
+/// The client that a line is about, if the filter takes it. Fail2Ban cuts the time out of a line before it looks.
+fn banned(line: &str) -> Option<String> {
+    let timeless = match line.split_once("Z ") {
+        Some((time, rest)) if time.len() < 30 && time.contains('T') => rest,
+        _ => line,
+    };
+    failures().iter().find_map(|failure| failure.captures(timeless).map(|found| found["ip"].to_owned()))
+}
+
+fn fail_in_both_ways(server: &Server) {
+    server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", "000000")]).send().expect(401);
+    let from_afar = server.post("/admin/login").header("x-forwarded-for", "2001:db8::7");
+    from_afar.json(&json!({ "name": "nobody", "password": "not the password" })).send().expect(401);
+    server.get("/user/profile").token("no-token-of-ours").send().expect(401);
+}
+
+#[test]
+fn a_failed_proof_is_a_line_that_the_filter_of_fail2ban_takes() {
+    for format in ["text", "json"] {
+        let mut server = Setup::default().with("LOG_FORMAT", format).start();
+        fail_in_both_ways(&server);
+        server.wait_for_line("2001:db8::7");
+        let lines: Vec<_> = server.lines().into_iter().filter(|line| line.contains("auth_failed")).collect();
+        let found: Vec<_> = lines.iter().map(|line| banned(line)).collect();
+        assert_eq!(found, [Some("127.0.0.1".into()), Some("2001:db8::7".into())], "{format}: {lines:#?}");
+        for line in server.lines() {
+            assert!(!line.contains(PHONE) && !line.contains("nobody"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn other_lines_ban_nobody() {
+    let server = Setup::default().with("LOG_LEVEL", "debug").start();
+    server.sign_in(PHONE);
+    let forged = "x: auth_failed client_ip=203.0.113.9 reason=code ";
+    server.get("/user/profile").header("user-agent", forged).header("x-request-id", "auth_failed").send().expect(401);
+    server.get("/auth_failed%20client_ip=203.0.113.9%20reason=code%20").send().expect(404);
+    let taken: Vec<_> = server.lines().into_iter().filter(|line| banned(line).is_some()).collect();
+    assert!(taken.is_empty(), "{taken:#?}");
+}
+
+#[test]
+fn what_is_slow_is_named() {
+    let mut server = Setup::default().with("LIMITS_SLOW_QUERY", "0 s").with("LIMITS_SLOW_REQUEST", "0 s").start();
+    let user = server.sign_in(PHONE);
+    server.get("/user/profile").by(&user).send().expect(200);
+    let request = server.wait_for_line("slow request");
+    assert!(request.contains("route=") && request.contains("duration_ms="), "{request}");
+    let commit = server.wait_for_line("slow commit");
+    assert!(commit.contains("operations="), "{commit}");
+    let query = server.wait_for_line("slow query");
+    assert!(query.contains("operation=\"yarrow::"), "{query}");
+    let lines = server.lines();
+    assert!(
+        lines.iter().any(|line| line.contains("slow query") && line.contains("ops::accounts::sign_in")),
+        "{lines:#?}"
+    );
+    assert!(!lines.iter().any(|line| line.contains(PHONE) && !line.starts_with("SMS")), "{lines:#?}");
+}
+
+#[test]
+fn readiness_tells_of_ledger_backups_and_disk() {
+    let server = Setup::default().with("BACKUP_EVERY", "1 hour").start();
+    let ready = server.get("/readyz").send().expect(200).json();
+    assert_eq!(ready["status"], "ready");
+    assert_eq!(ready["disk"], "ok", "{ready}");
+    server.command(&["backup", "create"]).expect(0);
+    let ready = server.get("/readyz").send().expect(200).json();
+    assert_eq!(ready["backups"], "current", "{ready}");
+    assert!(ready["backupAt"].is_string(), "{ready}");
+    server.edit("update settings set value = json_set(value, '$.at', 0) where name = 'backup.last'");
+    assert_eq!(server.get("/readyz").send().expect(200).json()["backups"], "old");
+    let low = Setup::default().with("ALERTS_DISK_FREE_PERCENT", 101).with("BACKUP_EVERY", "0 s").start();
+    let ready = low.get("/readyz").send().expect(200).json();
+    assert_eq!((ready["disk"].as_str(), ready["backups"].as_str()), (Some("low"), Some("off")), "{ready}");
+}

@@ -1,0 +1,104 @@
+//! The page for Prometheus.
+
+use std::collections::BTreeMap;
+
+use crate::kit::{Request, Server, Setup};
+
+const PHONE: &str = "13800138000";
+
+/// A server with a page of metrics, and where that is.
+fn with_metrics(setup: Setup) -> (Server, String) {
+    let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").start();
+    let line = server.wait_for_line("metrics are at http://");
+    let url = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+    (server, url)
+}
+
+/// The samples of the page by name and labels.
+fn samples(url: &str) -> BTreeMap<String, String> {
+    let answer = Request::new("GET", url).send().expect(200);
+    assert_eq!(answer.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    let text = answer.text();
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let sample = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        (name.to_owned(), value.to_owned())
+    };
+    lines.map(sample).collect()
+}
+
+fn number(found: &BTreeMap<String, String>, name: &str) -> f64 {
+    found[name].parse().unwrap()
+}
+
+#[test]
+fn every_request_is_counted_by_route_and_status() {
+    let (server, url) = with_metrics(Setup::default());
+    let user = server.sign_in(PHONE);
+    for _ in 0..5 {
+        server.get("/user/profile").by(&user).send().expect(200);
+    }
+    server.get("/user/profile").send().expect(401);
+    server.get("/no/such/place").send().expect(404);
+    server.get("/divination-history/count/13800138000").by(&user).send().expect(200);
+    let found = samples(&url);
+    let requests = |method: &str, route: &str, status: u16| {
+        let name = format!("yarrow_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
+        found.get(&name).cloned().unwrap_or_default()
+    };
+    assert_eq!(requests("GET", "/user/profile", 200), "5");
+    assert_eq!(requests("GET", "/user/profile", 401), "1");
+    assert_eq!(requests("", "none", 404), "1");
+    assert_eq!(requests("GET", "/divination-history/count/{phoneNumber}", 200), "1");
+    assert_eq!(requests("POST", "/auth/login", 200), "1");
+    let labels = "{method=\"GET\",route=\"/user/profile\"}";
+    assert_eq!(found[&format!("yarrow_request_duration_seconds_count{labels}")], "6");
+    let last = "yarrow_request_duration_seconds_bucket{le=\"+Inf\",method=\"GET\",route=\"/user/profile\"}";
+    assert_eq!(found[last], "6");
+    assert!(!Request::new("GET", &url).send().text().contains(PHONE), "a number of a user is on the page");
+}
+
+#[test]
+fn the_page_tells_of_writer_providers_codes_ledger_and_backups() {
+    let (server, url) = with_metrics(Setup::default().with("BACKUP_EVERY", "0 s"));
+    let user = server.sign_in(PHONE);
+    server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", "000000")]).send().expect(401);
+    let before = samples(&url);
+    assert_eq!(before["yarrow_backup_timestamp_seconds"], "0.0");
+    server.command(&["coins", "grant", PHONE, "5"]).expect(0);
+    server.command(&["ledger", "verify"]).expect(0);
+    server.command(&["backup", "create"]).expect(0);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    let found = samples(&url);
+    assert_eq!(found["yarrow_codes_sent_total"], "1");
+    assert_eq!(found["yarrow_codes_verified_total"], "1");
+    assert_eq!(found["yarrow_codes_rejected_total"], "1");
+    assert_eq!(found["yarrow_codes_budget_spent"], "1");
+    assert_eq!(found["yarrow_provider_calls_total{outcome=\"answered\",provider=\"sms\"}"], "1");
+    assert_eq!(found["yarrow_provider_calls_total{outcome=\"failed\",provider=\"sms\"}"], "0");
+    assert_eq!(found["yarrow_provider_breaker_open{provider=\"sms\"}"], "0");
+    assert_eq!(found["yarrow_provider_call_seconds_count{provider=\"sms\"}"], "1");
+    assert!(number(&found, "yarrow_writer_batch_operations_count") > 2.0);
+    assert!(number(&found, "yarrow_writer_batch_seconds_sum") > 0.0);
+    assert_eq!(found["yarrow_writer_queue_capacity"], "4096");
+    assert!(number(&found, "yarrow_wal_bytes") > 0.0 && number(&found, "yarrow_database_bytes") > 0.0);
+    assert!(number(&found, "yarrow_disk_free_bytes") > 0.0);
+    assert!(number(&found, "yarrow_ledger_verified_timestamp_seconds") > 1.7e9);
+    assert_eq!(found["yarrow_ledger_discrepancies"], "0");
+    assert_eq!(found["yarrow_ledger_accounts{state=\"inconsistent\"}"], "0");
+    assert!(number(&found, "yarrow_ledger_accounts{state=\"ok\"}") >= 1.0);
+    assert!(number(&found, "yarrow_backup_timestamp_seconds") > 1.7e9);
+    assert!(number(&found, "yarrow_backup_bytes") > 0.0);
+    assert_eq!(found["yarrow_backup_sound"], "1");
+    assert_eq!(found["yarrow_payments_in_review"], "0");
+}
+
+#[test]
+fn there_is_no_page_unless_it_is_asked_for_and_never_where_the_service_is() {
+    let (server, _) = with_metrics(Setup::default());
+    server.get("/metrics").send().expect_problem(404, "not_found");
+    let plain = Setup::default().start();
+    plain.get("/metrics").send().expect_problem(404, "not_found");
+    assert!(!plain.lines().iter().any(|line| line.contains("metrics are at")));
+}

@@ -1,0 +1,5 @@
+//! What an operator sees of a running service: numbers, log lines, alerts, readiness.
+
+mod alerts;
+mod logs;
+mod metrics;
