@@ -92,6 +92,7 @@ fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
         }
         while stopped.recv_timeout(BACKUPS_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("making a backup", || backups::run_if_due(&app).map(drop));
+            run("uploading a backup", || backups::offsite::upload_if_due(&app).map(drop));
         }
     };
     std::thread::Builder::new().name("backups".into()).spawn(work).map_err(Error::internal)?;

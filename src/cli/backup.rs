@@ -9,7 +9,7 @@ use crate::{
     app::App,
     clock::Clock,
     error::{Code, Error, Result},
-    ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal},
+    ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, offsite},
 };
 
 /// Make, list, verify and prune backups.
@@ -21,10 +21,21 @@ pub struct BackupArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a backup now and look through it. The server may be running.
+    /// Make a backup now and look through it, and upload it if there is a bucket. The server may be running.
     Create,
     /// List the backups, newest first.
-    List,
+    List {
+        /// Those in the bucket.
+        #[arg(long)]
+        remote: bool,
+    },
+    /// Upload what is newer than what is in the bucket, and delete there what no rule keeps.
+    Upload,
+    /// Bring a backup from the bucket.
+    Fetch {
+        /// As `yarrow backup list --remote` shows it.
+        name: String,
+    },
     /// Rehearse a restore: put a backup into a directory of its own, open it, look through it, delete it again. Exit 5
     /// if something is wrong with it.
     Verify {
@@ -38,7 +49,10 @@ enum Action {
 pub fn run(common: &Common, args: BackupArgs) -> Result<()> {
     match args.action {
         Action::Create => create(common),
-        Action::List => list(common),
+        Action::List { remote: false } => list(common),
+        Action::List { remote: true } => list_remote(common),
+        Action::Upload => upload(common),
+        Action::Fetch { name } => fetch(common, &name),
         Action::Verify { file } => verify(common, file.as_deref()),
         Action::Prune => prune(common),
     }
@@ -61,9 +75,11 @@ fn create(common: &Common) -> Result<()> {
     let app = common.open()?;
     let Made { backup, findings, took } = backups::create(&app, Occasion::Manual, &mut watch(common))?;
     record(&app, "backup create", None, authority(Some(backup.name.clone())))?;
+    let uploaded = offsite::upload(&app, &mut watch(common));
     let mut json = shown(&backup, Some(&findings));
     json["tookMs"] = json!(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
     common.answer(&json, || format!("{}\n{}", backup.path.display(), sentence(&findings)))?;
+    uploaded?;
     demand_sound(findings.is_sound())
 }
 
@@ -110,6 +126,33 @@ fn list(common: &Common) -> Result<()> {
         });
         table(["backup", "at", "occasion", "MiB", "contents"], rows)
     })
+}
+
+fn list_remote(common: &Common) -> Result<()> {
+    let found = offsite::demand_bucket(&common.load()?.config)?.list()?;
+    let json: Vec<_> = found.iter().map(|backup| shown(backup, None)).collect();
+    common.answer(&json!({ "items": json, "total": json.len() }), || {
+        let rows = found.iter().map(|backup| {
+            [backup.name.clone(), backup.at.to_string(), backup.occasion.name().to_owned(), mebibytes(backup.bytes)]
+        });
+        table(["backup", "at", "occasion", "MiB"], rows)
+    })
+}
+
+fn upload(common: &Common) -> Result<()> {
+    let app = common.open()?;
+    offsite::demand_bucket(&app.config)?;
+    let done = offsite::upload(&app, &mut watch(common))?.unwrap_or_default();
+    record(&app, "backup upload", None, authority(None))?;
+    let names = |backups: &[Backup]| backups.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>();
+    let json = json!({ "uploaded": names(&done.uploaded), "deleted": names(&done.deleted) });
+    common.answer(&json, || format!("{} uploaded, {} deleted there", done.uploaded.len(), done.deleted.len()))
+}
+
+fn fetch(common: &Common, name: &str) -> Result<()> {
+    let config = common.load()?.config;
+    let path = offsite::demand_bucket(&config)?.fetch(&config, name, &mut watch(common))?;
+    common.answer(&json!({ "path": path }), || path.display().to_string())
 }
 
 fn mebibytes(bytes: u64) -> String {

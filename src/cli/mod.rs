@@ -7,6 +7,7 @@ mod backup;
 mod coins;
 mod config;
 mod demo;
+mod doctor;
 mod healthcheck;
 mod ledger;
 mod logs;
@@ -75,6 +76,7 @@ enum Subcommands {
     Payments(payments::PaymentsArgs),
     Logs(logs::LogsArgs),
     Audit(audit::AuditArgs),
+    Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
     Alerts(alerts::AlertsArgs),
     Restore(restore::RestoreArgs),
@@ -98,6 +100,7 @@ pub fn run() -> Result<()> {
         Subcommands::Payments(args) => payments::run(&common, args),
         Subcommands::Logs(args) => logs::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
+        Subcommands::Doctor(args) => doctor::run(&common, &args),
         Subcommands::Backup(args) => backup::run(&common, args),
         Subcommands::Alerts(args) => alerts::run(&common, &args),
         Subcommands::Restore(args) => restore::run(&common, &args),

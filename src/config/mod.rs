@@ -18,7 +18,8 @@ use secrecy::{ExposeSecret, SecretString};
 pub use declare::{Declaration, Shown};
 pub use sources::{Loaded, Sources, load};
 pub use values::{
-    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, Packages, PaymentGateway, SmsProvider,
+    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, Packages, PaymentGateway, S3Addressing,
+    SmsProvider,
 };
 
 use crate::{
@@ -337,6 +338,20 @@ declare::settings! {
             "Backups take no more of the disk than this: the oldest go first, the newest two stay in any case.";
         free_space: Bytes = "512 MiB", no flag,
             "A backup is only made if it leaves this much of the disk free.";
+        s3_endpoint: Option<String> = "", no flag,
+            "Address of a server that speaks S3, where backups are kept as well, by the same rules. None if unset.";
+        s3_bucket: String = "", no flag,
+            "Name of the bucket.";
+        s3_region: String = "us-east-1", no flag,
+            "Region of the bucket, which goes into signatures.";
+        s3_addressing: S3Addressing = "path", no flag,
+            "Where the name of the bucket stands: in the `path` or in the `host` name.";
+        s3_prefix: String = "yarrow/", no flag,
+            "What names in the bucket begin with.";
+        s3_access_key_id: String = "", no flag,
+            "Access key id.";
+        s3_secret_access_key: Option<SecretString> = "", no flag,
+            "Secret access key.";
     }
 
     /// Numbers for Prometheus.
@@ -414,6 +429,17 @@ impl Config {
         demand(self.admin.attempts > 0, "admin.attempts: must be at least 1");
         let webhook = self.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
         demand(webhook.is_none_or(is_url), "alerts.webhook_url: must be an http or https address");
+        let backup = &self.backup;
+        demand(
+            backup.s3_endpoint.as_deref().is_none_or(is_url),
+            "backup.s3_endpoint: must be an http or https address",
+        );
+        if backup.s3_endpoint.is_some() {
+            demand(!backup.s3_bucket.is_empty(), "backup.s3_bucket: is needed with backup.s3_endpoint");
+            demand(!backup.s3_access_key_id.is_empty(), "backup.s3_access_key_id: is needed with backup.s3_endpoint");
+            let has_secret = backup.s3_secret_access_key.is_some();
+            demand(has_secret, "backup.s3_secret_access_key: is needed with backup.s3_endpoint");
+        }
         demand(self.backup.keep_hourly > 0, "backup.keep_hourly: must be at least 1");
         demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
         demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");

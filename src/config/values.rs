@@ -292,6 +292,8 @@ choice! {
     LlmProvider: "builtin, openai" { Builtin = "builtin", Openai = "openai" }
     /// Who takes payments.
     PaymentGateway: "sandbox, alipay" { Sandbox = "sandbox", Alipay = "alipay" }
+    /// Where the name of a bucket stands.
+    S3Addressing: "path, host" { Path = "path", Host = "host" }
     /// How log lines look.
     LogFormat: "text, json" { Text = "text", Json = "json" }
 }

@@ -22,7 +22,7 @@ use std::{
 use crate::{
     app::App,
     error::Result,
-    store::Write,
+    store::{Read, Write},
     types::{Timestamp, UserId},
 };
 
@@ -102,6 +102,21 @@ pub fn flush(app: &App) -> Result<()> {
         waiting = rest;
     }
     Ok(())
+}
+
+/// When the newest entry was written.
+pub fn newest_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
+    tx.first("select at from access_log order by id desc limit 1", (), |row| row.get(0).map(Timestamp))
+}
+
+/// The clients of the last requests, but for those of monitors on this machine.
+pub fn recent_clients_in(tx: &Read<'_>, limit: u32) -> Result<Vec<String>> {
+    tx.all(
+        "select client_ip from (select client_ip, route from access_log order by id desc limit ?1) \
+         where route is not null and route not in ('/healthz', '/readyz')",
+        [limit],
+        |row| row.get(0),
+    )
 }
 
 /// Deletes up to `limit` entries older than `age`, and what was made of them. Ids grow with time, so the oldest stand

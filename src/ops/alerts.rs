@@ -171,6 +171,11 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
         matches!(state, BackupState::Old | BackupState::Failed),
         backup_detail(state, condition),
     ));
+    if app.config.backup.s3_endpoint.is_some() {
+        let failure = condition.offsite.failure.as_ref();
+        let why = failure.map_or_else(String::new, |failure| failure.detail.clone());
+        findings.push(finding("backup_upload_failed", failure.is_some(), format!("Backups cannot be uploaded: {why}")));
+    }
     let (sent, budget) = (condition.codes_sent, u64::from(app.config.auth.sends_per_day));
     findings.push(finding(
         "code_budget",

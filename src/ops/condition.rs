@@ -22,6 +22,7 @@ pub struct Condition {
     /// Accounts that are closed because they disagree with their entries.
     pub accounts_suspended: i64,
     pub backups: backups::Standing,
+    pub offsite: backups::offsite::Standing,
     /// Orders that a person must look at.
     pub payments_in_review: i64,
     /// Codes sent in the last 24 hours.
@@ -122,6 +123,7 @@ pub fn observe(app: &App) -> Result<Condition> {
             ledger: verification::last_in(tx)?,
             accounts_suspended: verification::suspended_in(tx)?,
             backups: backups::standing_in(tx)?,
+            offsite: backups::offsite::standing_in(tx)?,
             payments_in_review: orders::in_review_in(tx)?,
             codes_sent: codes::spent_in(tx)?,
         })

@@ -34,5 +34,6 @@ pub mod condition;
 pub mod alerts;
 pub mod accounts;
 pub mod access_log;
+pub mod doctor;
 pub mod cleanup;
 pub mod demonstration;

@@ -53,7 +53,7 @@ pub struct Endpoint {
     host_header: String,
 }
 
-/// One request to be sent by POST.
+/// One request to be sent, by POST unless another method is named.
 pub struct Post<'a> {
     /// The complete address.
     pub url: &'a str,
@@ -169,6 +169,24 @@ impl Client {
             builder = builder.header(*name, *value);
         }
         let sent = if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
+        let response = sent.map_err(|error| self.failure_before_body(&error))?;
+        let (parts, body) = response.into_parts();
+        Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+    }
+
+    /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
+    /// DELETE have no body.
+    pub fn send(&self, method: &str, request: &Post<'_>) -> Result<Answer, Failure> {
+        let mut builder = ureq::http::Request::builder().method(method).uri(request.url);
+        for (name, value) in request.headers {
+            builder = builder.header(*name, *value);
+        }
+        let unsendable = |_| Failure::new(FailureKind::Misconfigured, self.provider, "request_not_sendable");
+        let sent = if ["GET", "DELETE"].contains(&method) {
+            self.agent.run(builder.body(()).map_err(unsendable)?)
+        } else {
+            self.agent.run(builder.body(request.body).map_err(unsendable)?)
+        };
         let response = sent.map_err(|error| self.failure_before_body(&error))?;
         let (parts, body) = response.into_parts();
         Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })

@@ -13,6 +13,7 @@ pub mod client;
 pub mod email;
 pub mod llm;
 mod nonce;
+pub mod object_storage;
 pub mod payment;
 pub mod rsa;
 pub mod sms;

@@ -200,8 +200,12 @@ pub(super) fn failed_at(path: &Path, error: io::Error) -> Error {
 pub(super) fn faults_of(connection: &Connection) -> Result<Faults> {
     let mut statement = connection.prepare(&format!("pragma integrity_check({FAULTS_LISTED})"))?;
     let found = statement.query_map([], |row| row.get::<_, String>(0))?;
-    let mut structure: Vec<_> = found.collect::<rusqlite::Result<_>>()?;
+    // Where the damage is such that looking on is impossible, that is what was found.
+    let mut structure: Vec<_> = found.map(|line| line.unwrap_or_else(|error| error.to_string())).collect();
     structure.retain(|line| line != "ok");
+    if !structure.is_empty() {
+        return Ok(Faults { structure, dangling: 0 });
+    }
     let mut statement = connection.prepare("pragma foreign_key_check")?;
     let mut rows = statement.query([])?;
     let mut dangling = 0;
@@ -254,7 +258,10 @@ fn open_for_change(path: &Path) -> Result<Connection> {
 }
 
 /// Makes a file that only its owner may read.
-pub(super) fn make_new(path: &Path) -> Result<File> {
+///
+/// # Errors
+/// Storage errors.
+pub fn make_new(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
     #[cfg(unix)]

@@ -135,7 +135,25 @@ fn read_once<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>)
     let begun = Instant::now();
     let once = Once::begin(&connection)?;
     connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    operation(&Read::new(once.0, shared.clock.now()))
+    let name = std::any::type_name_of_val(&operation);
+    let outcome = operation(&Read::new(once.0, shared.clock.now()));
+    note_if_slow(shared, name, begun);
+    outcome
+}
+
+/// Notes when a statement has taken many steps, and lets it go on.
+fn note_many_steps() -> bool {
+    if LONG_SINCE.get().is_none() {
+        LONG_SINCE.set(Some(Instant::now()));
+    }
+    false
+}
+
+fn note_if_slow(shared: &Shared, operation: &'static str, begun: Instant) {
+    let took = begun.elapsed();
+    if took >= shared.slow {
+        tracing::warn!(operation, duration_ms = took.as_millis(), "slow query");
+    }
 }
 
 /// A connection on loan for one read. However the read ends, by a panic too, its transaction ends with it: a connection

@@ -174,6 +174,13 @@ fn add_backups(page: &mut Page, condition: &Condition) {
         .real(&[], last.map_or(0.0, |backup| real(backup.took_ms) / 1000.0));
     page.gauge("yarrow_backup_sound", "0 when the last backup was found inconsistent")
         .whole(&[], u64::from(last.is_none_or(|backup| backup.is_sound)));
+    page.gauge("yarrow_backup_uploaded_timestamp_seconds", "When a backup was last uploaded; 0 for never")
+        .real(&[], seconds(condition.offsite.last.as_ref().map(Remembered::at)));
+    page.gauge(
+        "yarrow_backup_upload_failed_timestamp_seconds",
+        "When an upload failed since the last one; 0 if none did",
+    )
+    .real(&[], seconds(condition.offsite.failure.as_ref().map(Failed::at)));
     page.gauge("yarrow_backup_failed_timestamp_seconds", "When a backup failed since the last one; 0 if none did")
         .real(&[], seconds(failure.map(Failed::at)));
 }

@@ -170,15 +170,15 @@ mod tests {
     #[test]
     fn the_page_is_the_text_that_is_expected_everywhere() {
         let mut page = Page::default();
-        page.counter("calls", "Calls.").whole(&[("provider", "a \"b\"\n")], 2);
+        page.counter("calls", "Calls").whole(&[("provider", "a \"b\"\n")], 2);
         page.gauge("free", "What is free").whole(&[], 7);
         page.gauge("share", "A share").real(&[], 0.5);
         page.histogram("took_seconds", "Time").buckets(&[], &[250_000, 1_000_000], &[1, 0, 2], 9_500_000, 1e6);
         let text = page.into_text().unwrap();
-        let expected = "# HELP calls Calls.\n# TYPE calls counter\ncalls_total{provider=\"a \\\"b\\\"\\n\"} 2\n\
-             # HELP free What is free.\n# TYPE free gauge\nfree 7\n\
-             # HELP share A share.\n# TYPE share gauge\nshare 0.5\n\
-             # HELP took_seconds Time.\n# TYPE took_seconds histogram\ntook_seconds_sum 9.5\ntook_seconds_count 3\n\
+        let expected = "# HELP calls Calls\n# TYPE calls counter\ncalls_total{provider=\"a \\\"b\\\"\\n\"} 2\n\
+             # HELP free What is free\n# TYPE free gauge\nfree 7\n\
+             # HELP share A share\n# TYPE share gauge\nshare 0.5\n\
+             # HELP took_seconds Time\n# TYPE took_seconds histogram\ntook_seconds_sum 9.5\ntook_seconds_count 3\n\
              took_seconds_bucket{le=\"0.25\"} 1\ntook_seconds_bucket{le=\"1.0\"} 1\ntook_seconds_bucket{le=\"+Inf\"} 3\n\
              # EOF\n";
         assert_eq!(text, expected);

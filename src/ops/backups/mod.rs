@@ -7,6 +7,7 @@
 //! The surprise: a database whose ledger is found inconsistent is backed up all the same, because that is when one
 //! needs a backup most. The backup says what was found, and the newest sound one is never pruned.
 
+pub mod offsite;
 mod rehearsal;
 mod retention;
 
@@ -352,12 +353,15 @@ fn name_of(at: Timestamp, occasion: Occasion) -> String {
 }
 
 fn backup_of(path: &Path) -> Option<Backup> {
-    let name = path.file_name()?.to_str()?.to_owned();
+    let bytes = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    described(path.file_name()?.to_str()?, path.to_owned(), bytes)
+}
+
+/// What a name says about a backup. Nothing for a name that is none of a backup.
+fn described(name: &str, path: PathBuf, bytes: u64) -> Option<Backup> {
     let (at, occasion) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
     let occasion = Occasion::ALL.into_iter().find(|known| known.name() == occasion)?;
-    let at = time_of(at)?;
-    let bytes = path.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
-    Some(Backup { path: path.to_owned(), name, at, occasion, bytes })
+    Some(Backup { path, name: name.to_owned(), at: time_of(at)?, occasion, bytes })
 }
 
 /// Reads `20260102T030405.678Z`.

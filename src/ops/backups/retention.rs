@@ -40,7 +40,7 @@ fn newest_sound(all: &[Backup], now: Timestamp) -> Option<String> {
 }
 
 /// The backups, newest first, that no rule keeps.
-fn superfluous(all: &[Backup], rules: &Rules, now: Timestamp) -> Vec<Backup> {
+pub(super) fn superfluous(all: &[Backup], rules: &Rules, now: Timestamp) -> Vec<Backup> {
     let first_day = now.0.div_euclid(DAY) - i64::from(rules.keep_daily);
     let (mut days, mut bytes) = (BTreeSet::new(), 0_u64);
     let mut doomed = Vec::new();

@@ -30,6 +30,10 @@ impl EmailSender for Console {
         (self.write)(&format!("Email to {}: {}: {}", message.to, message.subject, words.join(" ")));
         Ok(())
     }
+
+    fn probe(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,9 @@ pub trait EmailSender: Send + Sync {
     /// Sending cannot be taken back or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the
     /// message is certainly not on its way.
     fn send(&self, message: &Message) -> Result<(), Failure>;
+
+    /// Goes as far as one can without sending anything: whether the server answers and takes our password.
+    fn probe(&self) -> Result<(), Failure>;
 }
 
 /// A message on its way to one address. Its `Debug` shows neither address nor text.

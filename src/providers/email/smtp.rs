@@ -175,6 +175,14 @@ impl EmailSender for Smtp {
         drop(connection.quit());
         Ok(())
     }
+
+    fn probe(&self) -> Result<(), Failure> {
+        let deadline = Instant::now() + self.timeout;
+        let mut connection = self.connect(deadline)?;
+        self.authenticate(&mut connection, deadline)?;
+        drop(connection.quit());
+        Ok(())
+    }
 }
 
 fn alternatives(message: &Message) -> MultiPart {

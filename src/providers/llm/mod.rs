@@ -34,6 +34,9 @@ pub trait LanguageModel: Send + Sync {
     /// Once `sink` answers [`Flow::Stop`] the call is dropped, which ends the vendor's billing at most vendors, and
     /// fails as `Cancelled`.
     fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure>;
+
+    /// Asks the vendor something that costs nothing: whether it answers and takes our key.
+    fn probe(&self) -> Result<(), Failure>;
 }
 
 /// Whether to go on.

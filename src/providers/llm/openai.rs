@@ -279,6 +279,19 @@ impl LanguageModel for OpenAi {
             Err(failure) => Err(failure.or_request_id(request_id.as_deref())),
         }
     }
+
+    fn probe(&self) -> Result<(), Failure> {
+        let endpoint = Endpoint::parse(NAME, &self.settings.base_url)?;
+        let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
+        let headers: Vec<_> = authorization.as_deref().map(|value| ("authorization", value)).into_iter().collect();
+        let url = format!("{}/models", endpoint.base());
+        let answer = self.client.send("GET", &Post { url: &url, headers: &headers, body: b"", total: None })?;
+        match answer.status {
+            // A server without a list of models is a server that answers.
+            200..=299 | 404 | 405 => Ok(()),
+            status => Err(refusal::of_status(status, &answer.read_error(), None)),
+        }
+    }
 }
 
 impl NotOpened {

@@ -21,6 +21,7 @@ use crate::providers::{Failure, FailureKind, clean_code};
 pub const NAME: &str = "aliyun";
 
 const ACTION: &str = "SendSms";
+const PROBE: &str = "QuerySmsTemplate";
 const VERSION: &str = "2017-05-25";
 const CONNECT: Duration = Duration::from_secs(3);
 const TOTAL: Duration = Duration::from_secs(5);
@@ -85,21 +86,27 @@ impl Aliyun {
     }
 
     fn attempt(&self, message: &CodeMessage, total: Duration) -> Result<Receipt, Failure> {
+        let parameter = serde_json::json!({ "code": message.code.expose_secret() }).to_string();
+        let query = [
+            ("PhoneNumbers", recipient(&message.phone_number)),
+            ("SignName", self.settings.sign_name.clone()),
+            ("TemplateCode", self.settings.template_code.clone()),
+            ("TemplateParam", parameter),
+        ];
+        self.call(ACTION, &query, total)
+    }
+
+    fn call(&self, action: &str, query: &[(&str, String)], total: Duration) -> Result<Receipt, Failure> {
         let endpoint = Endpoint::parse(NAME, &self.settings.endpoint)?;
         let nonce = random_hex::<16>(NAME)?;
-        let parameter = serde_json::json!({ "code": message.code.expose_secret() }).to_string();
+        let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let call = acs3::Call {
             host: endpoint.host_header(),
-            action: ACTION,
+            action,
             version: VERSION,
             now_millis: (self.clock)(),
             nonce: &nonce,
-            query: &[
-                ("PhoneNumbers", &recipient(&message.phone_number)),
-                ("SignName", &self.settings.sign_name),
-                ("TemplateCode", &self.settings.template_code),
-                ("TemplateParam", &parameter),
-            ],
+            query: &query,
             content_type: None,
             body: b"",
         };
@@ -141,6 +148,11 @@ impl SmsSender for Aliyun {
         };
         std::thread::sleep(pause);
         self.attempt(message, self.total.saturating_sub(started.elapsed()))
+    }
+
+    fn probe(&self) -> Result<(), Failure> {
+        // The key must be allowed to ask about templates, which the vendor's rights for sending include.
+        self.call(PROBE, &[("TemplateCode", self.settings.template_code.clone())], self.total).map(drop)
     }
 }
 

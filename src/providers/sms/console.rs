@@ -37,6 +37,10 @@ impl SmsSender for Console {
         (self.write)(&line);
         Ok(Receipt { provider_id: None })
     }
+
+    fn probe(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

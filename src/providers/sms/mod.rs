@@ -22,6 +22,9 @@ pub trait SmsSender: Send + Sync {
     /// Sending cannot be taken back or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the
     /// message is certainly not on its way.
     fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure>;
+
+    /// Asks the vendor something that sends nothing and costs nothing: whether it answers and takes our key.
+    fn probe(&self) -> Result<(), Failure>;
 }
 
 /// A code on its way to a phone. Its `Debug` shows neither.

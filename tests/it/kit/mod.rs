@@ -1,6 +1,7 @@
 //! What every test needs: a real server, callers as values, answers that are easy to ask.
 
 pub mod alipay;
+pub mod bucket;
 mod client;
 pub mod mail;
 mod operator;

@@ -10,6 +10,7 @@ use std::{
 
 use ring::hmac;
 use serde_json::Value;
+use yarrow::types::hex;
 
 use crate::kit::{
     Ended, Server, Setup,
@@ -70,8 +71,8 @@ fn somebody_is_told_when_a_rule_begins_and_ceases_to_hold() {
     assert_eq!(request.target, "/hook?channel=ops");
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
     let signature = hmac::sign(&key, &request.body);
-    let expected: String = signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(request.header("x-yarrow-signature"), Some(format!("sha256={expected}").as_str()));
+    let expected = format!("sha256={}", hex(signature.as_ref()));
+    assert_eq!(request.header("x-yarrow-signature"), Some(expected.as_str()));
     let listed = server.command(&["alerts", "list"]).expect(0).json();
     let rule = listed["items"].as_array().unwrap().iter().find(|item| item["rule"] == "code_budget").unwrap().clone();
     assert_eq!(rule["firing"], true, "{rule}");

@@ -9,7 +9,7 @@ use crate::kit::{Server, Setup};
 
 const PHONE: &str = "13800138000";
 
-/// The expressions of the filter in `packaging/fail2ban`, as Fail2Ban uses them: an address where `<ADDR>` stands.
+/// The expressions of the filter in `packaging/fail2ban`, as that program uses them: an address where `<ADDR>` stands.
 fn failures() -> Vec<Regex> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/fail2ban/filter.d/yarrow.conf");
     let text = std::fs::read_to_string(file).unwrap();
@@ -25,7 +25,7 @@ fn failures() -> Vec<Regex> {
     expressions
 }
 
-/// The client that a line is about, if the filter takes it. Fail2Ban cuts the time out of a line before it looks.
+/// The client that a line is about, if the filter takes it. The program cuts the time out of a line before it looks.
 fn banned(line: &str) -> Option<String> {
     let timeless = match line.split_once("Z ") {
         Some((time, rest)) if time.len() < 30 && time.contains('T') => rest,
@@ -88,7 +88,7 @@ fn what_is_slow_is_named() {
 
 #[test]
 fn readiness_tells_of_ledger_backups_and_disk() {
-    let server = Setup::default().with("BACKUP_EVERY", "1 hour").start();
+    let server = Setup::default().with("BACKUP_EVERY", "1 hour").with("ALERTS_DISK_FREE_PERCENT", 0).start();
     let ready = server.get("/readyz").send().expect(200).json();
     assert_eq!(ready["status"], "ready");
     assert_eq!(ready["disk"], "ok", "{ready}");

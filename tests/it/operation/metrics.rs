@@ -75,8 +75,8 @@ fn the_page_tells_of_writer_providers_codes_ledger_and_backups() {
     assert_eq!(found["yarrow_codes_verified_total"], "1");
     assert_eq!(found["yarrow_codes_rejected_total"], "1");
     assert_eq!(found["yarrow_codes_budget_spent"], "1");
-    assert_eq!(found["yarrow_provider_calls_total{outcome=\"answered\",provider=\"sms\"}"], "1");
-    assert_eq!(found["yarrow_provider_calls_total{outcome=\"failed\",provider=\"sms\"}"], "0");
+    assert_eq!(found["yarrow_provider_calls_total{provider=\"sms\",outcome=\"answered\"}"], "1");
+    assert_eq!(found["yarrow_provider_calls_total{provider=\"sms\",outcome=\"failed\"}"], "0");
     assert_eq!(found["yarrow_provider_breaker_open{provider=\"sms\"}"], "0");
     assert_eq!(found["yarrow_provider_call_seconds_count{provider=\"sms\"}"], "1");
     assert!(number(&found, "yarrow_writer_batch_operations_count") > 2.0);

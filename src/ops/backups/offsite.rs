@@ -1,0 +1,194 @@
+//! Backups on another machine: in a bucket that speaks S3, by the same names and the same rules.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use super::{Backup, Failed, Remembered, described, enter, list, remember, remembered_in, retention};
+use crate::{
+    app::App,
+    config::{Backup as Settings, Config, S3Addressing},
+    error::{Code, Error, Result},
+    providers::object_storage::{self, ObjectStorage},
+    store::{Read, backup},
+    types::Timestamp,
+};
+
+const LAST_UPLOAD: &str = "backup.upload";
+const LAST_FAILURE: &str = "backup.upload_failure";
+/// After a failure the next attempt waits, because a bucket that is gone stays gone for a while.
+const AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// What is known of the bucket without asking it.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// The newest backup that is there, and when it was uploaded.
+    pub last: Option<Remembered>,
+    /// The last failure, if nothing was uploaded since.
+    pub failure: Option<Failed>,
+}
+
+/// What came of an upload.
+#[derive(Clone, Debug, Default)]
+pub struct Uploaded {
+    pub uploaded: Vec<Backup>,
+    pub deleted: Vec<Backup>,
+}
+
+/// The bucket of this configuration, if there is one.
+///
+/// # Errors
+/// `provider_failed` when endpoint and bucket make no address.
+pub fn bucket(config: &Config) -> Result<Option<Bucket>> {
+    let settings = &config.backup;
+    let Some(endpoint) = &settings.s3_endpoint else { return Ok(None) };
+    let storage = ObjectStorage::new(&object_storage::Settings {
+        endpoint: endpoint.clone(),
+        bucket: settings.s3_bucket.clone(),
+        region: settings.s3_region.clone(),
+        bucket_in_path: settings.s3_addressing == S3Addressing::Path,
+        access_key_id: settings.s3_access_key_id.clone(),
+        secret_access_key: settings.s3_secret_access_key.clone().unwrap_or_default(),
+    })?;
+    Ok(Some(Bucket { storage, prefix: settings.s3_prefix.clone() }))
+}
+
+/// The same, for what needs one.
+///
+/// # Errors
+/// `configuration` when there is none.
+pub fn demand_bucket(config: &Config) -> Result<Bucket> {
+    let missing = || Error::new(Code::Configuration).detail("backup.s3_endpoint: is not set, so there is no bucket");
+    bucket(config)?.ok_or_else(missing)
+}
+
+/// Backups in a bucket.
+pub struct Bucket {
+    storage: ObjectStorage,
+    prefix: String,
+}
+
+impl Bucket {
+    /// The backups that are there, newest first.
+    ///
+    /// # Errors
+    /// Those of the provider.
+    pub fn list(&self) -> Result<Vec<Backup>> {
+        let objects = self.storage.list(&self.prefix)?;
+        let backups = objects.into_iter().filter_map(|object| {
+            let name = object.key.strip_prefix(&self.prefix)?;
+            described(name, PathBuf::new(), object.bytes)
+        });
+        let mut backups: Vec<_> = backups.collect();
+        backups.sort_unstable_by_key(|backup| std::cmp::Reverse(backup.at));
+        Ok(backups)
+    }
+
+    /// Brings a backup into the directory of backups.
+    ///
+    /// # Errors
+    /// `not_found`; those of the provider; storage errors.
+    pub fn fetch(&self, config: &Config, name: &str, progress: super::Progress<'_>) -> Result<PathBuf> {
+        let known = self.list()?.into_iter().find(|backup| backup.name == name);
+        let known = known.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no `{name}` there.")))?;
+        let directory = config.backup_directory();
+        let _lock = enter(&directory)?;
+        let (path, unfinished) = (directory.join(name), directory.join(format!("{name}{}", super::UNFINISHED)));
+        let mut file = backup::make_new(&unfinished)?;
+        let key = self.key(name);
+        let received = self.storage.fetch(&key, &mut file, &mut |done, total| progress("fetching", done, total))?;
+        drop(file);
+        if received != known.bytes {
+            return Err(Error::new(Code::ProviderFailed).detail(format!("`{name}` did not arrive whole.")));
+        }
+        backup::publish(&unfinished, &path)?;
+        Ok(path)
+    }
+
+    /// Uploads what is newer than what is there, and deletes there what no rule keeps.
+    fn synchronise(&self, config: &Config, now: Timestamp, progress: super::Progress<'_>) -> Result<Uploaded> {
+        let mut remote = self.list()?;
+        let known: BTreeSet<_> = remote.iter().map(|backup| backup.name.clone()).collect();
+        let newest_there = remote.first().map(|backup| backup.at);
+        let local = list(config)?;
+        // When the bucket is new, the newest is enough to begin with.
+        let is_due = |index: usize, backup: &Backup| newest_there.map_or(index == 0, |newest| backup.at > newest);
+        let due = local.iter().enumerate().filter(|(index, backup)| is_due(*index, backup));
+        let mut done = Uploaded::default();
+        // The oldest first, so that what is cut off goes on where it stopped.
+        for (_, backup) in due.filter(|(_, backup)| !known.contains(&backup.name)).rev() {
+            let report = &mut |sent, total| progress("uploading", sent, total);
+            self.storage.put(&self.key(&backup.name), &backup.path, report)?;
+            done.uploaded.push(backup.clone());
+        }
+        remote.splice(0..0, done.uploaded.iter().rev().cloned());
+        let rules = Settings { keep_size: crate::config::Bytes(u64::MAX), ..config.backup.clone() };
+        for backup in retention::superfluous(&remote, &rules, now) {
+            self.storage.delete(&self.key(&backup.name))?;
+            done.deleted.push(backup);
+        }
+        Ok(done)
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}
+
+/// Uploads what is newer than what is in the bucket, prunes there, and remembers what came of it. Nothing without a
+/// bucket.
+///
+/// # Errors
+/// Those of the provider; storage errors.
+pub fn upload(app: &App, progress: super::Progress<'_>) -> Result<Option<Uploaded>> {
+    let outcome = match bucket(&app.config) {
+        Ok(None) => return Ok(None),
+        Ok(Some(bucket)) => bucket.synchronise(&app.config, app.clock.now(), progress),
+        Err(error) => Err(error),
+    };
+    match &outcome {
+        Ok(Uploaded { uploaded, .. }) => {
+            if let Some(newest) = uploaded.last() {
+                tracing::info!(backup = newest.name, bytes = newest.bytes, "uploaded a backup");
+                let (at, name, bytes) = (app.clock.now().0, newest.name.clone(), newest.bytes);
+                let last = Remembered { at, name, bytes, took_ms: 0, is_sound: true };
+                remember(app, LAST_UPLOAD, &last)?;
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "a backup could not be uploaded");
+            let (at, code) = (app.clock.now().0, error.code.name().to_owned());
+            remember(app, LAST_FAILURE, &Failed { at, code, detail: reason(error) })?;
+        }
+    }
+    outcome.map(Some)
+}
+
+/// The provider's codes say more than the sentence for everybody.
+fn reason(error: &Error) -> String {
+    error.source.as_ref().map_or_else(|| error.detail.to_string(), ToString::to_string)
+}
+
+/// Uploads if a backup was made since the last upload, unless that has just failed; true if something was uploaded.
+///
+/// # Errors
+/// As [`upload`].
+pub fn upload_if_due(app: &App) -> Result<bool> {
+    if app.config.backup.s3_endpoint.is_none() {
+        return Ok(false);
+    }
+    let Standing { last, failure } = app.store.read(standing_in)?;
+    let has_just_failed = failure.is_some_and(|failure| app.clock.now() < failure.at().plus(AGAIN_AFTER));
+    let newest = list(&app.config)?.into_iter().next();
+    let is_new = newest.is_some_and(|newest| last.is_none_or(|last| last.name != newest.name));
+    if has_just_failed || !is_new {
+        return Ok(false);
+    }
+    Ok(upload(app, &mut |_, _, _| ())?.is_some_and(|done| !done.uploaded.is_empty()))
+}
+
+/// What is remembered of the bucket.
+pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
+    let last: Option<Remembered> = remembered_in(tx, LAST_UPLOAD)?;
+    let failure: Option<Failed> = remembered_in(tx, LAST_FAILURE)?;
+    let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
+    Ok(Standing { failure: failure.filter(is_newer), last })
+}

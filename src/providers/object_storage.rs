@@ -1,0 +1,291 @@
+//! Object storage that speaks the S3 protocol: files under names, put, listed, fetched and deleted.
+//!
+//! Requests are signed in their addresses by the library; this file owns how they are sent, repeated and judged. A
+//! large file goes up in parts, each of which is repeated by itself, and is not there at all before the last.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write},
+    path::Path,
+    time::Duration,
+};
+
+use rusty_s3::{
+    Bucket, Credentials, S3Action, UrlStyle,
+    actions::{CompleteMultipartUploadResponse, CreateMultipartUpload, ListObjectsV2},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    Failure, FailureKind, clean_code,
+    client::{Answer, Client, Limits, Post},
+};
+
+/// The driver's name.
+pub const NAME: &str = "s3";
+
+/// What is sent at once. A larger file goes up in parts of this size.
+const PART: usize = 16 << 20;
+const TRIES: u32 = 3;
+const CONNECT: Duration = Duration::from_secs(10);
+const FIRST_BYTE: Duration = Duration::from_mins(1);
+/// For one part, and for a whole file on its way down.
+const TOTAL: Duration = Duration::from_mins(30);
+/// How long an address stays valid: as long as one request may take.
+const VALID: Duration = Duration::from_hours(1);
+const LARGEST_LIST: usize = 8 << 20;
+
+/// Where the storage is and how it is entered. `Debug` masks the secret.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `https://s3.eu-central-1.amazonaws.com`, or any other server's.
+    pub endpoint: String,
+    pub bucket: String,
+    pub region: String,
+    /// The bucket stands in the path, and not in the host name.
+    pub bucket_in_path: bool,
+    pub access_key_id: String,
+    pub secret_access_key: SecretString,
+}
+
+/// One bucket.
+pub struct ObjectStorage {
+    bucket: Bucket,
+    credentials: Credentials,
+    client: Client,
+}
+
+/// A stored file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub key: String,
+    pub bytes: u64,
+}
+
+/// Told now and then how many of how many bytes were sent or received.
+pub type Progress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
+
+impl ObjectStorage {
+    /// # Errors
+    /// `Misconfigured` when endpoint and bucket make no address.
+    pub fn new(settings: &Settings) -> Result<Self, Failure> {
+        let misconfigured = |code| Failure::new(FailureKind::Misconfigured, NAME, code);
+        let endpoint = settings.endpoint.parse().map_err(|_| misconfigured("endpoint"))?;
+        let style = if settings.bucket_in_path { UrlStyle::Path } else { UrlStyle::VirtualHost };
+        let bucket = Bucket::new(endpoint, style, settings.bucket.clone(), settings.region.clone());
+        let limits = Limits {
+            connect: CONNECT,
+            first_byte: FIRST_BYTE,
+            idle: FIRST_BYTE,
+            total: TOTAL,
+            reuse_connections: true,
+        };
+        Ok(Self {
+            bucket: bucket.map_err(|_| misconfigured("bucket"))?,
+            credentials: Credentials::new(
+                settings.access_key_id.clone(),
+                settings.secret_access_key.expose_secret().to_owned(),
+            ),
+            client: Client::new(NAME, limits),
+        })
+    }
+
+    /// Stores a file under a name, in place of what was there.
+    ///
+    /// # Errors
+    /// When it is not stored, or when that is not known.
+    pub fn put(&self, key: &str, path: &Path, progress: Progress<'_>) -> Result<(), Failure> {
+        let mut file = File::open(path).map_err(|_| unreadable())?;
+        let total = file.metadata().map_err(|_| unreadable())?.len();
+        let first = part_of(&mut file)?;
+        if first.len() < PART {
+            let url = self.bucket.put_object(Some(&self.credentials), key).sign(VALID);
+            repeated(|| accepted(self.send("PUT", &url, &first)?).map(drop))?;
+            progress(total, total);
+            return Ok(());
+        }
+        let created = self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(VALID);
+        let answer = repeated(|| text(accepted(self.send("POST", &created, &[])?)?))?;
+        let created = CreateMultipartUpload::parse_response(&answer).map_err(|_| nonsense("upload_not_understood"))?;
+        let upload = Upload { storage: self, key, id: created.upload_id() };
+        let stored = upload.send_parts(first, &mut file, total, progress).and_then(|tags| upload.complete(&tags));
+        if stored.is_err() {
+            upload.abort();
+        }
+        stored
+    }
+
+    /// The files whose names begin with this.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
+        let (mut found, mut continuation) = (Vec::new(), None::<String>);
+        loop {
+            let mut action = self.bucket.list_objects_v2(Some(&self.credentials));
+            action.with_prefix(prefix.to_owned());
+            if let Some(token) = continuation.take() {
+                action.with_continuation_token(token);
+            }
+            let url = action.sign(VALID);
+            let answer = repeated(|| text(accepted(self.send("GET", &url, &[])?)?))?;
+            let page = ListObjectsV2::parse_response(&answer).map_err(|_| nonsense("list_not_understood"))?;
+            found.extend(
+                page.contents.into_iter().map(|object| Object { key: object.key, bytes: object.size.unwrap_or(0) }),
+            );
+            match page.next_continuation_token {
+                Some(token) => continuation = Some(token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Writes a stored file to `target` and says how many bytes that were.
+    ///
+    /// # Errors
+    /// `Refused` when there is none by that name; when not all of it came.
+    pub fn fetch(&self, key: &str, target: &mut impl Write, progress: Progress<'_>) -> Result<u64, Failure> {
+        let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
+        let answer = accepted(self.send("GET", &url, &[])?)?;
+        let total = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let (mut pieces, mut buffer, mut received) = (answer.into_pieces(), vec![0; 256 << 10], 0);
+        loop {
+            match pieces.read(&mut buffer)? {
+                0 => break,
+                count => {
+                    target.write_all(&buffer[..count]).map_err(|_| unwritable())?;
+                    received += count as u64;
+                    progress(received, total.max(received));
+                }
+            }
+        }
+        if received < total {
+            return Err(Failure::new(FailureKind::OutcomeUnknown, NAME, "file_cut_short"));
+        }
+        Ok(received)
+    }
+
+    /// Deletes a stored file. One that is not there is as deleted as it can be.
+    ///
+    /// # Errors
+    /// When it is still there, or when that is not known.
+    pub fn delete(&self, key: &str) -> Result<(), Failure> {
+        let url = self.bucket.delete_object(Some(&self.credentials), key).sign(VALID);
+        repeated(|| accepted(self.send("DELETE", &url, &[])?).map(drop))
+    }
+}
+
+impl ObjectStorage {
+    fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
+        self.client.send(method, &Post { url: url.as_ref(), headers: &[], body, total: None })
+    }
+}
+
+/// A file on its way up in parts.
+struct Upload<'storage> {
+    storage: &'storage ObjectStorage,
+    key: &'storage str,
+    id: &'storage str,
+}
+
+impl Upload<'_> {
+    /// Sends all parts and returns their tags.
+    fn send_parts(
+        &self,
+        first: Vec<u8>,
+        file: &mut File,
+        total: u64,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, Failure> {
+        let (mut part, mut tags, mut sent) = (first, Vec::new(), 0);
+        while !part.is_empty() {
+            let number = u16::try_from(tags.len() + 1).map_err(|_| nonsense("file_too_large"))?;
+            let storage = self.storage;
+            let action = storage.bucket.upload_part(Some(&storage.credentials), self.key, number, self.id);
+            let url = action.sign(VALID);
+            let tag = repeated(|| {
+                let answer = accepted(storage.send("PUT", &url, &part)?)?;
+                answer.header("etag").map(str::to_owned).ok_or_else(|| nonsense("part_without_tag"))
+            })?;
+            tags.push(tag);
+            sent += part.len() as u64;
+            progress(sent, total.max(sent));
+            part = part_of(file)?;
+        }
+        Ok(tags)
+    }
+
+    fn complete(&self, tags: &[String]) -> Result<(), Failure> {
+        let storage = self.storage;
+        let tags = tags.iter().map(String::as_str);
+        let action = storage.bucket.complete_multipart_upload(Some(&storage.credentials), self.key, self.id, tags);
+        let url = action.sign(VALID);
+        let body = action.body();
+        // A server that has already begun to answer 200 says in the body that it failed after all.
+        let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?)?;
+        match CompleteMultipartUploadResponse::parse(&answer) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed")),
+        }
+    }
+
+    /// Takes back the parts that were sent, so that nobody pays for them. If that fails too, the bucket's own rule for
+    /// incomplete uploads has to.
+    fn abort(&self) {
+        let storage = self.storage;
+        let url = storage.bucket.abort_multipart_upload(Some(&storage.credentials), self.key, self.id).sign(VALID);
+        if let Err(failure) = storage.send("DELETE", &url, &[]) {
+            tracing::warn!(%failure, "an incomplete upload could not be taken back");
+        }
+    }
+}
+
+/// The next part of a file; empty at its end.
+fn part_of(file: &mut File) -> Result<Vec<u8>, Failure> {
+    let mut part = Vec::new();
+    file.take(PART as u64).read_to_end(&mut part).map_err(|_| unreadable())?;
+    Ok(part)
+}
+
+/// Does something again that may be done again, after a little while.
+fn repeated<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    for number in 1..TRIES {
+        match attempt() {
+            Err(failure) if failure.is_retryable() => {
+                std::thread::sleep(failure.retry_after.unwrap_or_default().max(Duration::from_millis(500) * number));
+            }
+            outcome => return outcome,
+        }
+    }
+    attempt()
+}
+
+fn accepted(answer: Answer) -> Result<Answer, Failure> {
+    let kind = match answer.status {
+        200..=299 => return Ok(answer),
+        429 | 503 => FailureKind::Busy,
+        401 | 403 | 301 | 307 => FailureKind::Misconfigured,
+        500.. => FailureKind::OutcomeUnknown,
+        _ => FailureKind::Refused,
+    };
+    let status = answer.status;
+    let body = String::from_utf8_lossy(&answer.read_error()).into_owned();
+    let code = body.split_once("<Code>").and_then(|(_, rest)| clean_code(rest.split('<').next()?));
+    Err(Failure::new(kind, NAME, code.unwrap_or_else(|| format!("http_{status}"))))
+}
+
+fn text(answer: Answer) -> Result<String, Failure> {
+    String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
+}
+
+fn nonsense(code: &'static str) -> Failure {
+    Failure::new(FailureKind::Nonsense, NAME, code)
+}
+
+fn unreadable() -> Failure {
+    Failure::new(FailureKind::Misconfigured, NAME, "file_not_readable")
+}
+
+fn unwritable() -> Failure {
+    Failure::new(FailureKind::Misconfigured, NAME, "file_not_writable")
+}

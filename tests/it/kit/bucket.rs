@@ -1,0 +1,170 @@
+//! A bucket that speaks S3, in memory, and takes nothing that is not signed with its key.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
+
+use ring::{digest, hmac};
+use yarrow::types::hex;
+
+use super::vendors::{Received, Reply, Vendor};
+
+pub const KEY_ID: &str = "AKIDEXAMPLE";
+pub const KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+pub const REGION: &str = "eu-central-1";
+
+/// What is in it, by key.
+type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+
+/// The server, the bucket in it, and what it is to fail at.
+pub struct Bucket {
+    pub vendor: Vendor,
+    objects: Objects,
+    /// So many requests are answered 503.
+    faults: Arc<Mutex<u32>>,
+}
+
+impl Bucket {
+    pub fn new() -> Self {
+        let (objects, faults) = (Objects::default(), Arc::new(Mutex::new(0)));
+        let mut state = State { objects: Arc::clone(&objects), parts: BTreeMap::new(), faults: Arc::clone(&faults) };
+        let vendor = Vendor::answering(move |request| state.answer(request));
+        Self { vendor, objects, faults }
+    }
+
+    pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        self.objects.lock().unwrap().clone()
+    }
+
+    pub fn put(&self, key: &str, bytes: &[u8]) {
+        self.objects.lock().unwrap().insert(key.into(), bytes.to_vec());
+    }
+
+    /// Answers the next requests with 503.
+    pub fn fail(&self, requests: u32) {
+        *self.faults.lock().unwrap() = requests;
+    }
+
+    /// The settings of a service that uses it, as a file.
+    pub fn settings(&self) -> String {
+        format!(
+            "[backup]\nevery = \"0 s\"\ns3_endpoint = \"{}\"\ns3_bucket = \"backups\"\ns3_region = \"{REGION}\"\n\
+             s3_access_key_id = \"{KEY_ID}\"\ns3_secret_access_key = \"{KEY}\"\n",
+            self.vendor.url()
+        )
+    }
+}
+
+struct State {
+    objects: Objects,
+    /// Parts by number, of the one upload that may be running.
+    parts: BTreeMap<u16, Vec<u8>>,
+    faults: Arc<Mutex<u32>>,
+}
+
+impl State {
+    fn answer(&mut self, request: &Received) -> Reply {
+        let mut faults = self.faults.lock().unwrap();
+        if *faults > 0 {
+            *faults -= 1;
+            return Reply::status(503).body("<Error><Code>SlowDown</Code></Error>");
+        }
+        drop(faults);
+        if !is_signed(request) {
+            return Reply::status(403).body("<Error><Code>SignatureDoesNotMatch</Code></Error>");
+        }
+        let (path, query) = split(request);
+        let value = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let key = path.strip_prefix("/backups/").unwrap_or_default().to_owned();
+        let part = value("partNumber").map(|number| number.parse::<u16>().unwrap());
+        match (request.method.as_str(), part, value("uploads"), value("uploadId")) {
+            ("GET", ..) if key.is_empty() => self.list(&value("prefix").unwrap_or_default()),
+            ("GET", ..) => match self.objects.lock().unwrap().get(&key) {
+                Some(bytes) => Reply::status(200).body(bytes.clone()),
+                None => Reply::status(404).body("<Error><Code>NoSuchKey</Code></Error>"),
+            },
+            ("PUT", Some(number), ..) => {
+                self.parts.insert(number, request.body.clone());
+                Reply::status(200).header("etag", &format!("\"part-{number}\""))
+            }
+            ("PUT", ..) => {
+                self.objects.lock().unwrap().insert(key, request.body.clone());
+                Reply::status(200).header("etag", "\"whole\"")
+            }
+            ("POST", _, Some(_), _) => xml("InitiateMultipartUploadResult", "<UploadId>one</UploadId>"),
+            ("POST", .., Some(_)) => {
+                let named = String::from_utf8_lossy(&request.body).matches("<PartNumber>").count();
+                assert_eq!(named, self.parts.len());
+                let whole = std::mem::take(&mut self.parts).into_values().flatten().collect();
+                self.objects.lock().unwrap().insert(key, whole);
+                xml("CompleteMultipartUploadResult", "<ETag>\"all\"</ETag>")
+            }
+            ("DELETE", .., None) => {
+                self.objects.lock().unwrap().remove(&key);
+                Reply::status(204)
+            }
+            _ => Reply::status(204),
+        }
+    }
+
+    fn list(&self, prefix: &str) -> Reply {
+        let objects = self.objects.lock().unwrap();
+        let mut contents = String::from("<IsTruncated>false</IsTruncated><MaxKeys>1000</MaxKeys>");
+        for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
+            let size = bytes.len();
+            write!(
+                contents,
+                "<Contents><Key>{key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>\
+                 <ETag>\"x\"</ETag><Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+            )
+            .unwrap();
+        }
+        xml("ListBucketResult", &contents)
+    }
+}
+
+fn xml(name: &str, content: &str) -> Reply {
+    let namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
+    let text = format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name} xmlns="{namespace}">{content}</{name}>"#);
+    Reply::status(200).header("content-type", "application/xml").body(text)
+}
+
+/// Path and query, decoded.
+fn split(request: &Received) -> (String, Vec<(String, String)>) {
+    let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned();
+    let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+    let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(name), decoded(value))
+    });
+    (decoded(path), pairs.collect())
+}
+
+/// Whether the address carries the signature that our key makes of it: AWS Signature Version 4, in the query.
+fn is_signed(request: &Received) -> bool {
+    let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+    let mut pairs: Vec<_> = query.split('&').map(str::to_owned).collect();
+    let Some(position) = pairs.iter().position(|pair| pair.starts_with("X-Amz-Signature=")) else { return false };
+    let claimed = pairs.remove(position).split_once('=').unwrap().1.to_owned();
+    pairs.iter_mut().filter(|pair| !pair.contains('=')).for_each(|pair| pair.push('='));
+    pairs.sort();
+    let (_, decoded) = split(request);
+    let value = |name: &str| decoded.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let (Some(time), Some(credential)) = (value("X-Amz-Date"), value("X-Amz-Credential")) else { return false };
+    let scope = format!("{}/{REGION}/s3/aws4_request", &time[..8]);
+    if credential != format!("{KEY_ID}/{scope}") {
+        return false;
+    }
+    let host = request.header("host").unwrap_or_default();
+    let canonical = format!("{}\n{path}\n{}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD", request.method, pairs.join("&"));
+    let digest = hex(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref());
+    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{digest}");
+    let mut key = format!("AWS4{KEY}").into_bytes();
+    for step in [&time[..8], REGION, "s3", "aws4_request"] {
+        key = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), step.as_bytes()).as_ref().to_vec();
+    }
+    let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), text.as_bytes());
+    hex(signature.as_ref()) == claimed
+}

@@ -1,0 +1,124 @@
+//! Backups in a bucket: up, down, pruned there, and what happens when the bucket is unwell.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::kit::{Ended, Setup, bucket::Bucket};
+
+const PHONE: &str = "13800138000";
+
+/// A data directory at rest, and a configuration that knows the bucket.
+struct Place {
+    temporary: TempDir,
+    bucket: Bucket,
+    settings: String,
+}
+
+impl Place {
+    fn new(more_settings: &str) -> Self {
+        let (temporary, bucket) = (tempfile::tempdir().unwrap(), Bucket::new());
+        let mut server = Setup::default().on(&temporary.path().join("data")).with("BACKUP_EVERY", "0 s").start();
+        server.sign_in(PHONE);
+        assert_eq!(server.terminate(), Some(0));
+        let file = temporary.path().join("yarrow.toml");
+        std::fs::write(&file, format!("{}{more_settings}", bucket.settings())).unwrap();
+        Self { temporary, bucket, settings: file.to_str().unwrap().to_owned() }
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.temporary.path().join("data")
+    }
+
+    fn run_on(&self, directory: &Path, arguments: &[&str]) -> Ended {
+        Ended::run(directory, &[arguments, &["--config", &self.settings]].concat(), "")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_on(&self.directory(), arguments)
+    }
+}
+
+#[test]
+fn a_backup_goes_up_and_comes_down_on_another_machine() {
+    let place = Place::new("");
+    let made = place.run(&["backup", "create"]).expect(0).json();
+    let name = made["name"].as_str().unwrap();
+    let stored = place.bucket.objects();
+    assert_eq!(stored.keys().collect::<Vec<_>>(), [&format!("yarrow/{name}")]);
+    assert_eq!(stored[&format!("yarrow/{name}")], std::fs::read(made["path"].as_str().unwrap()).unwrap());
+
+    let elsewhere = place.temporary.path().join("elsewhere");
+    let listed = place.run_on(&elsewhere, &["backup", "list", "--remote"]).expect(0).json();
+    assert_eq!(listed["items"][0]["name"], name, "{listed}");
+    place.run_on(&elsewhere, &["backup", "fetch", name]).expect(0);
+    place.run_on(&elsewhere, &["backup", "verify", name]).expect(0);
+    place.run_on(&elsewhere, &["restore", name, "--yes"]).expect(0);
+    let database = Connection::open(elsewhere.join("yarrow.db")).unwrap();
+    let phone: String = database.query_row("select phone_number from users", [], |row| row.get(0)).unwrap();
+    assert_eq!(phone, PHONE);
+    place.run_on(&elsewhere, &["backup", "fetch", "yarrow-20200101T000000.000Z-manual.db"]).expect(4);
+}
+
+#[test]
+fn a_large_backup_goes_up_in_parts_and_over_faults() {
+    let place = Place::new("");
+    let database = Connection::open(place.directory().join("yarrow.db")).unwrap();
+    let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 7000) \
+                insert into access_log (at, client_ip, method, status, duration_us, request_id) \
+                select 9000000000000, hex(randomblob(1500)), 'GET', 200, 1, 'filler' from counter";
+    database.execute_batch(fill).unwrap();
+    drop(database);
+    place.bucket.fail(2);
+    let made = place.run(&["backup", "create"]).expect(0).json();
+    let bytes = std::fs::read(made["path"].as_str().unwrap()).unwrap();
+    assert!(bytes.len() > 17 << 20);
+    let stored = place.bucket.objects();
+    assert_eq!(stored.len(), 1);
+    assert!(stored.values().all(|object| *object == bytes), "what is there is not what was sent");
+}
+
+#[test]
+fn the_rules_hold_in_the_bucket_too() {
+    let place = Place::new("keep_hourly = 2\nkeep_daily = 0\n");
+    place.bucket.put("yarrow/yarrow-20200101T000000.000Z-scheduled.db", b"old");
+    place.bucket.put("yarrow/not-one-of-ours.txt", b"kept");
+    place.bucket.put("yarrow-20200101T000000.000Z-scheduled.db", b"elsewhere");
+    for _ in 0..3 {
+        place.run(&["backup", "create"]).expect(0);
+    }
+    let names: Vec<_> = place.bucket.objects().into_keys().collect();
+    assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db")).count(), 2, "{names:?}");
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[test]
+fn a_bucket_that_refuses_leaves_the_backup_and_is_remembered() {
+    let place = Place::new("");
+    let wrong = std::fs::read_to_string(&place.settings).unwrap().replace("wJalr", "wrong");
+    std::fs::write(&place.settings, wrong).unwrap();
+    let refused = place.run(&["backup", "create"]).expect(1);
+    assert!(refused.complaint().contains("SignatureDoesNotMatch"), "{}", refused.complaint());
+    assert!(place.bucket.objects().is_empty());
+    assert_eq!(place.run(&["backup", "list"]).expect(0).json()["total"], 1);
+    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+    let upload =
+        alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed").unwrap();
+    assert_eq!(upload["firing"], true, "{alerts}");
+    assert!(!refused.complaint().contains("wrongXUtn"), "a secret was told");
+}
+
+#[test]
+fn a_running_server_uploads_by_itself() {
+    let place = Place::new("");
+    let server =
+        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 hour").start();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    while place.bucket.objects().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "{:#?}", server.lines());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let names: Vec<_> = place.bucket.objects().into_keys().collect();
+    assert!(names[0].ends_with("-scheduled.db"), "{names:?}");
+}
