@@ -83,13 +83,28 @@ create table words (
     folded text primary key,               -- what the word is compared as: no two words fold alike
     word text not null,
     type text not null,
+    by_sound integer not null check (by_sound in (0, 1)), -- found by its pronunciation too
     created_at integer not null
 ) strict, without rowid;
+
+create index words_by_type on words (type, folded);
 
 create table allowed_phrases (
     phrase text primary key,
     created_at integer not null
 ) strict, without rowid;
+
+-- Owner: words. The changes of both, numbered without gaps: the last number is the list's version, by which every
+-- process notices a change. `many` stands for a change that is not told word by word. Old ones are forgotten.
+create table word_changes (
+    version integer primary key autoincrement,
+    at integer not null,
+    action text not null check (action in ('added', 'removed', 'many')),
+    folded text not null,
+    word text,
+    type text,
+    by_sound integer
+) strict;
 
 -- Owner: violations. One row for every text of a user that was refused. The text is kept masked only.
 create table violations (
@@ -103,7 +118,25 @@ create table violations (
     created_at integer not null
 ) strict;
 
-create index violations_by_user on violations (user_id, id);
+create index violations_by_time on violations (created_at, id, user_id);
+create index violations_by_user on violations (user_id, created_at);
+create index violations_by_type on violations (violation_type, created_at);
+create index violations_by_content on violations (content_type, created_at);
+
+-- Owner: moderation. Texts on which the local list and the external service did not agree, masked. Only the newest are
+-- kept. Nobody's name stands here: it is the services that are judged.
+create table disagreements (
+    id integer primary key autoincrement,
+    content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
+    decided_by text not null,              -- whose word counted
+    local_allowed integer not null check (local_allowed in (0, 1)),
+    external_allowed integer not null check (external_allowed in (0, 1)),
+    words text not null,                   -- JSON array: what the local list found
+    labels text not null,                  -- JSON array: what the external service found
+    masked_text text not null,
+    created_at integer not null,
+    check (local_allowed <> external_allowed)
+) strict;
 
 -- Owner: history. The castings that first-generation clients store, keyed by the client's own record id.
 -- `sequence` numbers a user's records from 1 in the order in which the server first saw them.

@@ -116,7 +116,7 @@ impl Vocabulary {
             1..=14 => random.pick(&self.rare).clone(),
             _ => format!("{}{}", random.pick(&self.rare), random.pick(&self.rare)),
         };
-        (0..count).map(|index| Word { text: make(index, random), kind: "other".into() }).collect()
+        (0..count).map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false }).collect()
     }
 
     fn texts(&self, count: usize, length: usize, words: &[Word], random: &mut Random) -> Vec<String> {

@@ -8,17 +8,23 @@ use std::{
 
 use crate::{
     clock::Clock,
-    config::{Config, EmailProvider, EmailTls, LlmProvider, SmsProvider},
+    config::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, SmsProvider},
     error::{Code, Error, Result},
     keys::{ServerKey, kept_key},
     ops::{
-        access_log::Recorder, admins, codes, interpretation::Permits, moderation::Screen, payment::Payments,
+        access_log::Recorder,
+        admins, codes,
+        interpretation::Permits,
+        moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
+        payment::Payments,
         slots::Slots,
+        words,
     },
     providers::{
         breaker::Breaker,
         email::{self, EmailSender, smtp},
         llm::{LanguageModel, offline::Offline, openai},
+        moderation::{TextModerator, aliyun as aliyun_moderation},
         payment::sandbox::Sandbox,
         sms::{SmsSender, aliyun, console::Console},
     },
@@ -65,8 +71,7 @@ pub struct App {
     /// Running model calls.
     pub calls: Permits,
     pub payments: Payments,
-    /// The local word list, ready to match.
-    pub screen: Screen,
+    pub moderation: Moderation,
     /// Running password hashes.
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
@@ -95,7 +100,7 @@ impl App {
         }
         let store = Store::open(&directory.join(DATABASE), &tuning(&config), clock.clone(), lock.is_some())?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
-        let screen = Screen::load(&store)?;
+        words::seed(&store)?;
         let sandbox_key =
             || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(&config, &store, clock.clone(), sandbox_key)?;
@@ -114,13 +119,13 @@ impl App {
             access_log: Recorder::default(),
             code_tally: Arc::default(),
             payments,
+            moderation: moderation(&config, &store, &clock),
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),
             config,
             clock,
             store,
             keys,
-            screen,
         })
     }
 }
@@ -186,6 +191,38 @@ fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Bo
     let sender = smtp::Smtp::new(settings, Box::new(move || clock.now().0));
     let wrong = |fault: String| Error::new(Code::Configuration).detail(fault);
     Ok(Box::new(sender.map_err(wrong)?))
+}
+
+fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
+    let settings = &config.moderation;
+    Moderation {
+        screen: Screen::new(store.clone()),
+        external: External::new(text_moderator(config, clock.clone()), clock.clone(), settings.calls),
+        shadow: Shadow::new(settings.shadow_share),
+    }
+}
+
+fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator>> {
+    let settings = &config.moderation;
+    match settings.provider {
+        ModerationProvider::None => None,
+        ModerationProvider::Aliyun => {
+            let settings = aliyun_moderation::Settings {
+                endpoint: settings.endpoint.clone(),
+                backup_endpoint: settings.backup_endpoint.clone(),
+                access_key_id: settings.access_key_id.clone(),
+                access_key_secret: settings.access_key_secret.clone().unwrap_or_default(),
+                nickname_service: settings.nickname_service.clone(),
+                prose_service: settings.text_service.clone(),
+                output_service: settings.answer_service.clone(),
+                ignored_labels: settings.ignored_labels.clone(),
+                refuses_medium: settings.refuse_medium,
+                connect: settings.connect_timeout,
+                total: settings.timeout,
+            };
+            Some(Box::new(aliyun_moderation::Aliyun::new(settings, Box::new(move || clock.now().0))))
+        }
+    }
 }
 
 fn language_model(config: &Config) -> Box<dyn LanguageModel> {

@@ -64,6 +64,8 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", "The body is neither JSON nor a form.";
     InvalidParameters = "invalid_parameters", "One or more parameters are wrong; `errors` lists all of them.";
     ContentRejected = "content_rejected", "The text was refused by content moderation.";
+    ModerationUnavailable = "moderation_unavailable", "The service that judges texts cannot be asked now, so nothing may pass.";
+    NotConfigured = "not_configured", "The operator has not set this up.";
     TooManyRequests = "too_many_requests", "A limit was reached; `Retry-After` says when to come back.";
     TooManyCalls = "too_many_calls", "The user has as many running model calls as are allowed.";
     RequestTimeout = "request_timeout", "The request did not arrive in time.";

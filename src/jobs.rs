@@ -12,7 +12,7 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, alerts, backups, cleanup, ledger, payment},
+    ops::{access_log, alerts, backups, cleanup, ledger, moderation::shadow, payment},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
@@ -24,6 +24,11 @@ const ALERTS_EVERY: Duration = Duration::from_secs(5);
 /// How often it is looked whether a payment provider is to be asked about an order.
 const PAYMENTS_EVERY: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether the word list has changed, by a command for instance.
+const WORDS_EVERY: Duration = Duration::from_millis(250);
+/// How often the service that does not decide is asked about sampled texts.
+const SHADOW_EVERY: Duration = Duration::from_millis(250);
+
 /// The running jobs. Dropping it ends them after a last flush.
 pub struct Jobs {
     stop: Option<Sender<()>>,
@@ -34,6 +39,8 @@ pub struct Jobs {
     _stop_backups: Sender<()>,
     /// Ends the thread that tells people, in the same way: what was not delivered is told after the next start.
     _stop_alerts: Sender<()>,
+    /// The same for the threads that keep the word list up and ask in the shadow.
+    _stop_moderation: [Sender<()>; 2],
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,9 +52,9 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
     let stop_payments = start_payments(Arc::clone(&app))?;
     let stop_backups = start_backups(Arc::clone(&app))?;
     let stop_alerts = start_alerts(Arc::clone(&app))?;
+    let stop_moderation = [start_words(Arc::clone(&app))?, start_shadow(Arc::clone(&app))?];
     let (stop, stopped) = channel();
     let work = move || {
-        app.screen.engine();
         // The first sweep waits a little, so that a start is not slowed by it.
         let mut next_sweep = Instant::now() + Duration::from_secs(30);
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -67,6 +74,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         _stop_payments: stop_payments,
         _stop_backups: stop_backups,
         _stop_alerts: stop_alerts,
+        _stop_moderation: stop_moderation,
         thread: Some(thread),
     })
 }
@@ -115,6 +123,32 @@ fn start_alerts(app: Arc<App>) -> Result<Sender<()>> {
 fn give_way() -> std::io::Result<()> {
     const NICENESS: i32 = 10;
     Ok(rustix::process::setpriority_process(None, NICENESS)?)
+}
+
+/// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again
+/// when it has changed.
+fn start_words(app: Arc<App>) -> Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        run("compiling the word list", || app.moderation.screen.in_force().map(drop));
+        while stopped.recv_timeout(WORDS_EVERY) == Err(RecvTimeoutError::Timeout) {
+            run("taking up changed words", || app.moderation.screen.keep_up());
+        }
+    };
+    std::thread::Builder::new().name("words".into()).spawn(work).map_err(Error::internal)?;
+    Ok(stop)
+}
+
+/// Asks about samples on a thread of its own: an outside service that hangs must not hold up the other jobs.
+fn start_shadow(app: Arc<App>) -> Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        while stopped.recv_timeout(SHADOW_EVERY) == Err(RecvTimeoutError::Timeout) {
+            run("asking in the shadow", || shadow::ask_about_samples(&app));
+        }
+    };
+    std::thread::Builder::new().name("shadow".into()).spawn(work).map_err(Error::internal)?;
+    Ok(stop)
 }
 
 /// A job that fails is tried again at its next time; it must not end the others.

@@ -11,11 +11,14 @@ mod doctor;
 mod healthcheck;
 mod ledger;
 mod logs;
+mod moderation;
 mod openapi;
 mod payments;
 mod points;
 mod restore;
 mod serve;
+mod violations;
+mod words;
 
 use std::{
     collections::BTreeMap,
@@ -75,6 +78,9 @@ enum Subcommands {
     Ledger(ledger::LedgerArgs),
     Payments(payments::PaymentsArgs),
     Logs(logs::LogsArgs),
+    Words(words::WordsArgs),
+    Violations(violations::ViolationsArgs),
+    Moderation(moderation::ModerationArgs),
     Audit(audit::AuditArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -99,6 +105,9 @@ pub fn run() -> Result<()> {
         Subcommands::Ledger(args) => ledger::run(&common, args),
         Subcommands::Payments(args) => payments::run(&common, args),
         Subcommands::Logs(args) => logs::run(&common, args),
+        Subcommands::Words(args) => words::run(&common, args),
+        Subcommands::Violations(args) => violations::run(&common, args),
+        Subcommands::Moderation(args) => moderation::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Doctor(args) => doctor::run(&common, &args),
         Subcommands::Backup(args) => backup::run(&common, args),

@@ -18,8 +18,8 @@ use secrecy::{ExposeSecret, SecretString};
 pub use declare::{Declaration, Shown};
 pub use sources::{Loaded, Sources, load};
 pub use values::{
-    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, Packages, PaymentGateway, S3Addressing,
-    SmsProvider,
+    Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
+    S3Addressing, SmsProvider,
 };
 
 use crate::{
@@ -124,6 +124,44 @@ declare::settings! {
             "Sender: an address, or `Name <address>`.";
         timeout: Duration = "20 s", no flag,
             "Time to hand one message over.";
+    }
+
+    /// Content moderation: the service beside the word list; `yarrow moderation switch` says which of them decides.
+    "moderation" moderation: Moderation {
+        provider: ModerationProvider = "none", no flag,
+            "The outside service: `none`, or `aliyun`.";
+        endpoint: String = "https://green-cip.cn-shanghai.aliyuncs.com", no flag,
+            "Address of the service's API.";
+        backup_endpoint: Option<String> = "", no flag,
+            "Address in another region, asked once when the first one fails.";
+        access_key_id: String = "", no flag,
+            "Access key id.";
+        access_key_secret: Option<SecretString> = "", no flag,
+            "Access key secret.";
+        nickname_service: String = "nickname_detection_pro", no flag,
+            "The provider's service that judges nicknames.";
+        text_service: String = "comment_detection_pro", no flag,
+            "The provider's service that judges signatures and questions.";
+        answer_service: String = "llm_response_moderation", no flag,
+            "The provider's service that judges answers of a model.";
+        ignored_labels: Vec<String> = "inappropriate_superstition, religion_t, religion_b", no flag,
+            "Labels of the provider that do not count: an oracle's users ask about what an oracle is for.";
+        refuse_medium: bool = "true", no flag,
+            "Refuse texts of medium risk too, and not only those of high risk.";
+        connect_timeout: Duration = "1 s", no flag,
+            "Time to connect.";
+        timeout: Duration = "3 s", no flag,
+            "Time for one text, the one repetition included.";
+        calls: u32 = "32", no flag,
+            "Calls that may run at once; one more counts as a failure of the service.";
+        shadow_share: f64 = "0", no flag,
+            "Share of texts, 0 to 1, on which the service that does not decide is asked as well, behind the request; disagreements are kept.";
+        disagreements: u32 = "1000", no flag,
+            "Disagreements that are kept; the oldest go first.";
+        screen_answers: bool = "false", no flag,
+            "Screen what a model answers, too.";
+        contact_numbers: bool = "true", no flag,
+            "Refuse nicknames and signatures with a number of seven digits or more, in any script: they are for getting in touch elsewhere.";
     }
 
     /// The language model that interprets.
@@ -248,6 +286,8 @@ declare::settings! {
             "Largest body when a casting is saved.";
         interpretation_body: Bytes = "32 KiB", no flag,
             "Largest body when an interpretation is asked for.";
+        batch_body: Bytes = "512 KiB", no flag,
+            "Largest body of a batch of texts.";
         notify_body: Bytes = "16 KiB", no flag,
             "Largest body of a payment notification.";
         notify_timeout: Duration = "2 s", no flag,
@@ -258,6 +298,8 @@ declare::settings! {
             "Characters in a signature.";
         question: u32 = "200", no flag,
             "Characters in a question.";
+        word: u32 = "50", no flag,
+            "Characters in a screened word.";
         label: u32 = "64", no flag,
             "Characters in a question type or a client's record id.";
         json_data: Bytes = "64 KiB", no flag,
@@ -449,6 +491,7 @@ impl Config {
         );
         self.check_sms(&mut demand);
         self.check_email(&mut demand);
+        self.check_moderation(&mut demand);
         self.check_llm(&mut demand);
         self.check_payment(&mut demand);
         self.check_secrets(&mut demand);
@@ -482,6 +525,21 @@ impl Config {
             "email.tls: must not be `none` where a password travels to another machine",
         );
         demand(!email.timeout.is_zero(), "email.timeout: must be longer than nothing");
+    }
+
+    fn check_moderation(&self, demand: &mut impl FnMut(bool, &str)) {
+        let moderation = &self.moderation;
+        demand((0.0..=1.0).contains(&moderation.shadow_share), "moderation.shadow_share: must be between 0 and 1");
+        demand(moderation.calls > 0, "moderation.calls: at least one call must be allowed");
+        demand(moderation.disagreements > 0, "moderation.disagreements: must be at least 1");
+        if moderation.provider == ModerationProvider::Aliyun {
+            demand(is_url(&moderation.endpoint), "moderation.endpoint: must be an http or https address");
+            let backup = moderation.backup_endpoint.as_deref();
+            demand(backup.is_none_or(is_url), "moderation.backup_endpoint: must be an http or https address");
+            let needs = "is needed by the provider `aliyun`";
+            demand(!moderation.access_key_id.is_empty(), &format!("moderation.access_key_id: {needs}"));
+            demand(moderation.access_key_secret.is_some(), &format!("moderation.access_key_secret: {needs}"));
+        }
     }
 
     fn check_llm(&self, demand: &mut impl FnMut(bool, &str)) {

@@ -63,6 +63,7 @@ plain! {
     u16, "number", "is not a whole number from 0 to 65535", ToString::to_string;
     u32, "number", "is not a whole number", ToString::to_string;
     f64, "number", "is not a number", ToString::to_string;
+    bool, "true or false", "is neither true nor false", ToString::to_string;
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
     IpNet, "network", "is not a network, such as 10.0.0.0/8", quoted;
     Region, "region", "is not a two-letter region code", quoted;
@@ -288,6 +289,8 @@ choice! {
     EmailProvider: "console, smtp" { Console = "console", Smtp = "smtp" }
     /// How the connection to the mail server is encrypted.
     EmailTls: "none, starttls, tls" { None = "none", Starttls = "starttls", Tls = "tls" }
+    /// Who judges texts beside the local word list.
+    ModerationProvider: "none, aliyun" { None = "none", Aliyun = "aliyun" }
     /// Who interprets.
     LlmProvider: "builtin, openai" { Builtin = "builtin", Openai = "openai" }
     /// Who takes payments.

@@ -74,18 +74,22 @@ pub async fn discard(mut body: Body, headers: &HeaderMap) {
     let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
-/// The parameters in a body, by its content type.
+/// The parameters in a body, by its content type. A JSON array that is not empty is the list named `bare_list`.
 ///
 /// # Errors
 /// `unsupported_media_type`, `invalid_json` or `invalid_request`.
-pub fn pairs<'request>(body: &'request [u8], headers: &HeaderMap) -> Result<Vec<Pair<'request>>> {
+pub fn pairs<'request>(
+    body: &'request [u8],
+    headers: &HeaderMap,
+    bare_list: Option<&'static str>,
+) -> Result<Vec<Pair<'request>>> {
     if body.is_empty() {
         return Ok(Vec::new());
     }
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match media_type.as_str() {
-        "application/json" => json_pairs(body),
+        "application/json" => json_pairs(body, bare_list),
         "application/x-www-form-urlencoded" => encoded_pairs(utf8(body, Code::InvalidRequest)?),
         _ => Err(Code::UnsupportedMediaType.into()),
     }
@@ -112,10 +116,16 @@ fn decoded(text: &str) -> Result<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().map_err(not_utf8)
 }
 
-fn json_pairs(body: &[u8]) -> Result<Vec<Pair<'_>>> {
+fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -> Result<Vec<Pair<'request>>> {
     let text = utf8(body, Code::InvalidJson)?;
     if is_too_deep(text) {
         return Err(Error::new(Code::InvalidJson).detail(format!("The body is nested deeper than {DEEPEST} levels.")));
+    }
+    if let Some(name) = bare_list
+        && let Ok(items) = serde_json::from_str::<&RawValue>(text)
+        && let Ok([_, ..]) = serde_json::from_str::<Vec<&RawValue>>(text).as_deref()
+    {
+        return Ok(vec![(Cow::Borrowed(name), Given::Json(items))]);
     }
     let Members(pairs) = serde_json::from_str(text)
         .map_err(|error| Error::new(Code::InvalidJson).detail(format!("The body is not a JSON object: {error}.")))?;
@@ -189,7 +199,7 @@ mod tests {
             Given::Json(raw) => (name.into_owned(), raw.get().to_owned()),
             Given::Text(text) => (name.into_owned(), text.into_owned()),
         };
-        json_pairs(body.as_bytes()).map(|pairs| pairs.into_iter().map(shown).collect())
+        json_pairs(body.as_bytes(), None).map(|pairs| pairs.into_iter().map(shown).collect())
     }
 
     #[test]

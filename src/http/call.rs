@@ -253,6 +253,35 @@ impl Call {
         }))
     }
 
+    /// Waits for a change whose texts are screened first: in place while only the local word list can be asked, and
+    /// away from the worker threads where an outside service may be.
+    ///
+    /// # Errors
+    /// Those of the operation; `overloaded` when the disk takes too long.
+    pub async fn screened<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&App) -> Pending<T> + Send + 'static,
+    {
+        if self.app.moderation.may_block() {
+            return self.blocking(move |app| operation(app).wait()).await;
+        }
+        self.committed(operation(&self.app)).await
+    }
+
+    /// Has texts judged, and waits for nothing else; in place or away from the worker threads like
+    /// [`Self::screened`].
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub async fn judged<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&App) -> Result<T> + Send + 'static,
+    {
+        if self.app.moderation.may_block() { self.blocking(operation).await } else { operation(&self.app) }
+    }
+
     /// Runs an operation that blocks (a vendor call, a password hash, a scan) away from the worker threads.
     ///
     /// # Errors

@@ -204,7 +204,7 @@ where
         };
         let path = path_parameters(&mut parts, self.path).await?;
         let query = body::encoded_pairs(parts.uri.query().unwrap_or_default())?;
-        let pairs = if P::IS_RAW { Vec::new() } else { body::pairs(&bytes, &parts.headers)? };
+        let pairs = if P::IS_RAW { Vec::new() } else { body::pairs(&bytes, &parts.headers, P::BARE_LIST)? };
         let rules =
             Rules { config: &app.config, phone: &app.phone_rules, headers: &parts.headers, now: app.clock.now() };
         let parameters = Fields::new(path, query, pairs, rules).parse::<P>()?;

@@ -39,7 +39,8 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::AlreadyInvited
         | Code::AlreadyRunning
         | Code::OrderState
-        | Code::AlreadyExists => StatusCode::CONFLICT,
+        | Code::AlreadyExists
+        | Code::NotConfigured => StatusCode::CONFLICT,
         Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::InvalidParameters | Code::ContentRejected | Code::UnknownPackage | Code::IdempotencyKeyReused => {
@@ -52,7 +53,8 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::Overloaded
         | Code::StorageFull
         | Code::StorageFailed
-        | Code::ProviderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        | Code::ProviderUnavailable
+        | Code::ModerationUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::Internal | Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable => {
             StatusCode::INTERNAL_SERVER_ERROR
         }

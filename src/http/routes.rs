@@ -8,11 +8,11 @@ use std::sync::Arc;
 use axum::{Router, http::Method};
 
 use super::{
-    admin::{network_logs, payments, session},
+    admin::{network_logs, payments, sensitive_word_migration, sensitive_words, session, violations},
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
-    v0::{auth, coin, divination, divination_history, payment, user},
+    v0::{auth, coin, content_moderation, divination, divination_history, payment, user},
     v1::{account, auth as v1_auth, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
@@ -43,6 +43,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         admin_sessions(),
         admin_payments(),
         admin_network_logs(),
+        moderation(),
         service(),
     ]
     .into_iter()
@@ -105,7 +106,7 @@ fn accounts() -> Vec<Endpoint> {
         Endpoint::new(Method::GET, "/api/v1/account", OwnUser, account::find,
             "The caller's account."),
         Endpoint::new(Method::PATCH, "/api/v1/account", OwnUser, account::change,
-            "Changes the parts of the profile that are sent.").fails(&[ContentRejected]),
+            "Changes the parts of the profile that are sent.").fails(&[ContentRejected, ModerationUnavailable]),
         Endpoint::new(Method::POST, "/api/v1/account/address", OwnUser, account::change_address,
             "Adds a phone number or an email address, or changes the one there is. The caller must have signed in a few minutes ago, and the code must have been sent for the purpose `address`.")
             .body(SMALL).fails(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),
@@ -118,11 +119,11 @@ fn profiles() -> Vec<Endpoint> {
         Endpoint::new(Method::GET, "/user/profile", OwnUserOrAdmin, user::find_profile,
             "The user's profile.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::PUT, "/user/profile", OwnUser, user::change_profile,
-            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected]),
+            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
         Endpoint::new(Method::PUT, "/user/nickname", OwnUser, user::change_nickname,
-            "Changes the nickname.").fails(&[NotYours, ContentRejected]),
+            "Changes the nickname.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
         Endpoint::new(Method::PUT, "/user/signature", OwnUser, user::change_signature,
-            "Changes the signature.").fails(&[NotYours, ContentRejected]),
+            "Changes the signature.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
     ]
 }
 
@@ -186,7 +187,7 @@ fn interpretations() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/divination/enhanced", OwnUser, divination::interpret,
             "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
-            .fails(&[NotYours, ContentRejected, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         Endpoint::new(Method::GET, "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
             "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
@@ -286,6 +287,54 @@ fn admin_network_logs() -> Vec<Endpoint> {
             "How much each client address asked for, the busiest first; of the last 24 hours, if no time is said."),
         Endpoint::new(Method::DELETE, "/admin/network-logs/cleanup", Admin, network_logs::clean_up,
             "Deletes old entries of the network log."),
+    ]
+}
+
+#[rustfmt::skip]
+fn moderation() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/content-moderation/check-question", OwnUserOrAdmin, content_moderation::check_question,
+            "Says whether a question may stand.").fails(&[NotYours, NotFound, ModerationUnavailable]),
+        Endpoint::new(Method::GET, "/admin/sensitive-words/statistics", Admin, sensitive_words::statistics,
+            "The local word list in figures."),
+        Endpoint::new(Method::GET, "/admin/sensitive-words/list", Admin, sensitive_words::list,
+            "The words of the local list."),
+        Endpoint::new(Method::POST, "/admin/sensitive-words/add", Admin, sensitive_words::add,
+            "Adds a word, which is in force at once."),
+        Endpoint::new(Method::DELETE, "/admin/sensitive-words/remove", Admin, sensitive_words::remove,
+            "Removes a word.").fails(&[NotFound]),
+        Endpoint::new(Method::POST, "/admin/sensitive-words/test/nickname", Admin, sensitive_words::test_nickname,
+            "What the local list says of a nickname."),
+        Endpoint::new(Method::POST, "/admin/sensitive-words/test/signature", Admin, sensitive_words::test_signature,
+            "What the local list says of a signature."),
+        Endpoint::new(Method::POST, "/admin/sensitive-words/test/question", Admin, sensitive_words::test_question,
+            "What the local list says of a question."),
+        Endpoint::new(Method::GET, "/admin/violations/list", Admin, violations::list,
+            "Texts that were refused, newest first."),
+        Endpoint::new(Method::GET, "/admin/violations/user/{userId}/stats", Admin, violations::user_stats,
+            "A user's refused texts in figures.").fails(&[NotFound]),
+        Endpoint::new(Method::GET, "/admin/violations/stats/types", Admin, violations::type_stats,
+            "Refused texts by type."),
+        Endpoint::new(Method::GET, "/admin/violations/frequent-violators", Admin, violations::frequent_violators,
+            "Users whose texts are refused often."),
+        Endpoint::new(Method::DELETE, "/admin/violations/cleanup", Admin, violations::clean_up,
+            "Deletes old records."),
+        Endpoint::new(Method::GET, "/admin/violations/{id}", Admin, violations::find,
+            "One refused text.").fails(&[NotFound]),
+        Endpoint::new(Method::GET, "/admin/sensitive-word-migration/status", Admin, sensitive_word_migration::status,
+            "Which service decides, and how both stand."),
+        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/switch", Admin, sensitive_word_migration::switch,
+            "Lets the outside service or the local list decide, from the next text on.").fails(&[NotConfigured]),
+        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/fallback", Admin, sensitive_word_migration::set_fallback,
+            "Says whether the local list decides when the outside service fails."),
+        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/compare", Admin, sensitive_word_migration::compare,
+            "Asks both services about a text."),
+        Endpoint::new(Method::POST, "/admin/sensitive-word-migration/batch-compare", Admin, sensitive_word_migration::batch_compare,
+            "Asks both services about many texts.").body(|limits| limits.batch_body),
+        Endpoint::new(Method::GET, "/admin/sensitive-word-migration/disagreements", Admin, sensitive_word_migration::disagreements,
+            "Texts on which the two services did not agree, newest first."),
+        Endpoint::new(Method::GET, "/admin/sensitive-word-migration/health-check", Admin, sensitive_word_migration::check_health,
+            "Probes both services."),
     ]
 }
 

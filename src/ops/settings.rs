@@ -10,6 +10,12 @@ pub fn find_in(tx: &Read<'_>, name: &str) -> Result<Option<String>> {
     tx.first("select value from settings where name = ?1", [name], |row| row.get(0))
 }
 
+/// The values under these two names, by one statement.
+pub fn find_two_in(tx: &Read<'_>, names: [&str; 2]) -> Result<[Option<String>; 2]> {
+    let sql = "select (select value from settings where name = ?1), (select value from settings where name = ?2)";
+    tx.one(sql, names, |row| Ok([row.get(0)?, row.get(1)?]))
+}
+
 /// Puts a value under this name in place of any that was there.
 pub fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
     tx.execute(

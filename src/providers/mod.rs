@@ -12,6 +12,7 @@ pub mod breaker;
 pub mod client;
 pub mod email;
 pub mod llm;
+pub mod moderation;
 mod nonce;
 pub mod object_storage;
 pub mod payment;

@@ -163,6 +163,8 @@ fn values_of_another_type_are_refused() {
         } else {
             vec!["[]", r#"["a"]"#, "[1]", "{}", r#"{"a":1}"#, r#"{"$gt":""}"#, "true", "false"]
         };
+        let is_truth = parameter.schema["type"].to_string().contains("boolean");
+        let wrong = wrong.into_iter().filter(|value| !(is_truth && ["true", "false"].contains(value)));
         for value in wrong {
             let answer = world.with(operation, &parameter.name, value, Way::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);

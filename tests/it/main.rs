@@ -29,6 +29,7 @@ mod journey;
 mod ledger;
 mod limits;
 mod offsite;
+mod moderation;
 mod openapi;
 mod operation;
 mod payments;

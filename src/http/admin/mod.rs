@@ -2,4 +2,7 @@
 
 pub mod network_logs;
 pub mod payments;
+pub mod sensitive_word_migration;
+pub mod sensitive_words;
 pub mod session;
+pub mod violations;

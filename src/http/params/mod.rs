@@ -23,9 +23,9 @@ use crate::{
 };
 
 pub use values::{
-    AiResult, Birthday, ClientTimestamp, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData, FileName,
-    JsonData, Label, Moment, Nickname, PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode,
-    before, page,
+    AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
+    FileName, JsonData, Label, ListedWord, Moment, Nickname, PageNumber, PageSize, Question, Reason, Signature,
+    TraceId, Truth, VerificationCode, before, page,
 };
 
 /// What reading a value depends on.
@@ -78,6 +78,9 @@ pub enum Place {
 pub trait Parameters: Sized + Send + 'static {
     /// Whether the body is for the operation to read, byte for byte, and not to be taken apart here.
     const IS_RAW: bool = false;
+
+    /// The list whose bare items may be the whole body.
+    const BARE_LIST: Option<&'static str> = None;
 
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 

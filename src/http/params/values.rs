@@ -11,6 +11,7 @@ use crate::{
     http::{body::Given, call::Call},
     ops::{
         codes::Purpose,
+        moderation::engine::ContentType,
         users::{self, Gender},
     },
     types::{EmailAddress, JsonText, Page, PhoneNumber, Secret, Timestamp, UserId, clean},
@@ -236,6 +237,10 @@ texts! {
     Nickname(|limits| limits.nickname as usize), true, "青山";
     Signature(|limits| limits.signature as usize), true, "心静则明";
     Question(|limits| limits.question as usize), false, "今年换工作合适吗？";
+    /// A word of the local list of content moderation.
+    ListedWord(|limits| limits.word as usize), false, "赌博";
+    /// A text that is judged for its own sake.
+    Content(|_| 2_000), false, "今年换工作合适吗？";
     /// A short name of the client's own choice: a question type, a record id.
     Label(|limits| limits.label as usize), false, "career";
     /// What a device calls itself.
@@ -246,6 +251,38 @@ texts! {
     Credential(|_| 256), false, "correct horse battery staple";
     /// A model's answer that the client stores.
     AiResult(|limits| limits.ai_result.as_usize()), true, "水雷屯：万事起头难……";
+}
+
+/// Yes or no: JSON's own `true` and `false`, and what a form writes for them.
+pub struct Truth(pub bool);
+
+impl Parameter for Truth {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let written = match given {
+            Given::Json(raw) if is_literal(given) => raw.get().into(),
+            given => text(given)?,
+        };
+        match written.trim().to_ascii_lowercase().as_str() {
+            "true" | "1" | "on" | "yes" => Ok(Self(true)),
+            "false" | "0" | "off" | "no" => Ok(Self(false)),
+            _ => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["boolean", "string", "integer"], "example": true })
+    }
+}
+
+impl Parameter for ContentType {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(text(given)?.trim())
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be nickname, signature, question or answer"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": ContentType::ALL.map(ContentType::as_str), "example": "question" })
+    }
 }
 
 /// A verification code. Wrong ones are for the operation to refuse; here only what no code can look like.

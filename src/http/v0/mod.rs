@@ -4,6 +4,7 @@
 
 pub mod auth;
 pub mod coin;
+pub mod content_moderation;
 pub mod divination;
 pub mod divination_history;
 pub mod payment;

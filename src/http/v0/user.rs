@@ -107,7 +107,7 @@ pub async fn change_signature(call: Call, change: ChangeSignature) -> Result<Jso
 }
 
 async fn apply(call: &Call, user: UserId, change: ProfileChange) -> Result<Json<Profile>> {
-    Ok(Json(call.committed(profile::change(&call.app, user, change)).await?.into()))
+    Ok(Json(call.screened(move |app| profile::change(app, user, change)).await?.into()))
 }
 
 fn claims(id: Option<UserId>, user_id: Option<UserId>) -> Claims {

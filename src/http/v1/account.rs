@@ -90,7 +90,7 @@ pub async fn change(call: Call, change: ChangeAccount) -> Result<Json<Account>> 
         birthday: change.birthday.map(|Birthday(day)| day),
         signature: change.signature.map(|Signature(text)| text),
     };
-    call.committed(profile::change(&call.app, user, change)).await?;
+    call.screened(move |app| profile::change(app, user, change)).await?;
     Ok(Json(accounts::find(&call.app, user)?.into()))
 }
 

@@ -1,45 +1,55 @@
 //! Whether a text may stand: the question asked of everything a user writes for others or for a model.
 //!
-//! A refusal names the field and never the word, and leaves a violation record. The engine is immutable and shared.
-//! It is built by whoever needs it first, which at a server's start is its own background thread: the tables behind it
-//! take longer to make than everything else that a start has to do.
+//! A switch says whether the local word list or an outside service decides. When the outside service fails, the local
+//! list decides in its place if that is allowed, and the ruling says so; if it is not, the text is refused for now.
+//! Nothing ever passes because nobody could be asked. A refusal names the field and never the word, and leaves a
+//! violation record.
 
+pub mod compare;
 pub mod engine;
+pub mod external;
+pub mod listing;
+pub mod policy;
+pub mod screen;
+pub mod shadow;
+pub mod state;
 
-use std::sync::OnceLock;
-
-use engine::{ContentType, Engine, Match, Word, mask};
+use engine::{ContentType, Match, contact_number, mask};
+use external::External;
+use policy::{Policy, Service};
+use screen::Screen;
+use shadow::Shadow;
 
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
-    ops::{
-        violations::{self, Violation},
-        words,
+    ops::violations::{self, Violation},
+    providers::{
+        Failure,
+        moderation::{Finding, Judgement},
     },
-    store::{Pending, Store},
+    store::Pending,
     types::UserId,
 };
 
-const LOCAL: &str = "local";
+pub const LOCAL: &str = "local";
+/// The type of a refusal that neither a word nor a label explains.
+const UNEXPLAINED: &str = "other";
 
-/// The engine in use, and the list that it is made from.
-pub struct Screen {
-    words: Vec<Word>,
-    allowed: Vec<String>,
-    engine: OnceLock<Engine>,
+/// What moderation needs while the program runs.
+pub struct Moderation {
+    /// The local word list, ready to match.
+    pub screen: Screen,
+    /// The outside service.
+    pub external: External,
+    /// Texts on which the service that does not decide is asked as well.
+    pub shadow: Shadow,
 }
 
-impl Screen {
-    /// Loads the stored list.
-    pub fn load(store: &Store) -> Result<Self> {
-        words::seed(store)?;
-        let (words, allowed) = store.read(words::all_in)?;
-        Ok(Self { words, allowed, engine: OnceLock::new() })
-    }
-
-    pub fn engine(&self) -> &Engine {
-        self.engine.get_or_init(|| Engine::build(&self.words, &self.allowed))
+impl Moderation {
+    /// Whether screening a text may have to wait for an outside service.
+    pub fn may_block(&self) -> bool {
+        self.external.is_configured()
     }
 }
 
@@ -51,6 +61,24 @@ pub struct Field<'text> {
     pub text: &'text str,
 }
 
+/// What was decided about one text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    pub allowed: bool,
+    /// Who decided: `local`, or the outside service by its name.
+    pub provider: &'static str,
+    /// The outside service was to decide and could not.
+    pub degraded: bool,
+    /// The type of the first thing found; empty if the text is allowed.
+    pub violation_type: String,
+    /// The listed words that were found, or the labels of the outside service.
+    pub found: Vec<String>,
+    /// Where in the text.
+    pub matches: Vec<Match>,
+    /// The text with what was found masked, or all of it if nobody says where.
+    pub masked_text: String,
+}
+
 /// The refusal of texts that may not stand: what to remember, and what to tell the user.
 pub struct Refusal {
     violations: Vec<Violation>,
@@ -60,6 +88,9 @@ pub struct Refusal {
 impl Refusal {
     /// Remembers the refusal, then answers it.
     pub fn record<T: Send + 'static>(self, app: &App) -> Pending<T> {
+        if self.violations.is_empty() {
+            return Pending::known(Err(self.error));
+        }
         app.store.write(move |tx| {
             for violation in &self.violations {
                 violations::record_in(tx, violation)?;
@@ -70,29 +101,185 @@ impl Refusal {
 }
 
 /// Checks a user's texts. Nothing if all of them may stand.
+///
+/// Blocks if [`Moderation::may_block`] says so.
 pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
-    let engine = app.screen.engine();
-    let refused: Vec<_> = fields
-        .iter()
-        .map(|field| (field, engine.check(field.content_type, field.text).matches))
-        .filter(|(_, matches)| !matches.is_empty())
-        .collect();
+    let mut refused = Vec::new();
+    for field in fields {
+        match judge(app, field.content_type, field.text, Some(user)) {
+            Err(error) => return Some(Refusal { violations: Vec::new(), error }),
+            Ok(ruling) if ruling.allowed => {}
+            Ok(ruling) => refused.push((field, ruling)),
+        }
+    }
     if refused.is_empty() {
         return None;
     }
-    let violations = refused.iter().map(|(field, matches)| violation(user, field, matches)).collect();
     let fault = || Fault::new(FieldCode::Rejected, "was refused by content moderation");
     let fields = refused.iter().map(|(field, _)| fault().in_field(field.name)).collect();
+    let violations = refused.into_iter().map(|(field, ruling)| ruling.violation(user, field.content_type)).collect();
     Some(Refusal { violations, error: Error { fields, ..Error::new(Code::ContentRejected) } })
 }
 
-fn violation(user: UserId, field: &Field<'_>, matches: &[Match]) -> Violation {
-    Violation {
-        user,
-        content_type: field.content_type.as_str(),
-        violation_type: matches.first().map(|found| found.kind.clone()).unwrap_or_default(),
-        words: matches.iter().map(|found| found.word.clone()).collect(),
-        masked_text: mask(field.text, matches),
-        provider: LOCAL,
+/// Checks what a model answered to a user, if the operator wants that. Nothing if it may be shown.
+///
+/// Blocks if [`Moderation::may_block`] says so.
+pub fn check_answer(app: &App, user: UserId, text: &str) -> Option<Refusal> {
+    if !app.config.moderation.screen_answers {
+        return None;
+    }
+    screen(app, user, &[Field { name: "answer", content_type: ContentType::Answer, text }])
+}
+
+/// Decides about a text by the policy that holds now.
+///
+/// Blocks if [`Moderation::may_block`] says so.
+///
+/// # Errors
+/// `moderation_unavailable` if the outside service is to decide, fails, and nobody may decide in its place.
+pub fn judge(app: &App, content_type: ContentType, text: &str, user: Option<UserId>) -> Result<Ruling> {
+    let policy = policy::current(app)?;
+    let account = user.map(|user| external::account_of(app, user));
+    // Nobody objects to nothing, and the outside service would call it a wrong request.
+    let is_blank = text.trim().is_empty();
+    let ruling = match policy.service {
+        Service::External if !is_blank => judge_outside(app, policy, content_type, text, account.as_deref())?,
+        _ => judge_locally(app, content_type, text)?,
+    };
+    if !is_blank && !ruling.degraded {
+        app.moderation.shadow.offer(app, policy.service, content_type, text, account, &ruling);
+    }
+    Ok(ruling)
+}
+
+/// Remembers that this text of a user was refused.
+pub fn remember(app: &App, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
+    let violation = ruling.clone().violation(user, content_type);
+    app.store.write(move |tx| violations::record_in(tx, &violation))
+}
+
+/// Decides by the local list.
+pub fn judge_locally(app: &App, content_type: ContentType, text: &str) -> Result<Ruling> {
+    let mut matches = app.moderation.screen.in_force()?.check(content_type, text).matches;
+    let presumes_contacts = matches!(content_type, ContentType::Nickname | ContentType::Signature);
+    if presumes_contacts && app.config.moderation.contact_numbers {
+        matches.extend(contact_number(text));
+    }
+    Ok(Ruling::of_matches(text, matches))
+}
+
+fn judge_outside(
+    app: &App,
+    policy: Policy,
+    content_type: ContentType,
+    text: &str,
+    account: Option<&str>,
+) -> Result<Ruling> {
+    match app.moderation.external.ask(content_type, text, account) {
+        Ok(judged) => Ok(Ruling::of_judgement(app.moderation.external.name(), text, &judged)),
+        Err(failure) if policy.falls_back => {
+            tracing::warn!(%failure, "the local word list decides in place of the outside service");
+            Ok(Ruling { degraded: true, ..judge_locally(app, content_type, text)? })
+        }
+        Err(failure) => Err(unavailable(failure)),
+    }
+}
+
+fn unavailable(failure: Failure) -> Error {
+    let error = Error::new(Code::ModerationUnavailable);
+    let wait = failure.retry_after.unwrap_or(std::time::Duration::from_secs(5));
+    error.retry_after(wait).caused_by(failure)
+}
+
+impl Ruling {
+    fn of_matches(text: &str, matches: Vec<Match>) -> Self {
+        let mut found: Vec<String> = Vec::new();
+        for matched in &matches {
+            if !found.contains(&matched.word) {
+                found.push(matched.word.clone());
+            }
+        }
+        Self {
+            allowed: matches.is_empty(),
+            provider: LOCAL,
+            degraded: false,
+            violation_type: matches.first().map(|found| found.kind.clone()).unwrap_or_default(),
+            found,
+            masked_text: mask(text, &matches),
+            matches,
+        }
+    }
+
+    fn of_judgement(provider: &'static str, text: &str, judged: &Judgement) -> Self {
+        if !judged.is_refused {
+            let masked_text = text.to_owned();
+            let (violation_type, found, matches) = (String::new(), Vec::new(), Vec::new());
+            return Self { allowed: true, provider, degraded: false, violation_type, found, matches, masked_text };
+        }
+        let matches = places(text, &judged.findings);
+        let masked_text = if matches.is_empty() { "*".repeat(text.chars().count()) } else { mask(text, &matches) };
+        Self {
+            allowed: false,
+            provider,
+            degraded: false,
+            violation_type: judged.findings.first().map_or(UNEXPLAINED, |found| found.kind).to_owned(),
+            found: judged.findings.iter().map(|found| found.label.clone()).collect(),
+            matches,
+            masked_text,
+        }
+    }
+
+    fn violation(self, user: UserId, content_type: ContentType) -> Violation {
+        Violation {
+            user,
+            content_type: content_type.as_str(),
+            violation_type: self.violation_type,
+            words: self.found,
+            masked_text: self.masked_text,
+            provider: self.provider,
+        }
+    }
+}
+
+/// Where the words that the outside service names stand in the text.
+fn places(text: &str, findings: &[Finding]) -> Vec<Match> {
+    let mut places = Vec::new();
+    for finding in findings {
+        for word in &finding.words {
+            for (start_byte, found) in text.match_indices(word.as_str()) {
+                let start = text[..start_byte].chars().count();
+                places.push(Match {
+                    word: finding.label.clone(),
+                    kind: finding.kind.to_owned(),
+                    start,
+                    end: start + found.chars().count(),
+                    text: found.to_owned(),
+                });
+            }
+        }
+    }
+    places.sort_by_key(|place| (place.start, place.end));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(words: &[&str]) -> Judgement {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        let finding = Finding { label: "contraband_gambling".into(), kind: "gambling", confidence: None, words };
+        Judgement { is_refused: true, findings: vec![finding] }
+    }
+
+    #[test]
+    fn a_refusal_masks_what_the_service_names_or_everything() {
+        let named = Ruling::of_judgement("aliyun", "一起赌博吧，赌博", &judged(&["赌博", "没有"]));
+        assert_eq!((named.masked_text.as_str(), named.matches.len()), ("一起**吧，**", 2));
+        assert_eq!((named.violation_type.as_str(), named.found), ("gambling", vec!["contraband_gambling".to_owned()]));
+        let unnamed = Ruling::of_judgement("aliyun", "一起赌博吧", &judged(&[]));
+        assert_eq!(unnamed.masked_text, "*****");
+        let unexplained = Ruling::of_judgement("aliyun", "x", &Judgement { is_refused: true, findings: Vec::new() });
+        assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
     }
 }

@@ -5,6 +5,7 @@
 use super::{
     folding::{LetterClass, class_of},
     lookalikes::leet_class,
+    sound::sounds,
     verifier::Candidate,
 };
 
@@ -58,7 +59,11 @@ impl Candidate<'_> {
         let mut groups: Vec<Group> = Vec::with_capacity(self.pattern.letters.len());
         let mut last = None;
         for (start, &letter) in self.pattern.letters.iter().enumerate() {
-            let symbol = if self.page.leet { leet_class(letter) } else { Some(letter) };
+            let symbol = match (self.page.leet, self.page.sound) {
+                (true, _) => leet_class(letter),
+                (_, true) => Some(sounds().class(letter)),
+                _ => Some(letter),
+            };
             match groups.last_mut() {
                 Some(group) if last == symbol && (self.page.leet || class_of(letter) != LetterClass::Digit) => {
                     group.count += 1;

@@ -44,6 +44,14 @@ impl Dictionary {
         letters.len() > 1 && self.class(letters).is_some()
     }
 
+    /// Whether a word begins before this place of a text and ends behind it.
+    pub(super) fn straddles(&self, text: &[char], place: usize) -> bool {
+        let starts = place.saturating_sub(LONGEST - 1)..place;
+        starts
+            .into_iter()
+            .any(|start| (place + 1..=(start + LONGEST).min(text.len())).any(|end| self.contains(&text[start..end])))
+    }
+
     /// Whether the likeliest reading cuts through the letters `first..=last` of a text without gaps.
     pub(super) fn cuts(&self, text: &[char], first: usize, last: usize) -> bool {
         let window_start = first.saturating_sub(REACH);

@@ -9,6 +9,7 @@ use std::{cmp::Ordering, collections::HashMap};
 use super::{
     Word,
     folding::{Fold, LetterClass, class_of, folding, full_stop, meaningful_symbol},
+    sound::writings,
 };
 
 /// Where a word has gaps of its own, and which signs it demands.
@@ -45,6 +46,17 @@ struct Record {
     kind: u32,
     /// Index into the spacings, or beyond them for a plain word.
     spacing: u32,
+    nature: Nature,
+}
+
+/// How a record came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    Listed,
+    /// Listed, and to be found by its sound too.
+    Sounding,
+    /// Another way to write a listed word.
+    Derived,
 }
 
 const PLAIN: u32 = u32::MAX;
@@ -71,7 +83,13 @@ impl Lexicon {
                 lexicon.kinds.push(word.kind.clone());
                 (lexicon.kinds.len() - 1) as u32
             });
-            lexicon.push(&word.text, kind, &form);
+            let nature = if word.by_sound { Nature::Sounding } else { Nature::Listed };
+            lexicon.push(&word.text, kind, &form.letters, &form.spacing, nature);
+            if word.by_sound && form.spacing == Spacing::default() {
+                for writing in writings(&form.letters) {
+                    lexicon.push(&word.text, kind, &writing.letters, &writing.spacing, Nature::Derived);
+                }
+            }
         }
         lexicon
     }
@@ -99,6 +117,16 @@ impl Lexicon {
         &self.kinds[self.records[id].kind as usize]
     }
 
+    /// Whether this is a word as it is listed, and not another way to write one.
+    pub(super) fn is_listed(&self, id: usize) -> bool {
+        self.records[id].nature != Nature::Derived
+    }
+
+    /// Whether other characters with the same sound count as this word.
+    pub(super) fn is_sounding(&self, id: usize) -> bool {
+        self.records[id].nature == Nature::Sounding
+    }
+
     /// Whether two entries are the same word, however they were written.
     pub(super) fn is_same_word(&self, left: usize, right: usize) -> bool {
         let (left, right) = (self.pattern(left), self.pattern(right));
@@ -117,23 +145,24 @@ impl Lexicon {
         self.letters.len() * 4 + self.texts.len() + self.records.len() * size_of::<Record>() + self.spacings.len() * 64
     }
 
-    fn push(&mut self, text: &str, kind: u32, form: &Form) {
-        let spacing = if form.spacing == Spacing::default() {
+    fn push(&mut self, text: &str, kind: u32, letters: &[char], spacing: &Spacing, nature: Nature) {
+        let spacing = if *spacing == Spacing::default() {
             PLAIN
         } else {
-            self.spacings.push(form.spacing.clone());
+            self.spacings.push(spacing.clone());
             (self.spacings.len() - 1) as u32
         };
         let (first_letter, text_start) = (self.letters.len() as u32, self.texts.len() as u32);
-        self.letters.extend_from_slice(&form.letters);
+        self.letters.extend_from_slice(letters);
         self.texts.push_str(text);
         self.records.push(Record {
             first_letter,
-            letter_count: form.letters.len() as u32,
+            letter_count: letters.len() as u32,
             text_start,
             text_end: self.texts.len() as u32,
             kind,
             spacing,
+            nature,
         });
     }
 }
@@ -245,8 +274,11 @@ mod tests {
 
     #[test]
     fn spellings_of_one_word_are_the_same_word() {
-        let words =
-            ["賭博", "赌 博", "free money", "freemoney"].map(|text| Word { text: text.into(), kind: "ads".into() });
+        let words = ["賭博", "赌 博", "free money", "freemoney"].map(|text| Word {
+            text: text.into(),
+            kind: "ads".into(),
+            by_sound: false,
+        });
         let lexicon = Lexicon::read(&words);
         assert!(lexicon.is_same_word(0, 1));
         assert!(!lexicon.is_same_word(2, 3));

@@ -3,7 +3,8 @@
 //! Owns the comparison: what counts as the same character, which gaps and repetitions are seen through, and when a
 //! look-alike is innocent. It knows no database, and never learns that a list changed: a new list is a new [`Engine`].
 //! An automaton proposes cheaply and blindly, a verifier judges; a text in which nothing is proposed costs no
-//! allocation. Readings by sound (pinyin) and by parts of characters are not attempted; each would be one more view.
+//! allocation. Words may also be found by their sound, and in characters that are taken apart; how far that is presumed
+//! is up to each word and to what the text is for.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -12,6 +13,7 @@
 
 mod alignment;
 mod automaton;
+mod contact;
 mod dictionary;
 mod folding;
 mod gaps;
@@ -19,7 +21,9 @@ mod letters;
 mod lexicon;
 mod lookalikes;
 mod pages;
+mod parts;
 mod signs;
+mod sound;
 mod verifier;
 mod view;
 
@@ -30,6 +34,9 @@ mod properties;
 
 use std::cmp::{Ordering, Reverse};
 
+pub use contact::contact_number;
+use dictionary::dictionary;
+use letters::Letter;
 use lexicon::Lexicon;
 pub use lexicon::normalise;
 use verifier::{Candidate, Page, Span};
@@ -54,6 +61,8 @@ pub struct Word {
     pub text: String,
     /// The subject, such as `gambling` or `ads`; handed back with each match.
     pub kind: String,
+    /// Whether writing that sounds like it counts too.
+    pub by_sound: bool,
 }
 
 /// A list of words, ready for use. Immutable and shareable.
@@ -62,6 +71,7 @@ pub struct Engine {
     allowed: Lexicon,
     plain: View,
     leet: View,
+    sound: View,
     allowed_view: View,
 }
 
@@ -113,11 +123,13 @@ impl Engine {
     /// Prepares a list. A word found inside an allowed phrase is no match. Entries without any letter or digit, and
     /// those that are compared as an earlier one, count for nothing; the order of the list does not matter.
     pub fn build(words: &[Word], allowed: &[String]) -> Self {
-        let phrases: Vec<Word> = allowed.iter().map(|text| Word { text: text.clone(), kind: String::new() }).collect();
+        let phrases: Vec<Word> =
+            allowed.iter().map(|text| Word { text: text.clone(), kind: String::new(), by_sound: false }).collect();
         let (words, allowed) = (Lexicon::read(words), Lexicon::read(&phrases));
         Self {
             plain: View::build(Likeness::Plain, &words),
             leet: View::build(Likeness::Leet, &words),
+            sound: View::build(Likeness::Sound, &words),
             allowed_view: View::build(Likeness::Plain, &allowed),
             words,
             allowed,
@@ -131,7 +143,7 @@ impl Engine {
 
     /// Memory that the list takes on the heap, in bytes, about.
     pub fn memory_bytes(&self) -> usize {
-        let views = self.plain.size() + self.leet.size() + self.allowed_view.size();
+        let views = self.plain.size() + self.leet.size() + self.sound.size() + self.allowed_view.size();
         views + self.words.size() + self.allowed.size()
     }
 
@@ -144,6 +156,14 @@ impl Engine {
         }
         if glance.may_be_leet && self.leet.word_count() > 0 && self.leet.glance(text).is_suspicious {
             self.collect(&self.leet, content_type, text, &mut found);
+        }
+        if glance.may_be_split {
+            self.collect_split(content_type, text, &mut found);
+        }
+        // A model does not hide its words behind others.
+        let may_sound = self.sound.word_count() > 0 && content_type != ContentType::Answer;
+        if may_sound && self.sound.glance(text).is_suspicious {
+            self.collect(&self.sound, content_type, text, &mut found);
         }
         if !found.is_empty() && self.allowed.len() > 0 {
             self.drop_allowed(content_type, text, &mut found);
@@ -162,17 +182,53 @@ impl Engine {
     fn collect(&self, view: &View, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
         let letters = letters::read(text, view.is_leet());
         let runs = view.runs(&letters);
-        let page = Page { text, letters: &letters, runs: &runs, leet: view.is_leet(), content_type };
+        let (leet, sound) = (view.is_leet(), view.is_sound());
+        let page = Page { text, letters: &letters, runs: &runs, leet, sound, content_type };
         view.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
             found.extend(candidate.confirmed().map(|span| Found { word, span }));
         });
     }
 
+    /// Looks for words whose letters are taken apart.
+    fn collect_split(&self, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
+        let parts = letters::read(text, false);
+        self.collect_put_together(content_type, text, &parts, false, found);
+        if parts::parts().overlap(&parts) {
+            self.collect_put_together(content_type, text, &parts, true, found);
+        }
+    }
+
+    fn collect_put_together(
+        &self,
+        content_type: ContentType,
+        text: &str,
+        parts: &[Letter],
+        later: bool,
+        found: &mut Vec<Found>,
+    ) {
+        let (letters, is_made) = parts::parts().put_together(parts, later);
+        let made: Vec<_> =
+            letters.iter().zip(is_made).filter(|(_, is_made)| *is_made).map(|(letter, _)| letter).collect();
+        if made.is_empty() {
+            return;
+        }
+        let has_made = |span: &Span| {
+            made.iter().any(|letter| letter.start as usize >= span.start && letter.end as usize <= span.end)
+        };
+        let runs = self.plain.runs(&letters);
+        let page = Page { text, letters: &letters, runs: &runs, leet: false, sound: false, content_type };
+        self.plain.candidates(&runs, |last_run, word| {
+            let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
+            let confirmed = candidate.confirmed().filter(|span| has_made(span) && !is_cut(parts, span));
+            found.extend(confirmed.map(|span| Found { word, span }));
+        });
+    }
+
     fn drop_allowed(&self, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
         let letters = letters::read(text, false);
         let runs = self.allowed_view.runs(&letters);
-        let page = Page { text, letters: &letters, runs: &runs, leet: false, content_type };
+        let page = Page { text, letters: &letters, runs: &runs, leet: false, sound: false, content_type };
         let mut spans = Vec::new();
         self.allowed_view.candidates(&runs, |last_run, phrase| {
             let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
@@ -198,6 +254,15 @@ pub fn mask(text: &str, matches: &[Match]) -> String {
     let cover = Cover::new(matches.iter().map(|found| (found.start, found.end)).collect());
     let shown = |(index, character)| if cover.covers(index) { '*' } else { character };
     text.chars().enumerate().map(shown).collect()
+}
+
+/// Whether a common word, in the letters as they are written, takes a part of this span and something beside it.
+fn is_cut(letters: &[Letter], span: &Span) -> bool {
+    let first = letters.iter().position(|letter| letter.start as usize == span.start);
+    let last = letters.iter().position(|letter| letter.end as usize == span.end);
+    let (Some(first), Some(last)) = (first, last) else { return false };
+    let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
+    dictionary().straddles(&values, first) || dictionary().straddles(&values, last + 1)
 }
 
 /// A word and where it was found.

@@ -14,6 +14,11 @@ pub(super) struct PageTable {
 }
 
 impl PageTable {
+    /// A table with 0 for every code point.
+    pub(super) fn empty() -> Self {
+        Self { starts: vec![0; PAGES], entries: vec![0; PAGE_SIZE], owned: vec![false; PAGES] }
+    }
+
     /// Fills the table; neighbouring equal pages share their storage.
     pub(super) fn filled(entry_of: impl Fn(u32) -> u32) -> Self {
         let mut table = Self { starts: Vec::with_capacity(PAGES), entries: Vec::new(), owned: vec![false; PAGES] };

@@ -16,6 +16,16 @@ fn text(length: usize) -> impl Strategy<Value = String> {
     proptest::collection::vec(select(ALPHABET), 0..length).prop_map(|characters| characters.into_iter().collect())
 }
 
+/// Letters that sound alike, parts of letters, and readings.
+const SPELLED: &[char] = &[
+    '赌', '堵', '毒', '博', '伯', '女', '马', '妈', '奸', '干', '弓', '虽', '强', '木', '林', '森', '日', '月', '明',
+    '贝', '者', 'd', 'u', 'b', 'o', 'm', 'a', ' ', '，', '的',
+];
+
+fn letters(alphabet: &'static [char], length: usize) -> impl Strategy<Value = String> {
+    proptest::collection::vec(select(alphabet), 1..length).prop_map(|characters| characters.into_iter().collect())
+}
+
 fn words() -> impl Strategy<Value = Vec<String>> {
     proptest::collection::vec(text(5), 0..8)
 }
@@ -25,7 +35,8 @@ fn content_type() -> impl Strategy<Value = ContentType> {
 }
 
 fn engine(words: &[String]) -> Engine {
-    let words: Vec<Word> = words.iter().map(|text| Word { text: text.clone(), kind: "other".into() }).collect();
+    let words: Vec<Word> =
+        words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: false }).collect();
     Engine::build(&words, &[])
 }
 
@@ -106,6 +117,29 @@ proptest! {
         let fewer = engine(&words).check(content_type, &text).matches;
         let all = engine(&[words, more].concat()).check(content_type, &text).matches;
         for found in fewer {
+            let is_kept = all.iter().any(|other| (other.start, other.end) == (found.start, found.end));
+            prop_assert!(is_kept, "{found:?} is lost in {all:?}");
+        }
+    }
+
+    #[test]
+    fn more_words_never_find_less_by_sound_and_in_parts(
+        words in proptest::collection::vec(letters(SPELLED, 4), 0..6),
+        more in proptest::collection::vec(letters(SPELLED, 4), 0..6),
+        text in letters(SPELLED, 14),
+        content_type in content_type(),
+    ) {
+        let engine = |words: &[String]| {
+            let words: Vec<Word> =
+                words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound: true }).collect();
+            Engine::build(&words, &[])
+        };
+        let fewer = engine(&words).check(content_type, &text).matches;
+        let all = engine(&[words, more].concat()).check(content_type, &text).matches;
+        let characters: Vec<char> = text.chars().collect();
+        for found in fewer {
+            let slice: String = characters[found.start..found.end].iter().collect();
+            prop_assert_eq!(&slice, &found.text);
             let is_kept = all.iter().any(|other| (other.start, other.end) == (found.start, found.end));
             prop_assert!(is_kept, "{found:?} is lost in {all:?}");
         }
@@ -212,7 +246,7 @@ fn matches_overlap_and_masks_do_not() {
 #[test]
 fn words_keep_their_kinds_and_duplicates_count_once() {
     let words = [("賭博", "gambling"), ("赌 博", "gambling"), ("刷单", "fraud"), ("***", "other"), ("", "other")];
-    let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into() });
+    let words = words.map(|(text, kind)| Word { text: text.into(), kind: kind.into(), by_sound: false });
     let engine = Engine::build(&words, &[]);
     assert_eq!(engine.word_count(), 2);
     let matches = engine.check(ContentType::Answer, "刷单").matches;

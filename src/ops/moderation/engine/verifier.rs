@@ -28,6 +28,8 @@ pub(super) struct Page<'text> {
     pub(super) runs: &'text [Run],
     /// Whether digits and signs are compared as the letters they resemble.
     pub(super) leet: bool,
+    /// Whether letters are compared by their sound.
+    pub(super) sound: bool,
     pub(super) content_type: ContentType,
 }
 
@@ -58,7 +60,8 @@ impl<'text> Candidate<'text> {
             && self.has_allowed_spaced_gaps(&alignment)
             && self.has_allowed_ideographic_gaps(&alignment)
             && !self.is_innocent_in_context(&alignment)
-            && (!self.page.leet || self.is_leet(&alignment));
+            && (!self.page.leet || self.is_leet(&alignment))
+            && (!self.page.sound || self.is_homophone(&alignment));
         if is_word { self.span(alignment.first, alignment.last) } else { None }
     }
 

@@ -1,7 +1,7 @@
 //! One way of looking at texts and words: an alphabet, an automaton over it, and which words end where.
 //!
 //! The plain view sees folded letters; the leet view sees classes of letters and the digits and signs that resemble
-//! them, and knows words of Latin letters only.
+//! them, and knows words of Latin letters only; the sounding view sees syllables.
 
 use super::{
     automaton::{Automaton, ROOT},
@@ -10,6 +10,8 @@ use super::{
     lexicon::Lexicon,
     lookalikes::leet_class,
     pages::PageTable,
+    parts::parts,
+    sound::{has_sound, sounds},
 };
 
 /// Which letters count as equal.
@@ -17,6 +19,7 @@ use super::{
 pub(super) enum Likeness {
     Plain,
     Leet,
+    Sound,
 }
 
 pub(super) struct View {
@@ -28,6 +31,8 @@ pub(super) struct View {
     words: Vec<u32>,
     /// Where the words of each key begin, and the end of the last.
     keys: Vec<u32>,
+    /// How many of the words are listed, and not other ways to write one.
+    listed: usize,
 }
 
 /// What a quick look at a text shows.
@@ -36,6 +41,12 @@ pub(super) struct Glance {
     pub(super) is_suspicious: bool,
     /// The text has Latin letters, and digits or signs that resemble some.
     pub(super) may_be_leet: bool,
+    /// Two letters stand together that look like a letter of some word.
+    pub(super) may_be_split: bool,
+}
+
+impl Glance {
+    const SUSPICIOUS: Self = Self { is_suspicious: true, may_be_leet: true, may_be_split: true };
 }
 
 const SYMBOL: u32 = (1 << 24) - 1;
@@ -50,6 +61,9 @@ const FIRST_SYMBOL: u32 = 3;
 const UNREPEATED: u32 = 1 << 24;
 const LATIN: u32 = 1 << 25;
 const LEET: u32 = 1 << 26;
+/// The first and the second part of a letter that some word has.
+const FIRST_PART: u32 = 1 << 27;
+const SECOND_PART: u32 = 1 << 28;
 
 impl Likeness {
     /// The letter that stands for all that are equal to this one.
@@ -57,6 +71,7 @@ impl Likeness {
         match self {
             Self::Plain => Some(letter),
             Self::Leet => leet_class(letter),
+            Self::Sound => Some(sounds().class(letter)),
         }
     }
 
@@ -65,17 +80,22 @@ impl Likeness {
         self == Self::Leet || class_of(letter) != LetterClass::Digit
     }
 
-    fn takes(self, letters: &[char]) -> bool {
-        self == Self::Plain || (letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase))
+    fn takes(self, lexicon: &Lexicon, id: usize) -> bool {
+        let letters = lexicon.pattern(id).letters;
+        match self {
+            Self::Plain => true,
+            Self::Leet => lexicon.is_listed(id) && letters.len() > 2 && letters.iter().all(char::is_ascii_lowercase),
+            Self::Sound => lexicon.is_sounding(id) && has_sound(letters),
+        }
     }
 }
 
 impl View {
     pub(super) fn build(likeness: Likeness, lexicon: &Lexicon) -> Self {
-        let ids: Vec<u32> =
-            (0..lexicon.len()).filter(|&id| likeness.takes(lexicon.pattern(id).letters)).map(|id| id as u32).collect();
+        let ids: Vec<u32> = (0..lexicon.len()).filter(|&id| likeness.takes(lexicon, id)).map(|id| id as u32).collect();
         let alphabet = alphabet(likeness, lexicon, &ids);
-        let symbols = symbol_table(likeness, &alphabet);
+        // Nobody looks at texts for no words.
+        let symbols = if ids.is_empty() { PageTable::empty() } else { symbol_table(likeness, &alphabet) };
         let arena = KeyArena::collect(likeness, lexicon, ids, &symbols);
         let (words, keys) = arena.grouped(lexicon);
         let borrowed: Vec<&[u32]> =
@@ -84,13 +104,14 @@ impl View {
             likeness,
             automaton: Automaton::build(&borrowed),
             symbols,
+            listed: words.iter().filter(|word| lexicon.is_listed(word.id as usize)).count(),
             words: words.iter().map(|word| word.id).collect(),
             keys,
         }
     }
 
     pub(super) fn word_count(&self) -> usize {
-        self.words.len()
+        self.listed
     }
 
     /// Looks whether any word may stand in the text, without allocating.
@@ -98,15 +119,18 @@ impl View {
         let mut seen = 0;
         let mut state = ROOT;
         let mut last = UNKNOWN;
+        let (mut previous, mut pairs) = (0, 0);
         for character in text.chars() {
             let entry = self.symbols.get(character);
             seen |= entry;
+            pairs |= (previous << 1) & entry;
+            previous = entry;
             let symbol = entry & SYMBOL;
             if symbol < FIRST_SYMBOL {
                 if symbol == UNKNOWN {
                     (state, last) = (ROOT, UNKNOWN);
                 } else if symbol == SEVERAL && self.expansion_matches(character, &mut state, &mut last) {
-                    return Glance { is_suspicious: true, may_be_leet: true };
+                    return Glance::SUSPICIOUS;
                 }
                 continue;
             }
@@ -116,10 +140,14 @@ impl View {
             last = symbol;
             state = self.automaton.step(state, symbol);
             if self.automaton.is_match(state) {
-                return Glance { is_suspicious: true, may_be_leet: true };
+                return Glance::SUSPICIOUS;
             }
         }
-        Glance { is_suspicious: false, may_be_leet: seen & (LATIN | LEET) == LATIN | LEET }
+        Glance {
+            is_suspicious: false,
+            may_be_leet: seen & (LATIN | LEET) == LATIN | LEET,
+            may_be_split: pairs & SECOND_PART != 0,
+        }
     }
 
     /// Groups the letters of a text for [`View::candidates`].
@@ -147,6 +175,10 @@ impl View {
 
     pub(super) fn is_leet(&self) -> bool {
         self.likeness == Likeness::Leet
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        self.likeness == Likeness::Sound
     }
 
     /// Bytes on the heap.
@@ -217,7 +249,25 @@ fn symbol_table(likeness: Likeness, alphabet: &[char]) -> PageTable {
             folding().sources_of(letter).for_each(|source| table.set(source, entry));
         }
     }
+    if likeness == Likeness::Plain {
+        mark_parts(&mut table);
+    }
     table
+}
+
+/// Marks the parts of the letters that words have.
+fn mark_parts(table: &mut PageTable) {
+    let wanted: Vec<_> = parts().of_letters(|whole| table.get(whole) & SYMBOL >= FIRST_SYMBOL).collect();
+    let mut mark = |letter: char, part: u32| {
+        table.set(letter, table.get(letter) | part);
+        for source in folding().sources_of(letter) {
+            table.set(source, table.get(source) | part);
+        }
+    };
+    for (first, second) in wanted {
+        mark(first, FIRST_PART);
+        mark(second, SECOND_PART);
+    }
 }
 
 /// The letters that a representative stands for, and the signs if they are letters in this view.
@@ -225,7 +275,9 @@ fn equals(likeness: Likeness, representative: char) -> impl Iterator<Item = char
     let signs = (likeness == Likeness::Leet).then(|| leet_signs().map(|(sign, plain)| (sign, leet_class(plain))));
     let others = ('a'..='z').chain('0'..='9').map(|letter| (letter, leet_class(letter)));
     let others = (likeness == Likeness::Leet).then_some(others);
-    let alike = others.into_iter().flatten().chain(signs.into_iter().flatten());
+    let sounding = (likeness == Likeness::Sound).then(|| sounds().alike(representative));
+    let sounding = sounding.into_iter().flatten().map(move |letter| (letter, Some(representative)));
+    let alike = others.into_iter().flatten().chain(signs.into_iter().flatten()).chain(sounding);
     std::iter::once(representative).chain(
         alike
             .filter(move |&(letter, class)| letter != representative && class == Some(representative))

@@ -1,0 +1,195 @@
+//! `yarrow moderation`: which service decides about texts, and what the other one would say.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{
+    Common, PageArgs, authority, record, table,
+    words::{TextKind, shown},
+};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::moderation::{
+        compare::{self, Opinion, Text},
+        engine::ContentType,
+        policy::{self, Service},
+        shadow, state,
+    },
+};
+
+/// Show and switch the service that decides about texts: the local word list, or the outside service.
+#[derive(Debug, Args)]
+pub struct ModerationArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print who decides, and how both services stand.
+    Status,
+    /// Let this service decide, from the next text on.
+    Switch { to: To },
+    /// Say whether the local list decides when the outside service fails.
+    Fallback { to: OnOff },
+    /// Ask both services about a text.
+    Compare {
+        text: String,
+        #[arg(long, value_enum, default_value_t = TextKind::Question)]
+        content_type: TextKind,
+    },
+    /// Print texts on which the services did not agree, newest first, masked.
+    Disagreements {
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Probe both services; exit 5 if one that is configured does not work.
+    Health,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum To {
+    External,
+    Local,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnOff {
+    On,
+    Off,
+}
+
+pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Status => status(common, &app),
+        Action::Switch { to } => {
+            let service = match to {
+                To::External => Service::External,
+                To::Local => Service::Local,
+            };
+            let before = policy::switch(&app, service).wait()?;
+            let change = format!("{} to {}", before.service.as_str(), service.as_str());
+            record(&app, "moderation switch", None, authority(Some(change)))?;
+            status(common, &app)
+        }
+        Action::Fallback { to } => {
+            let name = |falls_back| if falls_back { "on" } else { "off" };
+            let falls_back = matches!(to, OnOff::On);
+            let before = policy::set_fallback(&app, falls_back).wait()?;
+            let change = format!("{} to {}", name(before.falls_back), name(falls_back));
+            record(&app, "moderation fallback", None, authority(Some(change)))?;
+            status(common, &app)
+        }
+        Action::Compare { text, content_type } => compare(common, &app, text, content_type.into()),
+        Action::Disagreements { page } => disagreements(common, &app, &page),
+        Action::Health => health(common, &app),
+    }
+}
+
+fn status(common: &Common, app: &App) -> Result<()> {
+    let status = state::status(app)?;
+    let json = json!({
+        "service": status.policy.service.as_str(), "useAliyun": status.policy.service == Service::External,
+        "enableFallback": status.policy.falls_back, "wordCount": status.words.total,
+        "allowedPhrases": status.words.allowed_phrases, "version": status.words.version,
+        "provider": status.provider, "configured": status.is_configured, "shadowShare": status.shadow_share,
+    });
+    common.answer(&json, || {
+        let fallback = if status.policy.falls_back { "on" } else { "off" };
+        let rows = [
+            ["decides".to_owned(), status.policy.service.as_str().to_owned()],
+            ["fallback".to_owned(), fallback.to_owned()],
+            ["outside service".to_owned(), status.provider.to_owned()],
+            ["words".to_owned(), status.words.total.to_string()],
+            ["shadow share".to_owned(), status.shadow_share.to_string()],
+        ];
+        table(["moderation", ""], rows)
+    })
+}
+
+fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
+    let mut json = shown(&opinion.ruling, content_type);
+    json["found"] = json!(opinion.ruling.found);
+    json["durationMs"] = json!(opinion.took.as_secs_f64() * 1e3);
+    json
+}
+
+fn compare(common: &Common, app: &App, content: String, content_type: ContentType) -> Result<()> {
+    let compared = compare::compare(app, &Text { content, content_type, user: None })?;
+    let external = match &compared.external {
+        Ok(external) => opinion(external, content_type),
+        Err(code) => json!({ "error": code }),
+    };
+    let json = json!({
+        "local": opinion(&compared.local, content_type), "external": external, "agree": compared.agree(),
+    });
+    common.answer(&json, || {
+        let verdict = |opinion: &Opinion| {
+            let ruling = &opinion.ruling;
+            let verdict = if ruling.allowed { "allows" } else { "refuses" };
+            [verdict.to_owned(), ruling.found.join(", "), format!("{:.1} ms", opinion.took.as_secs_f64() * 1e3)]
+        };
+        let local = verdict(&compared.local);
+        let external = match &compared.external {
+            Ok(external) => verdict(external),
+            Err(code) => ["fails".to_owned(), code.clone(), String::new()],
+        };
+        let row = |name: &str, [verdict, found, took]: [String; 3]| [name.to_owned(), verdict, found, took];
+        table(["service", "verdict", "found", "took"], [row("local", local), row("external", external)])
+    })
+}
+
+fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
+    let found = shadow::disagreements(app, page.page())?;
+    let items = found.items.iter().map(|row| {
+        json!({
+            "id": row.id.to_string(), "contentType": row.content_type, "decidedBy": row.decided_by,
+            "localAllowed": row.local_allowed, "externalAllowed": row.external_allowed, "words": row.words,
+            "labels": row.labels, "maskedText": row.masked_text, "createdAt": row.at,
+        })
+    });
+    let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
+    common.answer(&json, || {
+        let rows = found.items.iter().map(|row| {
+            let refused_by = if row.local_allowed { "external" } else { "local" };
+            let reasons = if row.local_allowed { row.labels.join(", ") } else { row.words.join(", ") };
+            [
+                row.at.to_string(),
+                row.content_type.clone(),
+                row.decided_by.clone(),
+                refused_by.to_owned(),
+                reasons,
+                row.masked_text.clone(),
+            ]
+        });
+        table(["at", "text", "decided by", "refused by", "for", "masked"], rows)
+    })
+}
+
+fn health(common: &Common, app: &App) -> Result<()> {
+    let health = state::health(app)?;
+    let probe = health.external.as_ref();
+    let failure = probe.and_then(|probe| probe.failure.clone());
+    let json = json!({
+        "healthy": health.is_healthy(),
+        "local": { "healthy": health.local_is_current, "durationMs": health.local_took.as_secs_f64() * 1e3 },
+        "external": {
+            "configured": probe.is_some(), "healthy": probe.map(|probe| probe.failure.is_none()), "error": failure,
+            "durationMs": probe.map(|probe| probe.took.as_secs_f64() * 1e3),
+        },
+    });
+    common.answer(&json, || {
+        let external = match probe {
+            None => "not configured".to_owned(),
+            Some(probe) => probe.failure.clone().unwrap_or_else(|| "works".to_owned()),
+        };
+        let local = if health.local_is_current { "works" } else { "is behind the stored list" };
+        table(["service", ""], [["local".to_owned(), local.to_owned()], ["external".to_owned(), external]])
+    })?;
+    if health.is_healthy() {
+        return Ok(());
+    }
+    Err(Error::new(Code::ChecksFailed).detail("A moderation service does not work."))
+}

@@ -1,0 +1,162 @@
+//! `yarrow violations`: texts that were refused.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, confirm, find_user, record, table, words::TextKind};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    ops::{
+        moderation::engine::ContentType,
+        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter},
+    },
+    types::{Page, Timestamp},
+};
+
+/// List texts that were refused, masked.
+#[derive(Debug, Args)]
+pub struct ViolationsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print refusals, newest first.
+    List {
+        /// Only texts of this user: an id or a phone number.
+        #[arg(long, value_name = "WHO")]
+        user: Option<String>,
+        /// Only texts of this kind.
+        #[arg(long, value_enum)]
+        content_type: Option<TextKind>,
+        /// Only refusals of this type, such as `gambling`.
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// Only refusals at this time or later, such as 2026-01-01.
+        #[arg(long)]
+        from: Option<String>,
+        /// Only refusals before this time.
+        #[arg(long)]
+        to: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Print refusals by type and the users with most of them, or one user's refusals in figures.
+    Stats {
+        /// A user's id or phone number.
+        #[arg(long, value_name = "WHO")]
+        user: Option<String>,
+        /// Days to look back for frequent violators.
+        #[arg(long, default_value_t = FREQUENT_DAYS, value_parser = clap::value_parser!(u32).range(1..))]
+        days: u32,
+        /// Refusals from which a user counts as one.
+        #[arg(long, default_value_t = FREQUENT_THRESHOLD, value_parser = clap::value_parser!(u32).range(1..))]
+        threshold: u32,
+    },
+    /// Delete old records.
+    Cleanup {
+        /// Days whose records stay.
+        #[arg(long, default_value_t = DAYS_TO_KEEP, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days_to_keep: u32,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::List { user, content_type, kind, from, to, page } => {
+            let time = |name: &str, text: Option<String>| {
+                let zone = &app.config.limits.time_zone;
+                let parsed = text.map(|text| Timestamp::parse(&text, zone)).transpose();
+                parsed.map_err(|fault| Error::field(name, fault))
+            };
+            let filter = Filter {
+                user: user.map(|who| find_user(&app, &who)).transpose()?.map(|user| user.id),
+                content_type: content_type.map(|kind| ContentType::from(kind).as_str().to_owned()),
+                violation_type: kind,
+                from: time("from", from)?,
+                to: time("to", to)?,
+            };
+            list(common, &app, &filter, page.page())
+        }
+        Action::Stats { user: Some(who), .. } => of_user(common, &app, &who),
+        Action::Stats { user: None, days, threshold } => statistics(common, &app, days, threshold),
+        Action::Cleanup { days_to_keep, yes } => clean_up(common, &app, days_to_keep, yes),
+    }
+}
+
+fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
+    let found = violations::list(app, filter, page)?;
+    let items = found.items.iter().map(|row| {
+        json!({
+            "id": row.id.to_string(), "userId": row.user, "contentType": row.content_type,
+            "violationType": row.violation_type, "matchedWords": row.words, "maskedText": row.masked_text,
+            "provider": row.provider, "createdAt": row.at,
+        })
+    });
+    let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
+    common.answer(&json, || {
+        let rows = found.items.iter().map(|row| {
+            [
+                row.at.to_string(),
+                row.user.to_string(),
+                row.content_type.clone(),
+                row.violation_type.clone(),
+                row.words.join(", "),
+                row.masked_text.clone(),
+                row.provider.clone(),
+            ]
+        });
+        table(["at", "user", "text", "type", "words", "masked", "by"], rows)
+    })
+}
+
+fn counts(counts: &[Count]) -> Vec<Value> {
+    counts.iter().map(|count| json!({ "type": count.name, "count": count.count })).collect()
+}
+
+fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
+    let user = find_user(app, who)?.id;
+    let found = violations::of_user(app, user)?;
+    let json = json!({
+        "userId": user, "total": found.total, "types": counts(&found.types),
+        "contentTypes": counts(&found.content_types), "firstAt": found.first_at, "lastAt": found.last_at,
+    });
+    common.answer(&json, || {
+        let rows = found.types.iter().chain(&found.content_types);
+        table(["refused", ""], rows.map(|count| [count.name.clone(), count.count.to_string()]))
+    })
+}
+
+fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<()> {
+    let types = violations::types(app)?;
+    let frequent = violations::frequent(app, days, threshold, Page { number: 1, size: 50 })?;
+    let users = frequent
+        .items
+        .iter()
+        .map(|violator| json!({ "userId": violator.user, "count": violator.count, "lastAt": violator.last_at }));
+    let json = json!({
+        "types": counts(&types), "days": days, "threshold": threshold, "frequentViolators": users.collect::<Vec<_>>(),
+    });
+    common.answer(&json, || {
+        let kinds = table(["type", "refused"], types.iter().map(|kind| [kind.name.clone(), kind.count.to_string()]));
+        let rows = frequent
+            .items
+            .iter()
+            .map(|violator| [violator.user.to_string(), violator.count.to_string(), violator.last_at.to_string()]);
+        format!("{kinds}\n{}", table(["user", "refused", "last at"], rows))
+    })
+}
+
+fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<()> {
+    let old = violations::older_than(app, days_to_keep)?;
+    confirm(yes, &format!("Delete {old} records older than {days_to_keep} days?"))?;
+    let deleted = violations::clean_up(app, days_to_keep)?;
+    record(app, "violations cleanup", None, authority(Some(format!("older than {days_to_keep} days: {deleted}"))))?;
+    common.answer(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || format!("{deleted} records deleted"))
+}

@@ -1,0 +1,313 @@
+//! `yarrow words`: the local word list of content moderation.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, print, record, table};
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::{
+        moderation::{
+            self, Ruling,
+            engine::{ContentType, Word},
+            listing, state,
+        },
+        words::{self, Entry, Filter, Skipped, UNTYPED},
+    },
+};
+
+/// Edit and try the local word list. A running server takes changes up within a second.
+#[derive(Debug, Args)]
+pub struct WordsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Add a word. Wildcards are plain characters.
+    Add {
+        word: String,
+        /// politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.
+        #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
+        kind: String,
+        /// Take a word of one letter, too.
+        #[arg(long)]
+        force: bool,
+        /// Find it as it is written only, and not by its pronunciation.
+        #[arg(long)]
+        no_sound: bool,
+    },
+    /// Remove a word, in whichever spelling.
+    Remove { word: String },
+    /// Print the words of the list.
+    List {
+        /// Only words of this type.
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// Only words with this in them.
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Add the words of a file, all or none: one a line, alone or as `word,type`; `-` is standard input.
+    Import {
+        file: PathBuf,
+        /// The type of words that name none.
+        #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
+        kind: String,
+        /// Take words of one letter, too.
+        #[arg(long)]
+        force: bool,
+        /// Find them by their pronunciation too. On a long list that accuses the innocent.
+        #[arg(long)]
+        by_sound: bool,
+        /// Say what would happen, and do nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the whole list.
+    Export {
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+    },
+    /// Say what the list makes of a text.
+    Test {
+        text: String,
+        #[arg(long, value_enum, default_value_t = TextKind::Question)]
+        content_type: TextKind,
+    },
+    /// Print the list in figures.
+    Stats,
+    /// Allow a phrase: a listed word inside of it is innocent. Without a phrase, print those that are allowed.
+    Allow {
+        phrase: Option<String>,
+        /// Take the phrase back.
+        #[arg(long, requires = "phrase")]
+        remove: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// `word,type`, with a heading.
+    Csv,
+    /// A word a line.
+    Text,
+}
+
+/// What a text is for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum TextKind {
+    Nickname,
+    Signature,
+    Question,
+    Answer,
+}
+
+impl From<TextKind> for ContentType {
+    fn from(kind: TextKind) -> Self {
+        match kind {
+            TextKind::Nickname => Self::Nickname,
+            TextKind::Signature => Self::Signature,
+            TextKind::Question => Self::Question,
+            TextKind::Answer => Self::Answer,
+        }
+    }
+}
+
+pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Add { word, kind, force, no_sound } => {
+            let word = Word { text: word.trim().to_owned(), kind: kind.trim().to_owned(), by_sound: !no_sound };
+            add(common, &app, word, force)
+        }
+        Action::Remove { word } => {
+            let removed = listing::remove(&app, word)?;
+            record(&app, "words remove", None, authority(None))?;
+            common.answer(&json!({ "word": removed.word, "type": removed.kind, "removed": true }), || {
+                format!("removed {} ({})", removed.word, removed.kind)
+            })
+        }
+        Action::List { kind, search, page } => list(common, &app, &Filter { kind, part: search }, &page),
+        Action::Import { file, kind, force, by_sound, dry_run } => {
+            let longest = app.config.limits.word as usize;
+            import(common, &app, &file, &Entry { kind: kind.trim(), longest, force, by_sound }, dry_run)
+        }
+        Action::Export { format } => export(common, &app, format),
+        Action::Test { text, content_type } => test(common, &app, &text, content_type.into()),
+        Action::Stats => statistics(common, &app),
+        Action::Allow { phrase, remove } => allow(common, &app, phrase, remove),
+    }
+}
+
+fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
+    let added = listing::add(app, word, force)?;
+    if added.is_new {
+        record(app, "words add", None, authority(None))?;
+    }
+    let json = json!({ "word": added.word, "type": added.kind, "created": added.is_new });
+    common.answer(&json, || {
+        let verb = if added.is_new { "added" } else { "was listed already:" };
+        format!("{verb} {} ({})", added.word, added.kind)
+    })
+}
+
+fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<()> {
+    let found = listing::list(app, filter, page.page())?;
+    let items = found.items.iter().map(|listed| {
+        json!({
+            "word": listed.word, "type": listed.kind, "bySound": listed.by_sound, "createdAt": listed.created_at,
+        })
+    });
+    let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
+    common.answer(&json, || {
+        let rows = found.items.iter().map(|listed| {
+            let sound = if listed.by_sound { "yes" } else { "" };
+            [listed.word.clone(), listed.kind.clone(), sound.to_owned(), listed.created_at.to_string()]
+        });
+        format!("{}\n{} words", table(["word", "type", "by sound", "since"], rows), found.total)
+    })
+}
+
+fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: bool) -> Result<()> {
+    let bytes = read(file)?;
+    let bar = progress_bar(common, "reading", bytes.len())?;
+    let (words, skipped) = words::parse(&bytes, entry, |read| bar.set_position(read as u64));
+    bar.finish_and_clear();
+    let total = words.len();
+    let imported = if dry_run {
+        None
+    } else {
+        let bar = progress_bar(common, "adding", total)?;
+        let shown = bar.clone();
+        let imported = listing::import(app, words, move |done| shown.set_position(done as u64))?;
+        bar.finish_and_clear();
+        record(app, "words import", None, authority(Some(format!("{} words", imported.added))))?;
+        Some(imported)
+    };
+    let rows =
+        skipped.iter().map(|skipped| json!({ "line": skipped.line, "text": skipped.text, "reason": skipped.reason }));
+    let json = json!({
+        "read": total + skipped.len(), "words": total, "added": imported.map(|imported| imported.added),
+        "existing": imported.map(|imported| imported.existing), "skipped": rows.collect::<Vec<_>>(),
+    });
+    common.answer(&json, || {
+        let done = imported.map_or_else(
+            || format!("{total} words would be imported"),
+            |imported| format!("{} words added, {} listed already", imported.added, imported.existing),
+        );
+        format!("{done}, {} lines skipped{}", skipped.len(), reasons(&skipped))
+    })
+}
+
+fn reasons(skipped: &[Skipped]) -> String {
+    let lines =
+        skipped.iter().map(|skipped| format!("\n  line {}: {}: {}", skipped.line, skipped.text, skipped.reason));
+    lines.collect::<Vec<_>>().concat()
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let read = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(file)
+    };
+    read.map_err(|error| {
+        let code = if error.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidRequest };
+        Error::new(code).detail(format!("{}: {error}", file.display()))
+    })
+}
+
+/// A bar that hides itself where nobody watches.
+fn progress_bar(common: &Common, verb: &str, length: usize) -> Result<ProgressBar> {
+    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(length as u64) };
+    let style = ProgressStyle::with_template(&format!("{verb} {{bar:40}} {{percent}} %, {{eta}} left"));
+    bar.set_style(style.map_err(Error::internal)?);
+    Ok(bar)
+}
+
+fn export(common: &Common, app: &App, format: Format) -> Result<()> {
+    let all = listing::all(app)?;
+    if common.json {
+        let rows: Vec<Value> = all.iter().map(|word| json!({ "word": word.text, "type": word.kind })).collect();
+        return print(&json!(rows).to_string());
+    }
+    let lines = all.iter().map(|word| match format {
+        Format::Csv => format!("{},{}", words::quoted(&word.text), words::quoted(&word.kind)),
+        Format::Text => words::quoted(&word.text),
+    });
+    let heading = matches!(format, Format::Csv).then(|| "word,type".to_owned());
+    print(&heading.into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+}
+
+fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
+    let ruling = moderation::judge_locally(app, content_type, text)?;
+    common.answer(&shown(&ruling, content_type), || {
+        if ruling.allowed {
+            return "allowed".to_owned();
+        }
+        let rows = ruling.matches.iter().map(|found| {
+            [found.word.clone(), found.kind.clone(), format!("{}–{}", found.start, found.end), found.text.clone()]
+        });
+        format!("refused: {}\n{}", ruling.masked_text, table(["word", "type", "place", "text"], rows))
+    })
+}
+
+/// A ruling as JSON.
+pub(super) fn shown(ruling: &Ruling, content_type: ContentType) -> Value {
+    let matches = ruling.matches.iter().map(|found| {
+        json!({
+            "word": found.word, "type": found.kind, "start": found.start, "end": found.end, "text": found.text,
+        })
+    });
+    json!({
+        "allowed": ruling.allowed, "contentType": content_type.as_str(), "provider": ruling.provider,
+        "degraded": ruling.degraded, "matches": matches.collect::<Vec<_>>(), "maskedText": ruling.masked_text,
+    })
+}
+
+fn statistics(common: &Common, app: &App) -> Result<()> {
+    let state = state::status(app)?;
+    let types = state.words.kinds.iter().map(|kind| json!({ "type": kind.kind, "count": kind.count }));
+    let json = json!({
+        "total": state.words.total, "types": types.collect::<Vec<_>>(), "allowedPhrases": state.words.allowed_phrases,
+        "version": state.words.version, "changedAt": state.words.changed_at, "memoryBytes": state.memory_bytes,
+        "compileMs": state.compiled_in.as_secs_f64() * 1e3,
+    });
+    common.answer(&json, || {
+        let figures = [
+            ["all".to_owned(), state.words.total.to_string()],
+            ["allowed phrases".to_owned(), state.words.allowed_phrases.to_string()],
+            ["kilobytes when compiled".to_owned(), (state.memory_bytes / 1_000).to_string()],
+        ];
+        let kinds = state.words.kinds.iter().map(|kind| [kind.kind.clone(), kind.count.to_string()]);
+        table(["words", ""], kinds.chain(figures))
+    })
+}
+
+fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Result<()> {
+    let Some(phrase) = phrase else {
+        let allowed = listing::allowed(app)?;
+        return common.answer(&json!({ "items": allowed }), || allowed.join("\n"));
+    };
+    let phrase = phrase.trim().to_owned();
+    let changed = if remove {
+        listing::disallow(app, phrase.clone()).map(|()| true)?
+    } else {
+        listing::allow(app, phrase.clone())?
+    };
+    if changed {
+        record(app, if remove { "words allow --remove" } else { "words allow" }, None, authority(None))?;
+    }
+    common.answer(&json!({ "phrase": phrase, "allowed": !remove, "changed": changed }), || {
+        format!("{phrase} is {}", if remove { "allowed no more" } else { "allowed" })
+    })
+}

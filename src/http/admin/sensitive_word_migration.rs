@@ -1,0 +1,482 @@
+//! `/admin/sensitive-word-migration`: which service decides, and what the other one would say.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        admin::sensitive_words::FoundWord,
+        body::Given,
+        call::Call,
+        params::{
+            Content, Described, Fields, Nothing, PageNumber, PageSize, Parameter, Parameters, Place, Rules, Truth,
+            page, parameters, text,
+        },
+        reply::Json,
+    },
+    ops::moderation::{
+        compare::{self, Comparison, Opinion, Text},
+        engine::ContentType,
+        policy::{self, Service},
+        shadow::{self, Disagreement},
+        state::{self, Status},
+    },
+    providers::breaker::Condition,
+    types::{Timestamp, UserId, clean},
+};
+
+parameters! {
+    Switch {
+        use_aliyun: required Truth = "useAliyun", "True for the outside service, false for the local list.";
+    }
+
+    SetFallback {
+        enable_fallback: required Truth = "enableFallback", "Whether the local list decides when the outside service fails.";
+    }
+
+    Compare {
+        content: required Content = "content", "The text to ask both services about.";
+        content_type: optional ContentType = "contentType", "What the text is for; a question if it is not said.";
+        user_id: optional UserId = "userId", "The user who would have written it.";
+    }
+
+    ListDisagreements {
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Disagreements on a page.";
+    }
+}
+
+/// The last failure of the outside service.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceFailure {
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    at: Timestamp,
+    #[schema(example = "total_timeout")]
+    code: String,
+}
+
+/// The local list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalService {
+    #[schema(example = 60)]
+    word_count: i64,
+    #[schema(example = 13)]
+    allowed_phrases: i64,
+    /// The number of the list's last change, and the one by which this server judges.
+    #[schema(example = 1)]
+    version: i64,
+    #[schema(example = 1)]
+    version_in_force: i64,
+    #[schema(example = 1_400_000)]
+    memory_bytes: usize,
+}
+
+/// The outside service.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalService {
+    /// `none` if there is none.
+    #[schema(example = "aliyun")]
+    provider: &'static str,
+    #[schema(example = true)]
+    configured: bool,
+    /// `closed` while calls pass; `open` after failures, when none do; `probing` while one finds out.
+    #[schema(example = "closed")]
+    breaker: &'static str,
+    /// Failures since its last answer, while the breaker is closed.
+    #[schema(example = 0)]
+    failures: u32,
+    last_failure: Option<ServiceFailure>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    last_answer_at: Option<Timestamp>,
+}
+
+/// How moderation stands.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModerationStatus {
+    /// Who decides: `local` or `external`.
+    #[schema(example = "local")]
+    service: &'static str,
+    #[schema(example = false)]
+    use_aliyun: bool,
+    #[schema(example = true)]
+    enable_fallback: bool,
+    local: LocalService,
+    external: ExternalService,
+    /// Share of texts on which the other service is asked as well.
+    #[schema(example = 0.0)]
+    shadow_share: f64,
+}
+
+impl From<Status> for ModerationStatus {
+    fn from(status: Status) -> Self {
+        let (breaker, failures) = match status.breaker {
+            Condition::Closed { faults } => ("closed", faults),
+            Condition::Open { probing: false, .. } => ("open", 0),
+            Condition::Open { probing: true, .. } => ("probing", 0),
+        };
+        Self {
+            service: status.policy.service.as_str(),
+            use_aliyun: status.policy.service == Service::External,
+            enable_fallback: status.policy.falls_back,
+            local: LocalService {
+                word_count: status.words.total,
+                allowed_phrases: status.words.allowed_phrases,
+                version: status.words.version,
+                version_in_force: status.version_in_force,
+                memory_bytes: status.memory_bytes,
+            },
+            external: ExternalService {
+                provider: status.provider,
+                configured: status.is_configured,
+                breaker,
+                failures,
+                last_failure: status.last_failure.map(|failure| ServiceFailure { at: failure.at, code: failure.code }),
+                last_answer_at: status.last_answer_at,
+            },
+            shadow_share: status.shadow_share,
+        }
+    }
+}
+
+pub async fn status(call: Call, _: Nothing) -> Result<Json<ModerationStatus>> {
+    Ok(Json(call.blocking(state::status).await?.into()))
+}
+
+pub async fn switch(call: Call, to: Switch) -> Result<Json<ModerationStatus>> {
+    let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
+    let before = call.committed(policy::switch(&call.app, service)).await?;
+    call.context.reason.get_or_init(|| format!("{} to {}", before.service.as_str(), service.as_str()));
+    status(call, Nothing).await
+}
+
+pub async fn set_fallback(call: Call, to: SetFallback) -> Result<Json<ModerationStatus>> {
+    let Truth(falls_back) = to.enable_fallback;
+    let before = call.committed(policy::set_fallback(&call.app, falls_back)).await?;
+    let name = |falls_back| if falls_back { "on" } else { "off" };
+    call.context.reason.get_or_init(|| format!("{} to {}", name(before.falls_back), name(falls_back)));
+    status(call, Nothing).await
+}
+
+/// What one service says of a text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceOpinion {
+    /// Whether the service could be asked.
+    #[schema(example = true)]
+    available: bool,
+    #[schema(example = false)]
+    allowed: Option<bool>,
+    /// The type of the first thing found.
+    #[schema(example = "gambling")]
+    violation_type: Option<String>,
+    /// The listed words that were found, or the labels of the outside service.
+    #[schema(example = json!(["赌博"]))]
+    found: Vec<String>,
+    matches: Vec<FoundWord>,
+    /// Why the service could not be asked.
+    #[schema(example = "not_configured")]
+    error: Option<String>,
+}
+
+impl ServiceOpinion {
+    fn of(opinion: Opinion) -> Self {
+        let ruling = opinion.ruling;
+        Self {
+            available: true,
+            allowed: Some(ruling.allowed),
+            violation_type: Some(ruling.violation_type).filter(|kind| !kind.is_empty()),
+            found: ruling.found,
+            matches: ruling.matches.into_iter().map(Into::into).collect(),
+            error: None,
+        }
+    }
+
+    fn none(error: String) -> Self {
+        let (found, matches) = (Vec::new(), Vec::new());
+        Self { available: false, allowed: None, violation_type: None, found, matches, error: Some(error) }
+    }
+}
+
+/// How long both took.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Durations {
+    #[schema(example = 0.004)]
+    local_ms: f64,
+    #[schema(example = 84.2)]
+    external_ms: Option<f64>,
+}
+
+/// What both services say of a text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TextCompared {
+    local: ServiceOpinion,
+    external: ServiceOpinion,
+    /// Nothing if the outside service could not be asked.
+    #[schema(example = true)]
+    agree: Option<bool>,
+    durations: Durations,
+}
+
+impl From<Comparison> for TextCompared {
+    fn from(compared: Comparison) -> Self {
+        let agree = compared.agree();
+        let milliseconds = |opinion: &Opinion| opinion.took.as_secs_f64() * 1e3;
+        let durations = Durations {
+            local_ms: milliseconds(&compared.local),
+            external_ms: compared.external.as_ref().ok().map(milliseconds),
+        };
+        let external = compared.external.map_or_else(ServiceOpinion::none, ServiceOpinion::of);
+        Self { local: ServiceOpinion::of(compared.local), external, agree, durations }
+    }
+}
+
+pub async fn compare(call: Call, of: Compare) -> Result<Json<TextCompared>> {
+    let content_type = of.content_type.unwrap_or(ContentType::Question);
+    let text = Text { content: of.content.0, content_type, user: of.user_id };
+    Ok(Json(call.blocking(move |app| compare::compare(app, &text)).await?.into()))
+}
+
+/// All comparisons of a batch in figures.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchSummary {
+    #[schema(example = 2)]
+    total: usize,
+    #[schema(example = 1)]
+    agreed: usize,
+    #[schema(example = 1)]
+    disagreed: usize,
+    /// Texts about which the outside service could not be asked.
+    #[schema(example = 0)]
+    failed: usize,
+    #[schema(example = 1)]
+    only_local_refused: usize,
+    #[schema(example = 0)]
+    only_external_refused: usize,
+}
+
+/// What both services say of many texts, in their order.
+#[derive(Serialize, ToSchema)]
+pub struct BatchCompared {
+    items: Vec<TextCompared>,
+    summary: BatchSummary,
+}
+
+pub async fn batch_compare(call: Call, batch: BatchCompare) -> Result<Json<BatchCompared>> {
+    if batch.items.is_empty() {
+        return Err(Error::field("items", Fault::new(FieldCode::Required, "is required")));
+    }
+    let texts: Vec<_> = batch.items.into_iter().map(|BatchItem(text)| text).collect();
+    let compared = call.blocking(move |app| compare::compare_all(app, &texts)).await?;
+    let items: Vec<TextCompared> = compared.into_iter().map(Into::into).collect();
+    let count = |is_counted: fn(&TextCompared) -> bool| items.iter().filter(|item| is_counted(item)).count();
+    let summary = BatchSummary {
+        total: items.len(),
+        agreed: count(|item| item.agree == Some(true)),
+        disagreed: count(|item| item.agree == Some(false)),
+        failed: count(|item| item.agree.is_none()),
+        only_local_refused: count(|item| item.agree == Some(false) && item.local.allowed == Some(false)),
+        only_external_refused: count(|item| item.agree == Some(false) && item.local.allowed == Some(true)),
+    };
+    Ok(Json(BatchCompared { items, summary }))
+}
+
+/// Whether the local list works.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalHealth {
+    #[schema(example = true)]
+    healthy: bool,
+    #[schema(example = 0.004)]
+    duration_ms: f64,
+}
+
+/// Whether the outside service works.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalHealth {
+    #[schema(example = true)]
+    configured: bool,
+    /// Nothing if no outside service is configured.
+    #[schema(example = true)]
+    healthy: Option<bool>,
+    #[schema(example = 84.2)]
+    duration_ms: Option<f64>,
+    #[schema(example = "total_timeout")]
+    error: Option<String>,
+    /// When it was asked: an answer is good for a minute, because each is billed.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    checked_at: Option<Timestamp>,
+}
+
+/// Whether both services work.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModerationHealth {
+    /// The local list works, and so does the outside service if there is one.
+    #[schema(example = true)]
+    healthy: bool,
+    local: LocalHealth,
+    external: ExternalHealth,
+}
+
+pub async fn check_health(call: Call, _: Nothing) -> Result<Json<ModerationHealth>> {
+    let health = call.blocking(state::health).await?;
+    let probe = health.external.as_ref();
+    Ok(Json(ModerationHealth {
+        healthy: health.is_healthy(),
+        local: LocalHealth { healthy: health.local_is_current, duration_ms: health.local_took.as_secs_f64() * 1e3 },
+        external: ExternalHealth {
+            configured: probe.is_some(),
+            healthy: probe.map(|probe| probe.failure.is_none()),
+            duration_ms: probe.map(|probe| probe.took.as_secs_f64() * 1e3),
+            error: probe.and_then(|probe| probe.failure.clone()),
+            checked_at: probe.map(|probe| probe.at),
+        },
+    }))
+}
+
+/// A text on which the two services did not agree.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownDisagreement {
+    #[schema(example = "7")]
+    id: String,
+    #[schema(example = "question")]
+    content_type: String,
+    /// Whose word counted: `local` or `external`.
+    #[schema(example = "local")]
+    decided_by: String,
+    #[schema(example = true)]
+    local_allowed: bool,
+    #[schema(example = false)]
+    external_allowed: bool,
+    /// What the local list found.
+    #[schema(example = json!([]))]
+    words: Vec<String>,
+    /// What the outside service found.
+    #[schema(example = json!(["pt_to_contact"]))]
+    labels: Vec<String>,
+    #[schema(example = "今晚**吗")]
+    masked_text: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<Disagreement> for ShownDisagreement {
+    fn from(found: Disagreement) -> Self {
+        Self {
+            id: found.id.to_string(),
+            content_type: found.content_type,
+            decided_by: found.decided_by,
+            local_allowed: found.local_allowed,
+            external_allowed: found.external_allowed,
+            words: found.words,
+            labels: found.labels,
+            masked_text: found.masked_text,
+            created_at: found.at,
+        }
+    }
+}
+
+/// One page of disagreements, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct DisagreementPage {
+    items: Vec<ShownDisagreement>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Disagreements on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn disagreements(call: Call, of: ListDisagreements) -> Result<Json<DisagreementPage>> {
+    let page = page(&call, of.page, of.size);
+    let found = shadow::disagreements(&call.app, page)?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(DisagreementPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+/// Texts to compare. They may be the whole body, as a bare JSON array.
+pub struct BatchCompare {
+    items: Vec<BatchItem>,
+}
+
+impl Parameters for BatchCompare {
+    const BARE_LIST: Option<&'static str> = Some("items");
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self { items: fields.list("items")? })
+    }
+
+    fn describe() -> Vec<Described> {
+        let schema =
+            |limits: &Limits| json!({ "type": "array", "items": BatchItem::schema(limits), "maxItems": limits.batch });
+        let meaning = "The texts, each `{content, contentType?, userId?}`. A bare array of them will do.";
+        vec![Described { name: "items", meaning, place: Place::Anywhere, is_required: false, schema }]
+    }
+}
+
+/// One text of a batch, in JSON.
+pub struct BatchItem(Text);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenItem {
+    content: String,
+    content_type: Option<String>,
+    user_id: Option<Value>,
+}
+
+impl Parameter for BatchItem {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let is_no_item = || Fault::new(FieldCode::InvalidType, "must be objects with a text as `content`");
+        let written = match given {
+            Given::Json(raw) if raw.get().starts_with('{') => serde_json::from_str::<WrittenItem>(raw.get()),
+            given => {
+                // What is no text either has a fault of its own.
+                text(given)?;
+                return Err(is_no_item());
+            }
+        };
+        let written = written.map_err(|_| is_no_item())?;
+        let content = clean(&written.content, 2_000)?;
+        if content.is_empty() {
+            return Err(is_no_item());
+        }
+        let content_type = match written.content_type.as_deref() {
+            None | Some("") => ContentType::Question,
+            Some(name) => ContentType::read(&Given::Text(name.into()), rules)?,
+        };
+        let user = match written.user_id {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(UserId::read(&Given::Text(id.into()), rules)?),
+            Some(id) => Some(UserId::read(&Given::Text(id.to_string().into()), rules)?),
+        };
+        Ok(Self(Text { content, content_type, user }))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({
+            "type": "object",
+            "required": ["content"],
+            "properties": {
+                "content": { "type": "string", "maxLength": 2_000 },
+                "contentType": { "type": "string", "enum": ContentType::ALL.map(ContentType::as_str) },
+                "userId": { "type": ["string", "integer"] },
+            },
+            "example": { "content": "今年换工作合适吗？", "contentType": "question" },
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! `/admin/sensitive-words`: the local word list. A change is in force before it is answered.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::Call,
+        params::{Content, Label, ListedWord, Nothing, PageNumber, PageSize, Truth, page, parameters},
+        reply::{Json, Saved},
+    },
+    ops::{
+        moderation::{
+            self,
+            engine::{ContentType, Match, Word},
+            listing, state,
+        },
+        words::{self, Listed, UNTYPED},
+    },
+    types::Timestamp,
+};
+
+parameters! {
+    AddWord {
+        word: required ListedWord = "word", "The word. Wildcards are plain characters.";
+        kind: optional Label = "type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.";
+        force: optional Truth = "force", "Take a word of one letter, too.";
+        by_sound: optional Truth = "bySound", "Find it by its pronunciation too; true if it is not said.";
+    }
+
+    RemoveWord {
+        word: required ListedWord = "word", "The word, or another spelling of it.";
+    }
+
+    ListWords {
+        kind: optional Label = "type", "Only words of this type.";
+        part: optional ListedWord = "word", "Only words with this in them.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Words on a page.";
+    }
+
+    TestText {
+        content: required Content = "content", "The text to judge by the local list.";
+    }
+}
+
+/// A word on the list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordAdded {
+    /// The word as it is listed: another spelling of it may have been listed before.
+    #[schema(example = "赌博")]
+    word: String,
+    #[schema(example = "gambling")]
+    r#type: String,
+    /// False if it was listed before.
+    #[schema(example = true)]
+    created: bool,
+    /// Words on the list now.
+    #[schema(example = 60)]
+    total: i64,
+}
+
+pub async fn add(call: Call, add: AddWord) -> Result<Saved<WordAdded>> {
+    let word = Word {
+        text: add.word.0,
+        kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
+        by_sound: add.by_sound.is_none_or(|Truth(by_sound)| by_sound),
+    };
+    let force = add.force.is_some_and(|Truth(force)| force);
+    let (added, statistics) =
+        call.blocking(move |app| Ok((listing::add(app, word, force)?, listing::statistics(app)?))).await?;
+    let is_new = added.is_new;
+    let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
+    Ok(Saved { resource, is_new })
+}
+
+/// A word that is on the list no more.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordRemoved {
+    #[schema(example = "赌博")]
+    word: String,
+    #[schema(example = "gambling")]
+    r#type: String,
+    #[schema(example = true)]
+    removed: bool,
+    /// Words on the list now.
+    #[schema(example = 59)]
+    total: i64,
+}
+
+pub async fn remove(call: Call, remove: RemoveWord) -> Result<Json<WordRemoved>> {
+    let ListedWord(word) = remove.word;
+    let (removed, statistics) =
+        call.blocking(move |app| Ok((listing::remove(app, word)?, listing::statistics(app)?))).await?;
+    Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
+}
+
+/// A word of the list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownWord {
+    #[schema(example = "赌博")]
+    word: String,
+    #[schema(example = "gambling")]
+    r#type: String,
+    /// It is found by its pronunciation too.
+    #[schema(example = true)]
+    by_sound: bool,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<Listed> for ShownWord {
+    fn from(listed: Listed) -> Self {
+        let Listed { word, kind, by_sound, created_at } = listed;
+        Self { word, r#type: kind, by_sound, created_at }
+    }
+}
+
+/// One page of the list.
+#[derive(Serialize, ToSchema)]
+pub struct WordPage {
+    items: Vec<ShownWord>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Words on all pages.
+    #[schema(example = 60)]
+    total: i64,
+}
+
+pub async fn list(call: Call, of: ListWords) -> Result<Json<WordPage>> {
+    let page = page(&call, of.page, of.size);
+    let filter = words::Filter { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
+    let found = call.blocking(move |app| listing::list(app, &filter, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(WordPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+/// How many words there are of a type.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordsOfType {
+    #[schema(example = "gambling")]
+    r#type: String,
+    #[schema(example = 11)]
+    count: i64,
+}
+
+/// The list in figures.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordStatistics {
+    #[schema(example = 60)]
+    total: i64,
+    types: Vec<WordsOfType>,
+    /// Phrases that are innocent although a listed word is in them.
+    #[schema(example = 13)]
+    allowed_phrases: i64,
+    /// The number of the list's last change.
+    #[schema(example = 1)]
+    version: i64,
+    /// The version by which this server judges.
+    #[schema(example = 1)]
+    version_in_force: i64,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    changed_at: Option<Timestamp>,
+    /// Memory of the list, ready to match.
+    #[schema(example = 1_400_000)]
+    memory_bytes: usize,
+    /// How long it took to make it so.
+    #[schema(example = 1.5)]
+    compile_ms: f64,
+}
+
+pub async fn statistics(call: Call, _: Nothing) -> Result<Json<WordStatistics>> {
+    let state = call.blocking(state::status).await?;
+    let types = state.words.kinds.into_iter();
+    Ok(Json(WordStatistics {
+        total: state.words.total,
+        types: types.map(|kind| WordsOfType { r#type: kind.kind, count: kind.count }).collect(),
+        allowed_phrases: state.words.allowed_phrases,
+        version: state.words.version,
+        version_in_force: state.version_in_force,
+        changed_at: state.words.changed_at,
+        memory_bytes: state.memory_bytes,
+        compile_ms: state.compiled_in.as_secs_f64() * 1e3,
+    }))
+}
+
+/// A word or a label that was found in a text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundWord {
+    /// As it is listed.
+    #[schema(example = "赌博")]
+    word: String,
+    #[schema(example = "gambling")]
+    r#type: String,
+    /// Offsets into the text in characters (Unicode scalar values); the end is exclusive.
+    #[schema(example = 2)]
+    start: usize,
+    #[schema(example = 5)]
+    end: usize,
+    /// What stands there.
+    #[schema(example = "赌*博")]
+    text: String,
+}
+
+impl From<Match> for FoundWord {
+    fn from(found: Match) -> Self {
+        let Match { word, kind, start, end, text } = found;
+        Self { word, r#type: kind, start, end, text }
+    }
+}
+
+/// What the local list says of a text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TextTested {
+    #[schema(example = false)]
+    allowed: bool,
+    #[schema(example = "question")]
+    content_type: &'static str,
+    #[schema(example = "local")]
+    provider: &'static str,
+    #[schema(example = false)]
+    degraded: bool,
+    matches: Vec<FoundWord>,
+    #[schema(example = "一起***吧")]
+    masked_text: String,
+}
+
+fn test(call: &Call, content_type: ContentType, of: &TestText) -> Result<Json<TextTested>> {
+    let ruling = moderation::judge_locally(&call.app, content_type, &of.content.0)?;
+    Ok(Json(TextTested {
+        allowed: ruling.allowed,
+        content_type: content_type.as_str(),
+        provider: ruling.provider,
+        degraded: ruling.degraded,
+        matches: ruling.matches.into_iter().map(Into::into).collect(),
+        masked_text: ruling.masked_text,
+    }))
+}
+
+pub async fn test_nickname(call: Call, of: TestText) -> Result<Json<TextTested>> {
+    test(&call, ContentType::Nickname, &of)
+}
+
+pub async fn test_signature(call: Call, of: TestText) -> Result<Json<TextTested>> {
+    test(&call, ContentType::Signature, &of)
+}
+
+pub async fn test_question(call: Call, of: TestText) -> Result<Json<TextTested>> {
+    test(&call, ContentType::Question, &of)
+}

@@ -1,0 +1,283 @@
+//! `/admin/violations`: texts that were refused.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Code, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        reply::Json,
+    },
+    ops::{
+        moderation::engine::ContentType,
+        users,
+        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
+    },
+    types::{Timestamp, UserId},
+};
+
+parameters! {
+    ListViolations {
+        user_id: optional UserId = "userId", "Only texts of this user.";
+        content_type: optional ContentType = "contentType", "Only texts of this kind.";
+        violation_type: optional Label = "violationType", "Only refusals of this type.";
+        start_time: optional Moment = "startTime", "Only refusals at this time or later.";
+        end_time: optional Moment = "endTime", "Only refusals before this time.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Refusals on a page.";
+    }
+
+    OfUser {
+        user_id: path UserId = "userId", "The user's id.";
+    }
+
+    Frequent {
+        days: optional Days = "days", "Days to look back; 30 if it is not said.";
+        threshold: optional Days = "threshold", "Refusals from which a user counts; 3 if it is not said.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Users on a page.";
+    }
+
+    CleanUp {
+        days_to_keep: optional DaysToKeep = "daysToKeep", "Days whose records stay; 180 if it is not said.";
+    }
+
+    OfViolation {
+        id: path ViolationId = "id", "The record's number.";
+    }
+}
+
+/// A text that was refused.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownViolation {
+    #[schema(example = "7")]
+    id: String,
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "question")]
+    content_type: String,
+    /// The type of the first word found.
+    #[schema(example = "gambling")]
+    violation_type: String,
+    /// The listed words that were found, or the labels of the outside service.
+    #[schema(example = json!(["赌博"]))]
+    matched_words: Vec<String>,
+    /// The text with what was found masked.
+    #[schema(example = "一起**吧")]
+    masked_text: String,
+    /// Who refused: `local`, or the outside service by its name.
+    #[schema(example = "local")]
+    provider: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<Recorded> for ShownViolation {
+    fn from(recorded: Recorded) -> Self {
+        Self {
+            id: recorded.id.to_string(),
+            user_id: recorded.user,
+            content_type: recorded.content_type,
+            violation_type: recorded.violation_type,
+            matched_words: recorded.words,
+            masked_text: recorded.masked_text,
+            provider: recorded.provider,
+            created_at: recorded.at,
+        }
+    }
+}
+
+/// One page of refusals, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct ViolationPage {
+    items: Vec<ShownViolation>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Refusals on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list(call: Call, of: ListViolations) -> Result<Json<ViolationPage>> {
+    let page = page(&call, of.page, of.size);
+    if let Some(user) = of.user_id {
+        call.context.subject.get_or_init(|| user);
+    }
+    let filter = Filter {
+        user: of.user_id,
+        content_type: of.content_type.map(|content_type| content_type.as_str().to_owned()),
+        violation_type: of.violation_type.map(|Label(kind)| kind),
+        from: of.start_time.map(|Moment(time)| time),
+        to: of.end_time.map(|Moment(time)| time),
+    };
+    let found = call.blocking(move |app| violations::list(app, &filter, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(ViolationPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+pub async fn find(call: Call, of: OfViolation) -> Result<Json<ShownViolation>> {
+    let ViolationId(id) = of.id;
+    let found = violations::find(&call.app, id)?;
+    call.context.subject.get_or_init(|| found.user);
+    Ok(Json(found.into()))
+}
+
+/// How many refusals there are of a kind.
+#[derive(Serialize, ToSchema)]
+pub struct ViolationCount {
+    #[schema(example = "gambling")]
+    r#type: String,
+    #[schema(example = 3)]
+    count: i64,
+}
+
+impl From<Count> for ViolationCount {
+    fn from(count: Count) -> Self {
+        Self { r#type: count.name, count: count.count }
+    }
+}
+
+/// A user's refusals in figures.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserViolations {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = 3)]
+    total: i64,
+    types: Vec<ViolationCount>,
+    content_types: Vec<ViolationCount>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    first_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-03T03:04:05.678Z")]
+    last_at: Option<Timestamp>,
+}
+
+pub async fn user_stats(call: Call, of: OfUser) -> Result<Json<UserViolations>> {
+    let user = of.user_id;
+    call.context.subject.get_or_init(|| user);
+    let found = violations::of_user(&call.app, user)?;
+    // A record may outlive its user, whose id is then still worth an answer.
+    if found.total == 0 {
+        call.app.store.read(|tx| users::find_in(tx, user).map_err(|_| Code::NotFound.into())).map(drop)?;
+    }
+    Ok(Json(UserViolations {
+        user_id: user,
+        total: found.total,
+        types: found.types.into_iter().map(Into::into).collect(),
+        content_types: found.content_types.into_iter().map(Into::into).collect(),
+        first_at: found.first_at,
+        last_at: found.last_at,
+    }))
+}
+
+/// All refusals by type.
+#[derive(Serialize, ToSchema)]
+pub struct ViolationTypes {
+    #[schema(example = 3)]
+    total: i64,
+    types: Vec<ViolationCount>,
+}
+
+pub async fn type_stats(call: Call, _: Nothing) -> Result<Json<ViolationTypes>> {
+    let types = call.blocking(violations::types).await?;
+    let total = types.iter().map(|kind| kind.count).sum();
+    Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
+}
+
+/// A user whose texts are refused often.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FrequentViolator {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = 5)]
+    count: i64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    last_at: Timestamp,
+}
+
+/// One page of users whose texts are refused often, the worst first.
+#[derive(Serialize, ToSchema)]
+pub struct FrequentViolators {
+    items: Vec<FrequentViolator>,
+    #[schema(example = 30)]
+    days: u32,
+    #[schema(example = 3)]
+    threshold: u32,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Users on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn frequent_violators(call: Call, of: Frequent) -> Result<Json<FrequentViolators>> {
+    let page = page(&call, of.page, of.size);
+    let days = of.days.map_or(FREQUENT_DAYS, |Days(days)| days);
+    let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Days(threshold)| threshold);
+    let found = call.blocking(move |app| violations::frequent(app, days, threshold, page)).await?;
+    let items = found.items.into_iter().map(|violator| FrequentViolator {
+        user_id: violator.user,
+        count: violator.count,
+        last_at: violator.last_at,
+    });
+    let (items, total) = (items.collect(), found.total);
+    Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
+}
+
+/// What a cleanup deleted.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ViolationsCleaned {
+    #[schema(example = 12)]
+    deleted: u64,
+    #[schema(example = 180)]
+    days_to_keep: u32,
+}
+
+pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<ViolationsCleaned>> {
+    let days_to_keep = of.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
+    let deleted = call.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
+    Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
+}
+
+/// A number of which there must be one at least.
+pub struct Days(u32);
+
+impl Parameter for Days {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        match u32::read(given, rules)? {
+            days @ 1..=36_500 => Ok(Self(days)),
+            _ => Err(Fault::new(FieldCode::OutOfRange, "must be from 1 to 36500")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 30 })
+    }
+}
+
+/// The number of a record.
+pub struct ViolationId(i64);
+
+impl Parameter for ViolationId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be the number of a record"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "minimum": 1, "example": "7" })
+    }
+}

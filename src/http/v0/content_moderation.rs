@@ -1,0 +1,64 @@
+//! `/content-moderation`: asking beforehand whether a question may stand.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        admin::sensitive_words::FoundWord,
+        call::Call,
+        params::{Claims, Question, parameters},
+        reply::Json,
+    },
+    ops::moderation::{self, engine::ContentType},
+    types::UserId,
+};
+
+parameters! {
+    CheckQuestion {
+        question: required Question = "question", "The question to judge.";
+        user_id: optional UserId = "userId", "The caller's own id; for an administrator, the user who asks.";
+    }
+}
+
+/// What was decided about a question.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionChecked {
+    #[schema(example = true)]
+    allowed: bool,
+    #[schema(example = "question")]
+    content_type: &'static str,
+    /// Who decided: `local`, or the outside service by its name.
+    #[schema(example = "local")]
+    provider: &'static str,
+    /// The outside service was to decide and could not; the local list did.
+    #[schema(example = false)]
+    degraded: bool,
+    /// What was found; for administrators only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<Vec<FoundWord>>,
+}
+
+pub async fn check_question(call: Call, ask: CheckQuestion) -> Result<Json<QuestionChecked>> {
+    let claims = Claims::of_user(ask.user_id);
+    let is_admin = call.admin().is_ok();
+    let user = match (is_admin, ask.user_id) {
+        (true, None) => None,
+        _ => Some(call.subject_id(&claims)?),
+    };
+    let Question(question) = ask.question;
+    let ruling = call.judged(move |app| moderation::judge(app, ContentType::Question, &question, user)).await?;
+    // An administrator only tries what a question would meet with.
+    if let Some(user) = user.filter(|_| !ruling.allowed && !is_admin) {
+        call.committed(moderation::remember(&call.app, user, ContentType::Question, &ruling)).await?;
+    }
+    Ok(Json(QuestionChecked {
+        allowed: ruling.allowed,
+        content_type: ContentType::Question.as_str(),
+        provider: ruling.provider,
+        degraded: ruling.degraded,
+        matches: is_admin.then(|| ruling.matches.into_iter().map(Into::into).collect()),
+    }))
+}

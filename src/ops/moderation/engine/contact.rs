@@ -1,0 +1,148 @@
+//! Numbers by which people want to be reached elsewhere, in whichever digits they are written.
+//!
+//! Han numerals count as digits here and nowhere else: a list with 三 in it must go on matching 三. A date is no number
+//! to call, and neither is a saying.
+
+use super::{
+    Match,
+    folding::{Fold, folding},
+};
+
+/// Digits from which a number is long enough to reach somebody.
+const SHORTEST: usize = 7;
+/// Numbers that are said for their sound, "I love you for ever", and that nobody can be reached by.
+const SAYINGS: &[&[u8]] = &[&[5, 2, 0, 1, 3, 1, 4], &[1, 3, 1, 4, 5, 2, 0], &[5, 2, 1, 1, 3, 1, 4]];
+/// Characters that may stand between two digits of one number.
+const WIDEST_GAP: usize = 3;
+/// What a match is called; the number itself is kept nowhere.
+const NAME: &str = "contact number";
+
+/// The first number in the text by which somebody could be reached.
+pub fn contact_number(text: &str) -> Option<Match> {
+    let mut number = Number::default();
+    for (index, (byte, character)) in text.char_indices().enumerate() {
+        let end = (index + 1, byte + character.len_utf8());
+        match folding().fold(character) {
+            Fold::Mark | Fold::Invisible => {}
+            Fold::Separator | Fold::Stop => {
+                number.gap += 1;
+                if number.gap > WIDEST_GAP && number.ends() {
+                    break;
+                }
+            }
+            fold => match digits_of(fold) {
+                Some(digits) => number.take((index, byte), end, &digits),
+                None if number.ends() => break,
+                None => {}
+            },
+        }
+    }
+    number.found(text)
+}
+
+#[derive(Default)]
+struct Number {
+    digits: Vec<u8>,
+    /// In characters and in bytes.
+    start: (usize, usize),
+    end: (usize, usize),
+    /// Separators since the last digit.
+    gap: usize,
+}
+
+impl Number {
+    fn take(&mut self, start: (usize, usize), end: (usize, usize), digits: &[u8]) {
+        if self.digits.is_empty() {
+            self.start = start;
+        }
+        self.digits.extend_from_slice(digits);
+        self.end = end;
+        self.gap = 0;
+    }
+
+    /// Whether what has ended here is a number; if not, the search begins anew.
+    fn ends(&mut self) -> bool {
+        if self.is_contact() {
+            return true;
+        }
+        self.digits.clear();
+        self.gap = 0;
+        false
+    }
+
+    fn is_contact(&self) -> bool {
+        self.digits.len() >= SHORTEST && !self.is_date() && !SAYINGS.contains(&&self.digits[..])
+    }
+
+    /// Eight digits that are a day of the last or of this century.
+    fn is_date(&self) -> bool {
+        let [y1, y2, _, _, m1, m2, d1, d2] = self.digits[..] else { return false };
+        let (century, month, day) = (y1 * 10 + y2, m1 * 10 + m2, d1 * 10 + d2);
+        matches!(century, 19 | 20) && (1..=12).contains(&month) && (1..=31).contains(&day)
+    }
+
+    fn found(&self, text: &str) -> Option<Match> {
+        self.is_contact().then(|| Match {
+            word: NAME.to_owned(),
+            kind: "contact".to_owned(),
+            start: self.start.0,
+            end: self.end.0,
+            text: text[self.start.1..self.end.1].to_owned(),
+        })
+    }
+}
+
+fn digits_of(fold: Fold<'_>) -> Option<Vec<u8>> {
+    match fold {
+        Fold::Letter(letter) => digit_of(letter).map(|digit| vec![digit]),
+        Fold::Letters(letters) => letters.iter().map(|&letter| digit_of(letter)).collect(),
+        _ => None,
+    }
+}
+
+fn digit_of(letter: char) -> Option<u8> {
+    Some(match letter {
+        '0'..='9' => letter as u8 - b'0',
+        '〇' | '零' => 0,
+        '一' | '壹' | '幺' => 1,
+        '二' | '贰' => 2,
+        '三' | '叁' => 3,
+        '四' | '肆' => 4,
+        '五' | '伍' => 5,
+        '六' | '陆' => 6,
+        '七' | '柒' => 7,
+        '八' | '捌' => 8,
+        '九' | '玖' => 9,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_in_any_digits() {
+        for (text, number) in [
+            ("加我13800138000", "13800138000"),
+            ("１３８-００１３-８０００", "１３８-００１３-８０００"),
+            ("①③⑧⓪⓪①③⑧", "①③⑧⓪⓪①③⑧"),
+            ("一三八零零一三八零零零找我", "一三八零零一三八零零零"),
+            ("q1 2 3 4 5 6 7", "1 2 3 4 5 6 7"),
+            ("2020年，12345678", "12345678"),
+        ] {
+            let found = contact_number(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(found.text, number);
+            let characters: Vec<char> = text.chars().collect();
+            assert_eq!(characters[found.start..found.end].iter().collect::<String>(), number);
+        }
+    }
+
+    #[test]
+    fn dates_years_and_short_numbers_are_innocent() {
+        for text in ["", "青山", "1990.05.17", "20240101", "520 1314", "三三两两", "2019年到2024年", "12345年 67890"]
+        {
+            assert_eq!(contact_number(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Aliyun content moderation: the operation `TextModerationPlus` of Green, version 2022-03-02.
+//!
+//! It owns the request, the vendor's limit on the length of a text, the one repetition, and the meaning of labels and
+//! codes. Asking twice does no harm, so a call is repeated once wherever that may help, at another region's endpoint
+//! if there is one.
+//!
+//! The surprise: ordinary questions to an oracle are labelled superstition or religion. Labels that the operator
+//! ignores are dropped before anything is decided, and a text with no other label is clean, whatever its risk.
+
+use std::time::{Duration, Instant};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::{Finding, Judgement, Scene, TextModerator};
+use crate::providers::acs3::{self, Credentials, ErrorBody};
+use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use crate::providers::nonce::random_hex;
+use crate::providers::{Failure, FailureKind, clean_code};
+
+/// The driver's name in the configuration.
+pub const NAME: &str = "aliyun";
+
+const ACTION: &str = "TextModerationPlus";
+const VERSION: &str = "2022-03-02";
+const FORM: &str = "application/x-www-form-urlencoded";
+/// Characters of one text, and how many of them two neighbouring pieces share so that no word is cut in two.
+const LONGEST: usize = 600;
+const OVERLAP: usize = 50;
+/// Model output is judged by a service with a limit of its own.
+const LONGEST_OUTPUT: usize = 5_000;
+/// With less than this left a second attempt could only time out.
+const SHORTEST_ATTEMPT: Duration = Duration::from_millis(300);
+const LARGEST_ANSWER: usize = 256 * 1024;
+/// What the vendor calls a text in which it found nothing.
+const NOTHING_FOUND: &str = "nonLabel";
+/// Labels that are kept of one text.
+const MOST_FINDINGS: usize = 32;
+
+/// Milliseconds since 1970, read anew for every request.
+pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
+
+/// What the vendor's console says about the account. `Debug` masks the secret.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `https://green-cip.cn-shanghai.aliyuncs.com`, or the address of another region.
+    pub endpoint: String,
+    /// Another region's address, asked when the first one fails.
+    pub backup_endpoint: Option<String>,
+    pub access_key_id: String,
+    pub access_key_secret: SecretString,
+    /// The vendor's services by what a text is for.
+    pub nickname_service: String,
+    pub prose_service: String,
+    pub output_service: String,
+    /// Labels that do not count.
+    pub ignored_labels: Vec<String>,
+    /// Whether a medium risk is refused like a high one.
+    pub refuses_medium: bool,
+    pub connect: Duration,
+    /// For one text, its repetition included.
+    pub total: Duration,
+}
+
+/// Asks Aliyun.
+pub struct Aliyun {
+    settings: Settings,
+    credentials: Credentials,
+    client: Client,
+    clock: Clock,
+}
+
+#[derive(Deserialize)]
+struct PlusAnswer {
+    #[serde(rename = "Data")]
+    data: Option<Data>,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    #[serde(rename = "RiskLevel")]
+    risk_level: Option<String>,
+    #[serde(default, rename = "Result")]
+    results: Option<Vec<LabelResult>>,
+}
+
+#[derive(Deserialize)]
+struct LabelResult {
+    #[serde(rename = "Label")]
+    label: Option<String>,
+    #[serde(rename = "Confidence")]
+    confidence: Option<f64>,
+    #[serde(rename = "RiskWords")]
+    risk_words: Option<String>,
+    #[serde(default, rename = "CustomizedHit")]
+    customized_hits: Option<Vec<CustomizedHit>>,
+}
+
+#[derive(Deserialize)]
+struct CustomizedHit {
+    #[serde(rename = "KeyWords")]
+    key_words: Option<String>,
+}
+
+impl Aliyun {
+    /// A driver for one account. An endpoint that is no address fails every call as `Misconfigured`.
+    pub fn new(settings: Settings, clock: Clock) -> Self {
+        let limits = Limits {
+            connect: settings.connect.min(settings.total),
+            first_byte: settings.total,
+            idle: settings.total,
+            total: settings.total,
+            reuse_connections: true,
+        };
+        let credentials = Credentials {
+            access_key_id: settings.access_key_id.clone(),
+            access_key_secret: settings.access_key_secret.clone(),
+        };
+        Self { settings, credentials, client: Client::new(NAME, limits), clock }
+    }
+
+    fn judge_piece(&self, service: &str, piece: &str, account: Option<&str>) -> Result<Judgement, Failure> {
+        let parameters = match account {
+            Some(account) => serde_json::json!({ "content": piece, "accountId": account }),
+            None => serde_json::json!({ "content": piece }),
+        };
+        let body = acs3::canonical_query(&[("Service", service), ("ServiceParameters", &parameters.to_string())]);
+        let started = Instant::now();
+        let failure = match self.attempt(&self.settings.endpoint, &body, self.settings.total) {
+            Err(failure) if is_worth_repeating(&failure) => failure,
+            outcome => return outcome,
+        };
+        let left = self.settings.total.saturating_sub(started.elapsed());
+        if left < SHORTEST_ATTEMPT {
+            return Err(failure);
+        }
+        let endpoint = self.settings.backup_endpoint.as_ref().unwrap_or(&self.settings.endpoint);
+        self.attempt(endpoint, &body, left)
+    }
+
+    fn attempt(&self, endpoint: &str, body: &str, total: Duration) -> Result<Judgement, Failure> {
+        let endpoint = Endpoint::parse(NAME, endpoint)?;
+        let nonce = random_hex::<16>(NAME)?;
+        let call = acs3::Call {
+            host: endpoint.host_header(),
+            action: ACTION,
+            version: VERSION,
+            now_millis: (self.clock)(),
+            nonce: &nonce,
+            query: &[],
+            content_type: Some(FORM),
+            body: body.as_bytes(),
+        };
+        let signed = acs3::sign(&call, &self.credentials);
+        let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let url = format!("{}/", endpoint.base());
+        let post = Post { url: &url, headers: &headers, body: body.as_bytes(), total: Some(total) };
+        self.understood(self.client.post(&post)?)
+    }
+
+    fn understood(&self, answer: Answer) -> Result<Judgement, Failure> {
+        let retry_after = acs3::retry_after(answer.header("x-acs-retry-after"));
+        if answer.status != 200 {
+            let failure = refused_request(answer.status, &answer.read_error());
+            return Err(failure.with_retry_after(retry_after));
+        }
+        let body = answer.read_all(LARGEST_ANSWER)?;
+        self.judgement(&body).map_err(|failure| failure.with_retry_after(retry_after))
+    }
+
+    /// The verdict on an answer with HTTP 200, whose `Code` says whether it is one.
+    fn judgement(&self, body: &[u8]) -> Result<Judgement, Failure> {
+        let outcome = ErrorBody::parse(body);
+        let nonsense = || {
+            Failure::new(FailureKind::Nonsense, NAME, "answer_not_understood")
+                .with_request_id(outcome.request_id.as_deref())
+        };
+        let code = outcome.clean_code().ok_or_else(nonsense)?;
+        if code != "200" {
+            let failure = Failure::new(kind_of_code(&code), NAME, code);
+            return Err(failure.with_request_id(outcome.request_id.as_deref()));
+        }
+        let data = serde_json::from_slice::<PlusAnswer>(body).ok().and_then(|answer| answer.data);
+        let data = data.ok_or_else(nonsense)?;
+        // A risk that we do not know must not pass for none.
+        let is_risky = match data.risk_level.as_deref() {
+            Some("high") => true,
+            Some("medium") => self.settings.refuses_medium,
+            Some("low" | "none") => false,
+            _ => return Err(nonsense()),
+        };
+        let results = data.results.unwrap_or_default();
+        let is_unexplained = results.is_empty();
+        let counts = |label: &str| {
+            label != NOTHING_FOUND && !self.settings.ignored_labels.iter().any(|ignored| ignored == label)
+        };
+        let findings: Vec<_> =
+            results.into_iter().filter_map(finding).filter(|found| counts(&found.label)).take(MOST_FINDINGS).collect();
+        Ok(Judgement { is_refused: is_risky && (is_unexplained || !findings.is_empty()), findings })
+    }
+}
+
+impl TextModerator for Aliyun {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<Judgement, Failure> {
+        let (service, longest) = match scene {
+            Scene::Nickname => (&self.settings.nickname_service, LONGEST),
+            Scene::Prose => (&self.settings.prose_service, LONGEST),
+            Scene::ModelOutput => (&self.settings.output_service, LONGEST_OUTPUT),
+        };
+        let mut whole = Judgement::default();
+        for piece in pieces(text, longest, OVERLAP) {
+            let judged = self.judge_piece(service, piece, account)?;
+            if judged.is_refused {
+                return Ok(judged);
+            }
+            whole.findings.extend(judged.findings);
+        }
+        whole.findings.truncate(MOST_FINDINGS);
+        Ok(whole)
+    }
+}
+
+/// The text in pieces of at most so many characters, each beginning with the last ones of the piece before it.
+fn pieces(text: &str, longest: usize, overlap: usize) -> Vec<&str> {
+    let starts: Vec<usize> = text.char_indices().map(|(start, _)| start).collect();
+    let mut pieces = Vec::new();
+    let mut first = 0;
+    loop {
+        let end = (first + longest).min(starts.len());
+        let from = starts.get(first).copied().unwrap_or(text.len());
+        let to = starts.get(end).copied().unwrap_or(text.len());
+        pieces.push(&text[from..to]);
+        if end == starts.len() {
+            return pieces;
+        }
+        first = end - overlap;
+    }
+}
+
+fn finding(result: LabelResult) -> Option<Finding> {
+    let label = clean_code(&result.label?)?;
+    let listed = result.customized_hits.unwrap_or_default().into_iter().filter_map(|hit| hit.key_words);
+    let words = result.risk_words.into_iter().chain(listed);
+    let words = words.flat_map(|words| words.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
+    let words = words.filter(|word| !word.is_empty()).take(MOST_FINDINGS).collect();
+    Some(Finding { kind: kind_of_label(&label), confidence: result.confidence, words, label })
+}
+
+/// Our type for a label of the vendor. Labels that nobody has seen yet are `other`.
+fn kind_of_label(label: &str) -> &'static str {
+    let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| label.starts_with(prefix));
+    match label {
+        "contraband_drug" => "drugs",
+        "contraband_gambling" => "gambling",
+        "pt_to_contact" => "contact",
+        "ad" | "spam" => "ads",
+        "profanity" | "cyberbullying" => "abuse",
+        "violence" => "violence",
+        _ if begins(&["porn", "sexual"]) => "porn",
+        _ if begins(&["political"]) => "politics",
+        _ if begins(&["violent"]) => "violence",
+        _ if begins(&["inappropriate_discrimination", "inappropriate_profanity", "inappropriate_oral"]) => "abuse",
+        _ if begins(&["pt_"]) => "ads",
+        _ if begins(&["fraud"]) => "fraud",
+        _ => "other",
+    }
+}
+
+/// What a business code means.
+fn kind_of_code(code: &str) -> FailureKind {
+    if let Some(kind) = acs3::kind_of_gateway_code(code) {
+        return kind;
+    }
+    match code {
+        "500" => FailureKind::OutcomeUnknown,
+        "503" | "580" | "581" | "586" | "588" => FailureKind::Busy,
+        "401" | "403" | "408" | "596" => FailureKind::Misconfigured,
+        "400" => FailureKind::Refused,
+        _ => FailureKind::Nonsense,
+    }
+}
+
+/// The verdict on an answer with another status than 200.
+fn refused_request(status: u16, body: &[u8]) -> Failure {
+    let outcome = ErrorBody::parse(body);
+    let code = outcome.clean_code().unwrap_or_else(|| format!("http_{status}"));
+    let kind = match (&outcome.code, status) {
+        (Some(code), _) if acs3::kind_of_gateway_code(code).is_some() => kind_of_code(code),
+        (_, 429) => FailureKind::Busy,
+        (_, 500..) => FailureKind::OutcomeUnknown,
+        (_, 300..=399 | 401 | 403 | 404) => FailureKind::Misconfigured,
+        _ => FailureKind::Refused,
+    };
+    Failure::new(kind, NAME, code).with_request_id(outcome.request_id.as_deref())
+}
+
+/// Whether asking once more may help at once. Whoever is told to slow down must not ask at once.
+fn is_worth_repeating(failure: &Failure) -> bool {
+    let is_throttled = failure.code == "588" || failure.code.starts_with("Throttling") || failure.code == "http_429";
+    failure.is_retryable() && !is_throttled && failure.retry_after.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver(ignored: &[&str], refuses_medium: bool) -> Aliyun {
+        let settings = Settings {
+            endpoint: "http://127.0.0.1:1".into(),
+            backup_endpoint: None,
+            access_key_id: "id".into(),
+            access_key_secret: "secret".into(),
+            nickname_service: "nickname_detection_pro".into(),
+            prose_service: "comment_detection_pro".into(),
+            output_service: "llm_response_moderation".into(),
+            ignored_labels: ignored.iter().map(|&label| label.to_owned()).collect(),
+            refuses_medium,
+            connect: Duration::from_secs(1),
+            total: Duration::from_secs(1),
+        };
+        Aliyun::new(settings, Box::new(|| 0))
+    }
+
+    fn answer(risk: &str, labels: &[&str]) -> String {
+        let results: Vec<_> = labels
+            .iter()
+            .map(|label| serde_json::json!({ "Label": label, "Confidence": 92.5, "RiskWords": "a, b" }))
+            .collect();
+        serde_json::json!({ "Code": 200, "RequestId": "R", "Data": { "RiskLevel": risk, "Result": results } })
+            .to_string()
+    }
+
+    #[test]
+    fn the_risk_decides_and_ignored_labels_do_not_count() {
+        let cases: [(&str, &[&str], bool, bool); 8] = [
+            ("none", &["nonLabel"], true, false),
+            ("low", &["pt_to_sites"], true, false),
+            ("medium", &["pt_to_sites"], true, true),
+            ("medium", &["pt_to_sites"], false, false),
+            ("high", &["contraband_gambling"], false, true),
+            ("high", &["inappropriate_superstition", "religion_t"], true, false),
+            ("high", &["inappropriate_superstition", "political_n"], true, true),
+            ("high", &[], true, true),
+        ];
+        for (risk, labels, refuses_medium, is_refused) in cases {
+            let driver = driver(&["inappropriate_superstition", "religion_t"], refuses_medium);
+            let judged = driver.judgement(answer(risk, labels).as_bytes()).unwrap();
+            assert_eq!(judged.is_refused, is_refused, "{risk} {labels:?}");
+            assert!(judged.findings.iter().all(|found| found.words == ["a", "b"]), "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_verdict_is_never_taken_for_one() {
+        let driver = driver(&[], true);
+        for body in [
+            "",
+            "<html>",
+            "{}",
+            "[]",
+            r#"{"Code":200}"#,
+            r#"{"Code":200,"Data":{}}"#,
+            r#"{"Code":200,"Data":{"RiskLevel":"unheard"}}"#,
+            r#"{"Code":200,"Data":{"RiskLevel":null}}"#,
+            r#"{"Code":200,"Data":{"RiskLevel":"none","Result":"x"}}"#,
+        ] {
+            assert_eq!(driver.judgement(body.as_bytes()).unwrap_err().kind, FailureKind::Nonsense, "{body}");
+        }
+    }
+
+    #[test]
+    fn codes_fall_into_kinds() {
+        let driver = driver(&[], true);
+        for (code, kind) in [
+            ("400", FailureKind::Refused),
+            ("401", FailureKind::Misconfigured),
+            ("408", FailureKind::Misconfigured),
+            ("596", FailureKind::Misconfigured),
+            ("500", FailureKind::OutcomeUnknown),
+            ("503", FailureKind::Busy),
+            ("586", FailureKind::Busy),
+            ("588", FailureKind::Busy),
+            ("777", FailureKind::Nonsense),
+        ] {
+            let failure = driver.judgement(format!(r#"{{"Code":{code},"RequestId":"R"}}"#).as_bytes()).unwrap_err();
+            assert_eq!((failure.kind, failure.request_id.as_deref()), (kind, Some("R")), "{code}");
+            assert_eq!(is_worth_repeating(&failure), ["500", "503", "586"].contains(&code), "{code}");
+        }
+    }
+
+    #[test]
+    fn labels_have_our_types() {
+        for (label, kind) in [
+            ("pornographic_adult", "porn"),
+            ("sexual_suggestive", "porn"),
+            ("political_figure", "politics"),
+            ("violent_weapons", "violence"),
+            ("contraband_drug", "drugs"),
+            ("contraband_gambling", "gambling"),
+            ("contraband_act", "other"),
+            ("inappropriate_profanity", "abuse"),
+            ("inappropriate_nonsense", "other"),
+            ("pt_to_contact", "contact"),
+            ("pt_by_recruitment", "ads"),
+            ("never_seen", "other"),
+        ] {
+            assert_eq!(kind_of_label(label), kind, "{label}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters_and_overlap() {
+        assert_eq!(pieces("", 4, 2), [""]);
+        assert_eq!(pieces("乾坤屯蒙", 4, 2), ["乾坤屯蒙"]);
+        assert_eq!(pieces("乾坤屯蒙需讼师", 4, 2), ["乾坤屯蒙", "屯蒙需讼", "需讼师"]);
+        let text = "卦".repeat(LONGEST * 3);
+        assert!(pieces(&text, LONGEST, OVERLAP).iter().all(|piece| piece.chars().count() <= LONGEST));
+    }
+}

@@ -1,0 +1,175 @@
+//! Every way in which the outside service can fail, with and without somebody who decides in its place.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{LISTED, OWN, check, fallback, judged, switch, verdict, violations, with_service_at, with_vendor};
+use crate::kit::vendors::{Reply, Vendor};
+
+fn business(code: u16) -> Reply {
+    Reply::json(json!({ "Code": code, "Message": "no", "RequestId": "R-9" }).to_string())
+}
+
+fn gateway(status: u16, code: &str) -> Reply {
+    Reply::json(json!({ "Code": code, "Message": "no", "RequestId": "R-9" }).to_string()).with_status(status)
+}
+
+/// A failure by its name, and how often the vendor is asked about one text.
+fn failures() -> Vec<(&'static str, Reply, usize)> {
+    let clean = verdict("none", &[("nonLabel", "")]);
+    vec![
+        ("bad request", business(400), 1),
+        ("not allowed", business(401), 1),
+        ("forbidden", business(403), 1),
+        ("not activated", business(596), 1),
+        ("general error", business(500), 2),
+        ("unavailable", business(503), 2),
+        ("database", business(580), 2),
+        ("timeout inside", business(581), 2),
+        ("algorithm failed", business(586), 2),
+        ("quota", business(588), 1),
+        ("unheard code", business(777), 1),
+        ("throttled", gateway(400, "Throttling.User"), 1),
+        ("gateway unavailable", gateway(503, "ServiceUnavailable"), 2),
+        ("gateway broken", gateway(500, "InternalError"), 2),
+        ("nonce used", gateway(400, "SignatureNonceUsed"), 2),
+        ("signature", gateway(400, "SignatureDoesNotMatch"), 1),
+        ("key", gateway(404, "InvalidAccessKeyId.NotFound"), 1),
+        ("clock", gateway(400, "InvalidTimeStamp.Expired"), 1),
+        ("proxy", Reply::status(502).body("<html>"), 2),
+        ("moved", Reply::status(302).header("location", "http://127.0.0.1:1/"), 1),
+        ("no JSON", Reply::json("<html>"), 1),
+        ("empty", Reply::json(""), 1),
+        ("no data", Reply::json(r#"{"Code":200,"Message":"OK"}"#), 1),
+        ("unheard risk", verdict("purple", &[]), 1),
+        ("huge", Reply::json(" ".repeat(4096)).endless(), 1),
+        ("reset", Reply::reset(), 2),
+        ("cut", clean.clone().cut_after(20), 2),
+        ("stalled", clean.clone().stalled_after(20), 1),
+        ("silent", clean.after(Duration::from_secs(4)), 1),
+    ]
+}
+
+/// Runs each failure against a server of its own, some at once.
+fn for_each_failure(run: impl Fn(&str, Vendor, usize) + Sync) {
+    let cases = std::sync::Mutex::new(failures());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let Some((name, reply, asked)) = cases.lock().unwrap().pop() else { return };
+                    run(name, Vendor::answering(move |_| reply.clone()), asked);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn with_fallback_the_local_list_decides_and_the_answer_says_so() {
+    for_each_failure(|name, vendor, asked| {
+        let server = with_vendor(&vendor).start();
+        let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+        switch(&server, &key, true).expect(200);
+        let begun = Instant::now();
+        let answer = check(&server, &user, "今年换工作合适吗").expect(200).json();
+        assert!(begun.elapsed() < Duration::from_secs(10), "{name}: {:?}", begun.elapsed());
+        let expected = json!({ "allowed": true, "contentType": "question", "provider": "local", "degraded": true });
+        assert_eq!(answer, expected, "{name}");
+        assert_eq!(vendor.requests().len(), asked, "{name}");
+        let answer = check(&server, &user, &format!("一起{LISTED}吧")).expect(200).json();
+        assert_eq!((&answer["allowed"], &answer["degraded"]), (&json!(false), &json!(true)), "{name}");
+        assert_eq!(server.value::<String>("select provider from violations"), "local", "{name}");
+    });
+}
+
+#[test]
+fn without_fallback_nothing_passes_and_nobody_is_accused() {
+    for_each_failure(|name, vendor, _| {
+        let server = with_vendor(&vendor).start();
+        let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+        switch(&server, &key, true).expect(200);
+        fallback(&server, &key, false);
+        let refused = check(&server, &user, "今年换工作合适吗").expect_problem(503, "moderation_unavailable");
+        assert!(refused.header("retry-after").is_some(), "{name}");
+        assert!(!refused.text().contains("aliyun"), "{name}: {}", refused.text());
+        let nickname = server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send();
+        nickname.expect_problem(503, "moderation_unavailable");
+        let profile = server.get("/user/profile").by(&user).send().expect(200).json();
+        assert_eq!((&profile["nickname"], violations(&server)), (&json!(""), 0), "{name}");
+        let shown = server.lines().join("\n");
+        assert!(!shown.contains("今年换工作"), "{name}: {shown}");
+    });
+}
+
+#[test]
+fn nobody_at_the_address_is_a_failure_like_any_other() {
+    let server = with_service_at(&Vendor::nowhere()).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    assert_eq!(check(&server, &user, "好吗").expect(200).json()["degraded"], true);
+    fallback(&server, &key, false);
+    check(&server, &user, "好吗").expect_problem(503, "moderation_unavailable");
+}
+
+#[test]
+fn one_failure_is_made_good_by_the_repetition() {
+    let vendor = Vendor::playing([business(500), verdict("none", &[]), Reply::reset(), verdict("none", &[])]);
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    for _ in 0..2 {
+        let answer = check(&server, &user, "好吗").expect(200).json();
+        assert_eq!((&answer["provider"], &answer["degraded"]), (&json!("aliyun"), &json!(false)));
+    }
+    let requests = vendor.requests();
+    assert_eq!(requests.len(), 4);
+    assert_ne!(requests[0].header("x-acs-signature-nonce"), requests[1].header("x-acs-signature-nonce"));
+}
+
+#[test]
+fn another_region_is_asked_when_the_first_one_fails() {
+    let (broken, backup) = (Vendor::answering(|_| business(500)), Vendor::answering(|request| judged(request, "微信")));
+    let server = with_vendor(&broken).with("MODERATION_BACKUP_ENDPOINT", backup.url()).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    assert_eq!(check(&server, &user, "能加你微信吗").expect(200).json()["provider"], "aliyun");
+    assert_eq!((broken.requests().len(), backup.requests().len()), (1, 1));
+}
+
+#[test]
+fn a_service_that_fails_again_and_again_is_left_alone() {
+    let vendor = Vendor::answering(|_| business(503));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    for _ in 0..20 {
+        assert_eq!(check(&server, &user, "好吗").expect(200).json()["degraded"], true);
+    }
+    assert_eq!(vendor.requests().len(), 10, "five failures of two attempts each");
+    fallback(&server, &key, false);
+    let refused = check(&server, &user, "好吗").expect_problem(503, "moderation_unavailable");
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=31).contains(&wait), "{wait}");
+}
+
+#[test]
+fn a_slow_service_holds_up_nobody_else() {
+    let vendor = Vendor::answering(|_| verdict("none", &[]).after(Duration::from_secs(1)));
+    let server = with_vendor(&vendor).start();
+    let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| check(&server, &user, "好吗").expect(200));
+            scope.spawn(|| server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send().expect(200));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        for _ in 0..10 {
+            let begun = Instant::now();
+            server.get("/user/profile").by(&other).send().expect(200);
+            assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
+        }
+    });
+}

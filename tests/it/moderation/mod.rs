@@ -1,0 +1,78 @@
+//! Content moderation through the doors: the word list, refusals, both services and the switch between them.
+
+mod failures;
+mod list;
+mod services;
+mod switching;
+mod violations;
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Answer, Caller, Server, Setup,
+    vendors::{Received, Reply, Vendor},
+};
+
+const OWN: &str = "13800138000";
+/// On the default word list, as gambling.
+const LISTED: &str = "赌博";
+const KEY_ID: &str = "TESTAccessKeyId000000001";
+const SECRET: &str = "TESTAccessKeySecret0000000000001";
+
+/// A server with an outside service, which asks this vendor.
+fn with_vendor(vendor: &Vendor) -> Setup {
+    with_service_at(&vendor.url())
+}
+
+fn with_service_at(endpoint: &str) -> Setup {
+    Setup::default()
+        .with("MODERATION_PROVIDER", "aliyun")
+        .with("MODERATION_ENDPOINT", endpoint)
+        .with("MODERATION_ACCESS_KEY_ID", KEY_ID)
+        .with("MODERATION_ACCESS_KEY_SECRET", SECRET)
+        .with("MODERATION_TIMEOUT", "2 s")
+}
+
+/// What the vendor answers about a text: refused for contact if it has this in it.
+fn judged(request: &Received, refused: &str) -> Reply {
+    request.check_acs3(KEY_ID, SECRET).expect("the request is signed");
+    let text = content_of(request);
+    if text.contains(refused) {
+        return verdict("high", &[("pt_to_contact", refused)]);
+    }
+    verdict("none", &[("nonLabel", "")])
+}
+
+fn verdict(risk: &str, labels: &[(&str, &str)]) -> Reply {
+    let results: Vec<Value> =
+        labels.iter().map(|(label, words)| json!({ "Label": label, "Confidence": 97.5, "RiskWords": words })).collect();
+    let data = json!({ "RiskLevel": risk, "Result": results });
+    Reply::json(json!({ "Code": 200, "Message": "OK", "RequestId": "R-1", "Data": data }).to_string())
+}
+
+fn field(request: &Received, name: &str) -> String {
+    request.form().into_iter().find(|(known, _)| known == name).expect("the field was sent").1
+}
+
+fn content_of(request: &Received) -> String {
+    let parameters: Value = serde_json::from_str(&field(request, "ServiceParameters")).expect("parameters are JSON");
+    parameters["content"].as_str().expect("there is a text").to_owned()
+}
+
+fn switch(server: &Server, key: &str, external: bool) -> Answer {
+    let body = json!({ "useAliyun": external });
+    server.post("/admin/sensitive-word-migration/switch").token(key).json(&body).send()
+}
+
+fn fallback(server: &Server, key: &str, on: bool) {
+    let body = json!({ "enableFallback": on });
+    server.post("/admin/sensitive-word-migration/fallback").token(key).json(&body).send().expect(200);
+}
+
+fn check(server: &Server, user: &Caller, question: &str) -> Answer {
+    server.post("/content-moderation/check-question").by(user).json(&json!({ "question": question })).send()
+}
+
+fn violations(server: &Server) -> i64 {
+    server.value("select count(*) from violations")
+}

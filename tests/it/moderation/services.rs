@@ -1,0 +1,386 @@
+//! Both services side by side: what is asked of the outside one, and what administrators see of the two.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{
+    KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
+};
+use crate::kit::{
+    Server, Setup,
+    vendors::{Reply, Vendor},
+};
+
+const MIGRATION: &str = "/admin/sensitive-word-migration";
+
+fn get(server: &Server, key: &str, path: &str) -> Value {
+    server.get(&format!("{MIGRATION}/{path}")).token(key).send().expect(200).json()
+}
+
+fn post(server: &Server, key: &str, path: &str, body: &Value) -> Value {
+    server.post(&format!("{MIGRATION}/{path}")).token(key).json(body).send().expect(200).json()
+}
+
+#[test]
+fn the_outside_service_decides_once_it_is_switched_on() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    // The local list has its own mind.
+    assert_eq!(check(&server, &user, "一起赌博吧").expect(200).json()["allowed"], false);
+    assert!(vendor.requests().is_empty());
+    switch(&server, &key, true).expect(200);
+    let answer = check(&server, &user, "一起赌博吧").expect(200).json();
+    let expected = json!({ "allowed": true, "contentType": "question", "provider": "aliyun", "degraded": false });
+    assert_eq!(answer, expected);
+    let answer = check(&server, &user, "能加你微信吗").expect(200).json();
+    assert_eq!((&answer["allowed"], &answer["provider"]), (&json!(false), &json!("aliyun")));
+    let row: String = server.value(
+        "select json_array(content_type, violation_type, words, masked_text, provider) from violations order by id desc",
+    );
+    let row: Value = serde_json::from_str(&row).unwrap();
+    assert_eq!(row, json!(["question", "contact", "[\"pt_to_contact\"]", "能加你**吗", "aliyun"]));
+    switch(&server, &key, false).expect(200);
+    assert_eq!(check(&server, &user, "能加你微信吗").expect(200).json()["provider"], "local");
+}
+
+#[test]
+fn what_is_sent_is_signed_and_names_nobody() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    check(&server, &user, "今年 换工作&合适=吗？+%").expect(200);
+    check(&server, &user, "再问一次").expect(200);
+    server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send().expect(200);
+    server.put("/user/signature").by(&user).form(&[("signature", "心静则明")]).send().expect(200);
+    let requests = vendor.requests();
+    let services: Vec<_> = requests.iter().map(|request| field(request, "Service")).collect();
+    assert_eq!(
+        services,
+        ["comment_detection_pro", "comment_detection_pro", "nickname_detection_pro", "comment_detection_pro"]
+    );
+    for request in &requests {
+        request.check_acs3(KEY_ID, SECRET).unwrap();
+        assert!(request.check_acs3(KEY_ID, "another secret").is_err());
+        assert_eq!(request.header("x-acs-action"), Some("TextModerationPlus"));
+        assert_eq!(request.header("x-acs-version"), Some("2022-03-02"));
+        assert_eq!(request.header("content-type"), Some("application/x-www-form-urlencoded"));
+        let sent = String::from_utf8(request.body.clone()).unwrap();
+        assert!(!sent.contains(OWN), "{sent}");
+    }
+    assert_eq!(content_of(&requests[0]), "今年 换工作&合适=吗？+%");
+    let account = |index: usize| -> Value {
+        serde_json::from_str::<Value>(&field(&requests[index], "ServiceParameters")).unwrap()["accountId"].clone()
+    };
+    assert_eq!(account(0), account(1), "one user is one account");
+    assert_ne!(account(0), json!(user.user_id));
+    let nonces: std::collections::BTreeSet<_> =
+        requests.iter().map(|request| request.header("x-acs-signature-nonce").unwrap()).collect();
+    assert_eq!(nonces.len(), requests.len());
+}
+
+#[test]
+fn an_oracles_own_subject_is_not_refused() {
+    let vendor = Vendor::answering(|_| verdict("high", &[("inappropriate_superstition", "卦"), ("religion_t", "")]));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    assert_eq!(check(&server, &user, "道士的卦准吗").expect(200).json()["allowed"], true);
+    let strict = with_vendor(&vendor).with("MODERATION_IGNORED_LABELS", "religion_t").start();
+    let (user, key) = (strict.sign_in(OWN), strict.api_key("operator"));
+    switch(&strict, &key, true).expect(200);
+    assert_eq!(check(&strict, &user, "道士的卦准吗").expect(200).json()["allowed"], false);
+}
+
+#[test]
+fn long_texts_are_asked_about_in_pieces_and_the_worst_counts() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let key = server.api_key("operator");
+    let text = format!("{}微信{}", "卦".repeat(1_150), "象".repeat(300));
+    let compared = post(&server, &key, "compare", &json!({ "content": text }));
+    assert_eq!((&compared["external"]["allowed"], &compared["agree"]), (&json!(false), &json!(false)));
+    assert_eq!(compared["external"]["matches"][0]["start"], 1_150);
+    let sent: Vec<usize> = vendor.requests().iter().map(|request| content_of(request).chars().count()).collect();
+    assert!(sent.len() >= 2 && sent.iter().all(|&length| length <= 600), "{sent:?}");
+}
+
+#[test]
+fn nobody_asks_about_nothing() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    server.put("/user/nickname").by(&user).form(&[("nickname", "")]).send().expect(200);
+    assert!(vendor.requests().is_empty());
+}
+
+#[test]
+fn without_an_outside_service_it_cannot_be_switched_on() {
+    let server = Setup::default().start();
+    let key = server.api_key("operator");
+    switch(&server, &key, true).expect_problem(409, "not_configured");
+    assert_eq!(switch(&server, &key, false).expect(200).json()["service"], "local");
+    assert!(
+        server.command(&["moderation", "switch", "external"]).expect(1).complaint().contains("moderation.provider")
+    );
+    let health = get(&server, &key, "health-check");
+    assert_eq!((&health["healthy"], &health["external"]["configured"]), (&json!(true), &json!(false)));
+    let compared = post(&server, &key, "compare", &json!({ "content": "一起赌博吧" }));
+    assert_eq!((&compared["agree"], &compared["external"]["error"]), (&json!(null), &json!("not_configured")));
+    assert_eq!(compared["local"]["allowed"], false);
+}
+
+#[test]
+fn status_shows_both_services_and_the_switches() {
+    let vendor = Vendor::answering(|_| Reply::status(500));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    let status = get(&server, &key, "status");
+    assert_eq!((&status["service"], &status["useAliyun"]), (&json!("local"), &json!(false)));
+    assert_eq!((&status["enableFallback"], &status["external"]["provider"]), (&json!(true), &json!("aliyun")));
+    assert!(status["local"]["wordCount"].as_i64().unwrap() > 40);
+    assert_eq!((&status["external"]["breaker"], &status["external"]["lastFailure"]), (&json!("closed"), &json!(null)));
+    let switched = post(&server, &key, "switch", &json!({ "useAliyun": "true" }));
+    assert_eq!((&switched["service"], &switched["useAliyun"]), (&json!("external"), &json!(true)));
+    for _ in 0..5 {
+        assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
+    }
+    let status = get(&server, &key, "status");
+    assert_eq!(
+        (&status["external"]["breaker"], &status["external"]["lastFailure"]["code"]),
+        (&json!("open"), &json!("http_500"))
+    );
+    fallback(&server, &key, false);
+    assert_eq!(get(&server, &key, "status")["enableFallback"], false);
+    for (path, name) in [("switch", "useAliyun"), ("fallback", "enableFallback")] {
+        let request = server.post(&format!("{MIGRATION}/{path}")).token(&key);
+        request.clone().send().expect_fields(&[(name, "required")]);
+        request.json(&json!({ name: "perhaps" })).send().expect_fields(&[(name, "invalid_type")]);
+    }
+}
+
+#[test]
+fn flips_are_audited_from_both_doors_and_hold_over_a_restart() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let key = server.api_key("operator");
+    switch(&server, &key, true).expect(200);
+    fallback(&server, &key, false);
+    let reasons = |like: &str| -> Vec<String> {
+        let database = server.database();
+        let sql = format!("select reason from audit where action like '{like}' order by id");
+        let mut statement = database.prepare(&sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(reasons("%/switch"), ["local to external"]);
+    assert_eq!(reasons("%/fallback"), ["on to off"]);
+    let server = server.crash_and_restart(with_vendor(&vendor));
+    let status = get(&server, &key, "status");
+    assert_eq!((&status["service"], &status["enableFallback"]), (&json!("external"), &json!(false)));
+}
+
+#[test]
+fn commands_switch_a_running_server() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    let settings = tempfile::NamedTempFile::new().unwrap();
+    let text = format!(
+        "[moderation]\nprovider = \"aliyun\"\nendpoint = \"{}\"\naccess_key_id = \"{KEY_ID}\"\naccess_key_secret = \"{SECRET}\"\n",
+        vendor.url()
+    );
+    std::fs::write(settings.path(), text).unwrap();
+    let run = |arguments: &[&str]| {
+        let with_file = ["--config", settings.path().to_str().unwrap(), "moderation"];
+        server.command(&[&with_file, arguments].concat())
+    };
+    assert_eq!(run(&["switch", "external"]).expect(0).json()["service"], "external");
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(check(&server, &user, "能加你微信吗").expect(200).json()["provider"], "aliyun");
+    assert_eq!(run(&["fallback", "off"]).expect(0).json()["enableFallback"], false);
+    assert_eq!(get(&server, &key, "status")["enableFallback"], false);
+    let compared = run(&["compare", "能加你微信吗"]).expect(0).json();
+    assert_eq!((&compared["external"]["allowed"], &compared["agree"]), (&json!(false), &json!(false)));
+    assert_eq!(run(&["health"]).expect(0).json()["healthy"], true);
+    assert_eq!(run(&["status"]).expect(0).json()["configured"], true);
+    assert_eq!(run(&["switch", "local"]).expect(0).json()["service"], "local");
+    run(&["switch", "both"]).expect(2);
+    let flips: i64 =
+        server.value("select count(*) from audit where actor = 'cli' and action like 'yarrow moderation %'");
+    assert_eq!(flips, 3);
+    drop(vendor);
+    assert_eq!(run(&["health"]).expect(5).json()["external"]["error"], "connect_failed");
+}
+
+#[test]
+fn both_services_are_compared_on_one_text_and_on_many() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let key = server.api_key("operator");
+    let compared =
+        post(&server, &key, "compare", &json!({ "content": LISTED, "contentType": "nickname", "userId": 1 }));
+    assert_eq!((&compared["local"]["allowed"], &compared["external"]["allowed"]), (&json!(false), &json!(true)));
+    assert_eq!((&compared["local"]["found"], &compared["agree"]), (&json!([LISTED]), &json!(false)));
+    assert!(compared["durations"]["externalMs"].as_f64().unwrap() > 0.0);
+    assert_eq!(field(&vendor.requests()[0], "Service"), "nickname_detection_pro");
+    let texts = ["一起赌博吧", "今年好吗", "你的微信", "加微信聊赌博"];
+    let items: Vec<Value> = texts.iter().map(|content| json!({ "content": content })).collect();
+    let expected = [(false, true), (true, true), (true, false), (false, false)];
+    for body in [json!({ "items": items }), json!(items)] {
+        let compared = post(&server, &key, "batch-compare", &body);
+        for ((text, (local, external)), item) in texts.iter().zip(expected).zip(compared["items"].as_array().unwrap()) {
+            assert_eq!(
+                (&item["local"]["allowed"], &item["external"]["allowed"]),
+                (&json!(local), &json!(external)),
+                "{text}"
+            );
+        }
+        let summary = json!({
+            "total": 4, "agreed": 2, "disagreed": 2, "failed": 0, "onlyLocalRefused": 1, "onlyExternalRefused": 1,
+        });
+        assert_eq!(compared["summary"], summary);
+    }
+    assert_eq!(violations(&server), 0);
+}
+
+#[test]
+fn a_batch_has_its_bounds() {
+    let server = Setup::default().start();
+    let key = server.api_key("operator");
+    let send = |body: Value| server.post(&format!("{MIGRATION}/batch-compare")).token(&key).json(&body).send();
+    let items = |count: usize| -> Vec<Value> { (0..count).map(|n| json!({ "content": format!("文{n}") })).collect() };
+    assert_eq!(send(json!(items(100))).expect(200).json()["summary"]["failed"], 100);
+    send(json!(items(101))).expect_fields(&[("items", "too_many")]);
+    send(json!({ "items": [] })).expect_fields(&[("items", "required")]);
+    send(json!([])).expect_problem(400, "invalid_json");
+    send(json!([{ "text": "x" }])).expect_fields(&[("items", "invalid_type")]);
+    send(json!([{ "content": " " }])).expect_fields(&[("items", "invalid_type")]);
+    send(json!([{ "content": "字".repeat(2_001) }])).expect_fields(&[("items", "too_long")]);
+    send(json!([{ "content": "好", "contentType": "poem" }])).expect_fields(&[("items", "unknown_value")]);
+    send(json!([{ "content": "好", "userId": "me" }])).expect_fields(&[("items", "invalid_format")]);
+}
+
+#[test]
+fn a_probe_is_paid_for_once_a_minute() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let key = server.api_key("operator");
+    for _ in 0..3 {
+        let health = get(&server, &key, "health-check");
+        assert_eq!((&health["healthy"], &health["external"]["healthy"]), (&json!(true), &json!(true)));
+        assert!(health["external"]["checkedAt"].is_string());
+    }
+    assert_eq!(vendor.requests().len(), 1);
+    let broken = Vendor::answering(|_| verdict("high", &[("political_n", "")]));
+    let server = with_vendor(&broken).start();
+    let health = get(&server, &server.api_key("operator"), "health-check");
+    assert_eq!((&health["healthy"], &health["external"]["error"]), (&json!(false), &json!("refuses_harmless_text")));
+}
+
+/// Waits until so many disagreements are kept.
+fn wait_for_disagreements(server: &Server, key: &str, count: u64) -> Value {
+    let begun = Instant::now();
+    loop {
+        let found = get(server, key, "disagreements");
+        if found["total"].as_u64() >= Some(count) {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{found}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn in_the_shadow_the_other_service_is_asked_and_disagreements_are_kept_masked() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    // Agreed upon, refused by the local list alone, refused by the outside service alone.
+    for question in ["今年好吗", "一起赌博吧", "问问你的微信"] {
+        check(&server, &user, question).expect(200);
+    }
+    let found = wait_for_disagreements(&server, &key, 2);
+    assert_eq!(found["total"], 2);
+    let of = |decided: &str, local: bool, external: bool, words: &[&str], labels: &[&str], masked: &str| {
+        json!([decided, local, external, words, labels, masked])
+    };
+    let shown = |row: &Value| {
+        json!([
+            row["decidedBy"],
+            row["localAllowed"],
+            row["externalAllowed"],
+            row["words"],
+            row["labels"],
+            row["maskedText"]
+        ])
+    };
+    let rows: Vec<_> = found["items"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(rows[0], of("local", true, false, &[], &["pt_to_contact"], "问问你的**"));
+    assert_eq!(rows[1], of("local", false, true, &[LISTED], &[], "一起**吧"));
+    switch(&server, &key, true).expect(200);
+    check(&server, &user, "还是一起赌博吧").expect(200);
+    let found = wait_for_disagreements(&server, &key, 3);
+    assert_eq!(shown(&found["items"][0]), of("external", false, true, &[LISTED], &[], "还是一起**吧"));
+    let listed = server.command(&["moderation", "disagreements"]).expect(0).json();
+    assert_eq!(listed["total"], 3);
+}
+
+#[test]
+fn only_the_newest_disagreements_are_kept() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let setup = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_DISAGREEMENTS", 3);
+    let server = setup.start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    for number in 0..6 {
+        check(&server, &user, &format!("第{number}次的微信")).expect(200);
+    }
+    wait_for_disagreements(&server, &key, 3);
+    let begun = Instant::now();
+    while get(&server, &key, "disagreements")["items"][0]["maskedText"] != "第5次的**" {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(get(&server, &key, "disagreements")["total"], 3);
+}
+
+#[test]
+fn nobody_waits_for_a_shadow_that_hangs() {
+    let vendor = Vendor::answering(|_| verdict("none", &[]).after(Duration::from_secs(3)));
+    let server = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).start();
+    let user = server.sign_in(OWN);
+    for _ in 0..20 {
+        let begun = Instant::now();
+        check(&server, &user, "今年换工作合适吗").expect(200);
+        assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn without_a_share_nobody_is_asked_in_the_shadow() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let user = server.sign_in(OWN);
+    for _ in 0..5 {
+        check(&server, &user, "问问你的微信").expect(200);
+    }
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(vendor.requests().is_empty());
+}
+
+#[test]
+fn an_interpretations_question_is_judged_by_the_service_that_decides() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    let ask = |question: &str| {
+        let body = json!({ "question": question, "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
+        server.post("/divination/enhanced").by(&user).json(&body).send()
+    };
+    ask("能加你微信吗").expect_problem(422, "content_rejected");
+    ask("一起赌博吧").expect(200);
+    assert_eq!(server.value::<String>("select provider from violations"), "aliyun");
+}

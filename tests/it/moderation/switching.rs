@@ -1,0 +1,73 @@
+//! The switch, flipped a thousand times while texts are judged.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use super::{LISTED, OWN, check, judged, switch, with_vendor};
+use crate::kit::vendors::Vendor;
+
+const FLIPS: usize = 1_000;
+
+#[test]
+fn a_thousand_flips_under_load_leave_no_wrong_lost_or_blocked_request() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).with("MODERATION_TIMEOUT", "20 s").start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    let (is_over, asked) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let load = |round: usize| {
+        let mut slowest = Duration::ZERO;
+        let mut number = round;
+        while !is_over.load(Ordering::Relaxed) {
+            number += 1;
+            // Each text is refused by one service alone, so the verdict proves who gave it.
+            let question = match number % 3 {
+                0 => format!("第{number}次一起{LISTED}吧"),
+                1 => format!("第{number}次问你的微信"),
+                _ => format!("第{number}次问工作"),
+            };
+            let begun = Instant::now();
+            let answer = check(&server, &user, &question).expect(200).json();
+            slowest = slowest.max(begun.elapsed());
+            let is_local = answer["provider"] == "local";
+            let expected = match number % 3 {
+                0 => !is_local,
+                1 => is_local,
+                _ => true,
+            };
+            assert_eq!((&answer["allowed"], &answer["degraded"]), (&json!(expected), &json!(false)), "{answer}");
+            assert!(is_local || answer["provider"] == "aliyun", "{answer}");
+            asked[usize::from(is_local)].fetch_add(1, Ordering::Relaxed);
+        }
+        slowest
+    };
+    let slowest = std::thread::scope(|scope| {
+        let load = &load;
+        let callers: Vec<_> = (0..4).map(|round| scope.spawn(move || load(round))).collect();
+        for flip in 0..FLIPS {
+            let external = flip % 2 == 0;
+            let status = switch(&server, &key, external).expect(200).json();
+            assert_eq!(status["useAliyun"], external, "{flip}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        callers.into_iter().map(|caller| caller.join().unwrap()).max().unwrap()
+    });
+    let asked = asked.map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{FLIPS} flips; {} and {} texts were judged outside and here; the slowest took {slowest:?}",
+        asked[0], asked[1]
+    );
+    assert!(asked.iter().all(|&count| count > 20), "{asked:?}");
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    // No refusal got lost, and none was invented.
+    let refusals: i64 = server.value("select count(*) from violations");
+    let audited: i64 = server.value("select count(*) from audit where action like '%/switch'");
+    assert_eq!(audited, i64::try_from(FLIPS).unwrap());
+    assert!(refusals > 0);
+    let wrong: i64 =
+        server.value("select count(*) from violations where (provider = 'local') <> (violation_type = 'gambling')");
+    assert_eq!(wrong, 0);
+}

@@ -1,0 +1,216 @@
+//! Refusals as they are remembered and shown.
+
+use serde_json::{Value, json};
+
+use super::{LISTED, OWN, check, violations};
+use crate::kit::{Caller, Server, Setup};
+
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+fn list(server: &Server, key: &str, query: &[(&str, &str)]) -> Value {
+    server.get("/admin/violations/list").token(key).query(query).send().expect(200).json()
+}
+
+/// Two users with refusals of different kinds.
+fn world() -> (Server, Caller, Caller, String) {
+    let server = Setup::default().start();
+    let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("reader"));
+    for question in ["一起赌博吧", "网络赌 博好吗", "他是王八蛋"] {
+        assert_eq!(check(&server, &user, question).expect(200).json()["allowed"], false);
+    }
+    let nickname = [("nickname", "賭博"), ("userId", other.user_id.as_str())];
+    server.put("/user/nickname").by(&other).form(&nickname).send().expect_problem(422, "content_rejected");
+    (server, user, other, key)
+}
+
+#[test]
+fn a_refused_question_is_told_without_the_word_and_remembered_without_the_text() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("reader"));
+    let question = "和邻居一起 賭*博 会赢吗";
+    let answer = check(&server, &user, question).expect(200);
+    let expected = json!({ "allowed": false, "contentType": "question", "provider": "local", "degraded": false });
+    assert_eq!(answer.json(), expected);
+    let shown = list(&server, &key, &[])["items"][0].clone();
+    assert_eq!((&shown["userId"], &shown["contentType"]), (&json!(user.user_id), &json!("question")));
+    assert_eq!((&shown["violationType"], &shown["matchedWords"]), (&json!("gambling"), &json!([LISTED])));
+    assert_eq!((&shown["maskedText"], &shown["provider"]), (&json!("和邻居一起 *** 会赢吗"), &json!("local")));
+    let path = format!("/admin/violations/{}", shown["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).token(&key).send().expect(200).json(), shown);
+    let dump = std::fs::read(server.directory().join("yarrow.db-wal")).unwrap();
+    let question = question.as_bytes();
+    assert!(!dump.windows(question.len()).any(|window| window == question), "the text is on disk");
+}
+
+#[test]
+fn a_question_that_may_stand_leaves_nothing() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let answer = check(&server, &user, "今年换工作合适吗？").expect(200).json();
+    assert_eq!(answer, json!({ "allowed": true, "contentType": "question", "provider": "local", "degraded": false }));
+    assert_eq!(violations(&server), 0);
+}
+
+#[test]
+fn an_administrator_learns_the_word_and_accuses_nobody() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("reader"));
+    let ask = |body: Value| server.post("/content-moderation/check-question").token(&key).json(&body).send();
+    let answer = ask(json!({ "question": "一起赌博吧" })).expect(200).json();
+    assert_eq!((&answer["allowed"], &answer["matches"][0]["word"]), (&json!(false), &json!(LISTED)));
+    ask(json!({ "question": "一起赌博吧", "userId": user.user_id })).expect(200);
+    ask(json!({ "question": "一起赌博吧", "userId": 999_999 })).expect_problem(404, "not_found");
+    assert_eq!(violations(&server), 0);
+}
+
+#[test]
+fn the_question_of_another_user_is_not_ones_own() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in("13800138001"));
+    for id in [other.user_id.as_str(), "999999"] {
+        let body = json!({ "question": "好吗", "userId": id });
+        let request = server.post("/content-moderation/check-question").by(&user).json(&body);
+        request.send().expect_problem(403, "not_yours");
+    }
+    let request = server.post("/content-moderation/check-question").by(&user);
+    request.send().expect_fields(&[("question", "required")]);
+    check(&server, &user, &"好".repeat(201)).expect_fields(&[("question", "too_long")]);
+    server.post("/content-moderation/check-question").send().expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn every_filter_filters_and_they_combine() {
+    let (server, user, other, key) = world();
+    let total = |query: &[(&str, &str)]| list(&server, &key, query)["total"].as_i64().unwrap();
+    assert_eq!(total(&[]), 4);
+    assert_eq!(total(&[("userId", &user.user_id)]), 3);
+    assert_eq!(total(&[("userId", &other.user_id)]), 1);
+    assert_eq!(total(&[("contentType", "question")]), 3);
+    assert_eq!(total(&[("contentType", "nickname")]), 1);
+    assert_eq!(total(&[("violationType", "gambling")]), 3);
+    assert_eq!(total(&[("violationType", "gambling"), ("contentType", "question")]), 2);
+    assert_eq!(total(&[("violationType", "gambling"), ("userId", &other.user_id)]), 1);
+    assert_eq!(total(&[("violationType", "nothing")]), 0);
+    server
+        .edit(&format!("update violations set created_at = created_at - 2 * {DAY} where user_id = {}", other.user_id));
+    let yesterday: String = server.value("select strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 day')");
+    assert_eq!(total(&[("startTime", &yesterday)]), 3);
+    assert_eq!(total(&[("endTime", &yesterday)]), 1);
+    assert_eq!(total(&[("endTime", &yesterday), ("userId", &user.user_id)]), 0);
+    let page = list(&server, &key, &[("size", "2"), ("page", "2")]);
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["page"], &page["size"]), (2, &json!(2), &json!(2)));
+    assert_eq!(page["items"][1]["userId"], other.user_id, "the oldest comes last");
+    let bad = [("contentType", "poem"), ("startTime", "soon"), ("size", "0")];
+    let answer = server.get("/admin/violations/list").token(&key).query(&bad).send();
+    answer.expect_fields(&[
+        ("contentType", "unknown_value"),
+        ("startTime", "invalid_format"),
+        ("size", "out_of_range"),
+    ]);
+    let backwards = [("startTime", "2026-01-02"), ("endTime", "2026-01-01")];
+    let answer = server.get("/admin/violations/list").token(&key).query(&backwards).send();
+    answer.expect_fields(&[("endTime", "out_of_range")]);
+}
+
+#[test]
+fn refusals_are_counted_by_user_and_by_type() {
+    let (server, user, _, key) = world();
+    let stats = |id: &str| server.get(&format!("/admin/violations/user/{id}/stats")).token(&key).send();
+    let own = stats(&user.user_id).expect(200).json();
+    assert_eq!((&own["total"], &own["types"][0]), (&json!(3), &json!({ "type": "gambling", "count": 2 })));
+    assert_eq!(own["contentTypes"], json!([{ "type": "question", "count": 3 }]));
+    assert!(own["firstAt"].as_str().unwrap() <= own["lastAt"].as_str().unwrap());
+    let clean = server.sign_in("13800138002");
+    assert_eq!(stats(&clean.user_id).expect(200).json()["total"], 0);
+    stats("999999").expect_problem(404, "not_found");
+    let types = server.get("/admin/violations/stats/types").token(&key).send().expect(200).json();
+    let expected =
+        json!({ "total": 4, "types": [{ "type": "gambling", "count": 3 }, { "type": "abuse", "count": 1 }] });
+    assert_eq!(types, expected);
+}
+
+#[test]
+fn frequent_violators_are_those_of_the_last_days() {
+    let (server, user, _, key) = world();
+    let frequent = |query: &[(&str, &str)]| {
+        server.get("/admin/violations/frequent-violators").token(&key).query(query).send().expect(200).json()
+    };
+    let found = frequent(&[]);
+    assert_eq!((&found["days"], &found["threshold"], &found["total"]), (&json!(30), &json!(3), &json!(1)));
+    assert_eq!((&found["items"][0]["userId"], &found["items"][0]["count"]), (&json!(user.user_id), &json!(3)));
+    assert_eq!(frequent(&[("threshold", "1")])["total"], 2);
+    assert_eq!(frequent(&[("threshold", "4")])["total"], 0);
+    server.edit(&format!("update violations set created_at = created_at - 31 * {DAY} where id = 1"));
+    assert_eq!(frequent(&[])["total"], 0);
+    assert_eq!(frequent(&[("days", "32")])["total"], 1);
+    let bad = [("days", "0"), ("threshold", "-1")];
+    let answer = server.get("/admin/violations/frequent-violators").token(&key).query(&bad).send();
+    answer.expect_fields(&[("days", "out_of_range"), ("threshold", "invalid_type")]);
+}
+
+#[test]
+fn old_records_are_deleted_and_young_ones_stay() {
+    let (server, _, _, key) = world();
+    server.edit(&format!("update violations set created_at = created_at - 181 * {DAY} where id <= 2"));
+    let clean =
+        |query: &[(&str, &str)]| server.request("DELETE", "/admin/violations/cleanup").token(&key).query(query).send();
+    clean(&[("daysToKeep", "0")]).expect_fields(&[("daysToKeep", "out_of_range")]);
+    assert_eq!(clean(&[("daysToKeep", "182")]).expect(200).json(), json!({ "deleted": 0, "daysToKeep": 182 }));
+    assert_eq!(clean(&[]).expect(200).json(), json!({ "deleted": 2, "daysToKeep": 180 }));
+    assert_eq!(violations(&server), 2);
+    server.edit(&format!("update violations set created_at = created_at - 2 * {DAY}"));
+    server.command(&["violations", "cleanup", "--days-to-keep", "1"]).expect(2);
+    assert_eq!(violations(&server), 2);
+    let done = server.command(&["violations", "cleanup", "--days-to-keep", "1", "--yes"]).expect(0).json();
+    assert_eq!((&done["deleted"], violations(&server)), (&json!(2), 0));
+}
+
+#[test]
+fn many_old_records_are_deleted_in_slices() {
+    let server = Setup::default().start();
+    let key = server.api_key("cleaner");
+    server.edit(
+        "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 1700) \
+         select 1, 'question', 'ads', '[]', '*', 'local', 0 from n",
+    );
+    let done = server.request("DELETE", "/admin/violations/cleanup").token(&key).send().expect(200).json();
+    assert_eq!(done["deleted"], 1700);
+}
+
+#[test]
+fn commands_list_and_count_refusals() {
+    let (server, user, _, _) = world();
+    let run = |arguments: &[&str]| server.command(&[&["violations"], arguments].concat());
+    assert_eq!(run(&["list"]).expect(0).json()["total"], 4);
+    let of_user = run(&["list", "--user", OWN, "--type", "gambling", "--content-type", "question"]).expect(0).json();
+    assert_eq!((&of_user["total"], &of_user["items"][0]["userId"]), (&json!(2), &json!(user.user_id)));
+    assert_eq!(run(&["list", "--from", "2999-01-01"]).expect(0).json()["total"], 0);
+    run(&["list", "--from", "soon"]).expect(2);
+    run(&["list", "--user", "13800138055"]).expect(4);
+    let stats = run(&["stats"]).expect(0).json();
+    assert_eq!(stats["types"][0], json!({ "type": "gambling", "count": 3 }));
+    assert_eq!(stats["frequentViolators"][0]["count"], 3);
+    assert_eq!(run(&["stats", "--user", OWN]).expect(0).json()["total"], 3);
+}
+
+#[test]
+fn every_filter_finds_its_index() {
+    let server = Setup::default().start();
+    let database = server.database();
+    let all = ["user_id = ?1", "violation_type = ?2", "content_type = ?3", "created_at >= ?4", "created_at < ?5"];
+    for given in 0..1 << all.len() {
+        let terms = all.iter().enumerate().map(|(index, term)| {
+            if given & (1 << index) == 0 { format!("?{} is null", index + 1) } else { (*term).to_owned() }
+        });
+        let condition = terms.collect::<Vec<_>>().join(" and ");
+        let sql =
+            format!("select id from violations where {condition} order by created_at desc, id desc limit ?6 offset ?7");
+        let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
+        let plan: Vec<String> =
+            statement.query_map((1, "x", "x", 1, 2, 20, 0), |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        let plan = plan.join("; ");
+        assert!(plan.contains("INDEX violations_by_") && !plan.contains("TEMP B-TREE"), "{condition}: {plan}");
+        assert!(given == 0 || plan.starts_with("SEARCH"), "{condition}: {plan}");
+    }
+}
