@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use secrecy::SecretString;
+
 use crate::{
     clock::Clock,
     config::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, SmsProvider},
@@ -14,7 +16,7 @@ use crate::{
     ops::{
         access_log::Recorder,
         admins, codes,
-        interpretation::Permits,
+        model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
         slots::Slots,
@@ -23,7 +25,11 @@ use crate::{
     providers::{
         breaker::Breaker,
         email::{self, EmailSender, smtp},
-        llm::{LanguageModel, offline::Offline, openai},
+        llm::{
+            models::{Guarded, Models},
+            offline::Offline,
+            openai,
+        },
         moderation::{TextModerator, aliyun as aliyun_moderation},
         payment::sandbox::Sandbox,
         sms::{SmsSender, aliyun, console::Console},
@@ -66,10 +72,12 @@ pub struct App {
     pub email_breaker: Breaker,
     /// Messages being handed to the mail server at once.
     pub email_sending: Slots,
-    pub llm: Box<dyn LanguageModel>,
-    pub llm_breaker: Breaker,
-    /// Running model calls.
-    pub calls: Permits,
+    /// The language models, each behind its breaker.
+    pub llm: Models,
+    /// Running model calls, and those that wait.
+    pub calls: Places,
+    /// What came of model calls and could not be written down yet.
+    pub unwritten: Unwritten,
     pub payments: Payments,
     pub moderation: Moderation,
     /// Running password hashes.
@@ -112,9 +120,9 @@ impl App {
             email: email_sender(&config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),
             email_sending: Slots::new(MESSAGES_AT_ONCE),
-            llm: language_model(&config),
-            llm_breaker: Breaker::with_defaults("llm"),
-            calls: Permits::new(config.llm.calls, config.llm.calls_per_user),
+            llm: language_models(&config),
+            calls: Places::new(config.llm.calls, config.llm.calls_per_user, config.llm.queue),
+            unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             access_log: Recorder::default(),
             code_tally: Arc::default(),
@@ -225,19 +233,30 @@ fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator
     }
 }
 
-fn language_model(config: &Config) -> Box<dyn LanguageModel> {
-    match config.llm.provider {
-        LlmProvider::Builtin => Box::new(Offline),
-        LlmProvider::Openai => Box::new(openai::OpenAi::new(openai::Settings {
-            base_url: config.llm.base_url.clone(),
-            api_key: config.llm.api_key.clone(),
-            model: config.llm.model.clone(),
+fn language_models(config: &Config) -> Models {
+    let breaker = |name| Breaker::new(name, config.llm.breaker_faults, config.llm.breaker_pause);
+    let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
+        let settings = openai::Settings {
+            base_url: base_url.to_owned(),
+            api_key: api_key.clone(),
+            model: model.to_owned(),
             connect_timeout: config.llm.connect_timeout,
             first_byte_timeout: config.llm.first_byte_timeout,
             idle_timeout: config.llm.idle_timeout,
             total_timeout: config.llm.total_timeout,
+            longest_retry_wait: config.llm.longest_retry_wait,
+            largest_answer: config.llm.largest_answer.as_usize(),
             ..openai::Settings::default()
-        })),
+        };
+        Guarded::new(Box::new(openai::OpenAi::new(settings)), breaker(name))
+    };
+    let (first, second) = (&config.llm, &config.llm_fallback);
+    match first.provider {
+        LlmProvider::Builtin => Models::new(Guarded::new(Box::new(Offline), breaker("builtin")), None),
+        LlmProvider::Openai => Models::new(
+            openai(&first.base_url, &first.api_key, &first.model, "llm"),
+            second.base_url.as_ref().map(|base_url| openai(base_url, &second.api_key, &second.model, "llm.fallback")),
+        ),
     }
 }
 

@@ -68,6 +68,7 @@ codes! {
     NotConfigured = "not_configured", "The operator has not set this up.";
     TooManyRequests = "too_many_requests", "A limit was reached; `Retry-After` says when to come back.";
     TooManyCalls = "too_many_calls", "The user has as many running model calls as are allowed.";
+    BudgetSpent = "budget_spent", "What may be spent on the language model today is spent; `Retry-After` says when the next day begins.";
     RequestTimeout = "request_timeout", "The request did not arrive in time.";
     ProviderFailed = "provider_failed", "An outside service refused or answered nonsense.";
     ProviderUnavailable = "provider_unavailable", "An outside service cannot be reached or is overloaded.";
@@ -98,6 +99,7 @@ pub enum FieldCode {
     UnknownValue,
     NotMobile,
     RegionNotAllowed,
+    NotAllowed,
     Rejected,
 }
 
@@ -114,6 +116,7 @@ impl FieldCode {
         Self::UnknownValue,
         Self::NotMobile,
         Self::RegionNotAllowed,
+        Self::NotAllowed,
         Self::Rejected,
     ];
 
@@ -130,6 +133,7 @@ impl FieldCode {
             Self::UnknownValue => "unknown_value",
             Self::NotMobile => "not_mobile",
             Self::RegionNotAllowed => "region_not_allowed",
+            Self::NotAllowed => "not_allowed",
             Self::Rejected => "rejected",
         }
     }

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, alerts, backups, cleanup, ledger, moderation::shadow, payment},
+    ops::{access_log, alerts, backups, cleanup, ledger, model_calls, moderation::shadow, payment},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
@@ -60,6 +60,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("writing the network log", || access_log::flush(&app));
             run("counting the network log", || access_log::pieces::make(&app).map(drop));
+            run("writing what came of model calls", || model_calls::write_again(&app));
             if Instant::now() >= next_sweep {
                 run("verifying the ledger", || ledger::verify_if_due(&app).map(drop));
                 run("deleting what is past its retention", || cleanup::sweep(&app).map(drop));
@@ -67,6 +68,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
             }
         }
         run("writing the network log", || access_log::flush(&app));
+        run("writing what came of model calls", || model_calls::write_again(&app));
     };
     let thread = std::thread::Builder::new().name("jobs".into()).spawn(work).map_err(Error::internal)?;
     Ok(Jobs {

@@ -19,12 +19,12 @@ pub use declare::{Declaration, Shown};
 pub use sources::{Loaded, Sources, load};
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
-    S3Addressing, SmsProvider,
+    S3Addressing, SmsProvider, TokenPrice,
 };
 
 use crate::{
     error::{Code, Error, Result},
-    types::{EmailAddress, PhoneNumber, PhoneRules, Region, TimeZone},
+    types::{EmailAddress, Micros, PhoneNumber, PhoneRules, Region, TimeZone},
 };
 
 declare::settings! {
@@ -181,15 +181,55 @@ declare::settings! {
         connect_timeout: Duration = "5 s", no flag,
             "Time to connect.";
         first_byte_timeout: Duration = "30 s", no flag,
-            "Time until the answer begins.";
+            "Time until a streamed answer begins.";
         idle_timeout: Duration = "30 s", no flag,
-            "Time between two pieces of a streamed answer.";
+            "Time between two pieces of a streamed answer; never less than `first_byte_timeout`.";
         total_timeout: Duration = "120 s", no flag,
-            "Time for the whole answer.";
+            "Time for the whole answer, a repetition and a failover included.";
+        longest_retry_wait: Duration = "10 s", no flag,
+            "A server that asks for more patience than this is not asked a second time.";
+        largest_answer: Bytes = "256 KiB", no flag,
+            "Largest answer, its thoughts included.";
+        breaker_faults: u32 = "5", no flag,
+            "Faults of the server in a row after which it is left alone.";
+        breaker_pause: Duration = "30 s", no flag,
+            "How long it is left alone before one call tries again.";
         calls_per_user: u32 = "2", no flag,
-            "Calls that one user may have running.";
+            "Calls that one user may have running or waiting.";
         calls: u32 = "32", no flag,
-            "Calls that may run over all.";
+            "Calls that may run over all. Each running call takes a thread.";
+        queue: u32 = "32", no flag,
+            "Calls that may wait until another one ends.";
+        queue_timeout: Duration = "5 s", no flag,
+            "How long a call waits for another one to end.";
+        heartbeat: Duration = "15 s", no flag,
+            "Time without an event after which a stream gets a comment, so that nobody between takes it for dead.";
+        chat_messages: u32 = "40", no flag,
+            "Messages in one conversation.";
+        screen_answers: bool = "false", no flag,
+            "Whether answers pass content moderation. Streams are then told sentence by sentence.";
+        prices: BTreeMap<String, TokenPrice> = "", no flag,
+            "What a million tokens in and out cost, by the model's name. Example: { \"deepseek-chat\" = \"2.00/8.00\" }.";
+        currency: String = "CNY", no flag,
+            "Currency of the prices, as it is shown.";
+        tokens_per_day: Option<u64> = "", no flag,
+            "Tokens a day over all, in and out; then 503 `budget_spent`. Warnings are logged at 50 and 80 %.";
+        cost_per_day: Option<Micros> = "", no flag,
+            "Money a day over all.";
+        user_tokens_per_day: Option<u64> = "", no flag,
+            "Tokens a day for one user.";
+        user_cost_per_day: Option<Micros> = "", no flag,
+            "Money a day for one user.";
+    }
+
+    /// The server that is asked when the first one cannot answer.
+    "llm.fallback" llm_fallback: LlmFallback {
+        base_url: Option<String> = "", no flag,
+            "Address of an OpenAI-compatible server, up to and without `/chat/completions`. None if unset.";
+        api_key: Option<SecretString> = "", no flag,
+            "Bearer key of the server.";
+        model: String = "", no flag,
+            "Name of the model.";
     }
 
     /// Coins, the balance of the first generation.
@@ -288,6 +328,8 @@ declare::settings! {
             "Largest body when an interpretation is asked for.";
         batch_body: Bytes = "512 KiB", no flag,
             "Largest body of a batch of texts.";
+        chat_body: Bytes = "32 KiB", no flag,
+            "Largest body of a conversation.";
         notify_body: Bytes = "16 KiB", no flag,
             "Largest body of a payment notification.";
         notify_timeout: Duration = "2 s", no flag,
@@ -550,6 +592,26 @@ impl Config {
             demand(is_url(&self.llm.base_url), "llm.base_url: must be an http or https address");
             demand(!self.llm.model.is_empty(), "llm.model: is needed by the provider `openai`");
         }
+        demand(self.llm.breaker_faults > 0, "llm.breaker_faults: must be at least 1");
+        demand(self.llm.chat_messages > 0, "llm.chat_messages: must be at least 1");
+        demand(!self.llm.heartbeat.is_zero(), "llm.heartbeat: must be longer than 0");
+        self.check_llm_fallback(demand);
+        let models = [&self.llm.model, &self.llm_fallback.model];
+        let is_priced = |model: &&String| model.is_empty() || self.llm.prices.contains_key(*model);
+        demand(
+            (self.llm.cost_per_day.is_none() && self.llm.user_cost_per_day.is_none()) || models.iter().all(is_priced),
+            "llm.prices: needs the price of each model when llm.cost_per_day or llm.user_cost_per_day is set",
+        );
+    }
+
+    fn check_llm_fallback(&self, demand: &mut impl FnMut(bool, &str)) {
+        let Some(base_url) = &self.llm_fallback.base_url else { return };
+        demand(is_url(base_url), "llm.fallback.base_url: must be an http or https address");
+        demand(!self.llm_fallback.model.is_empty(), "llm.fallback.model: is needed by llm.fallback.base_url");
+        demand(
+            self.llm.provider == LlmProvider::Openai,
+            "llm.fallback.base_url: has no use beside the provider `builtin`, which always answers",
+        );
     }
 
     /// The gateway's keys are checked by the gateway, when it is built.

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::types::{EmailAddress, Fen, Region, TimeZone};
+use crate::types::{EmailAddress, Fen, Micros, Region, TimeZone};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
@@ -62,6 +62,9 @@ macro_rules! plain {
 plain! {
     u16, "number", "is not a whole number from 0 to 65535", ToString::to_string;
     u32, "number", "is not a whole number", ToString::to_string;
+    u64, "number", "is not a whole number", ToString::to_string;
+    bool, "true or false", "is neither `true` nor `false`", ToString::to_string;
+    Micros, "amount", "is not an amount with at most six decimals, such as 12.50", quoted;
     f64, "number", "is not a number", ToString::to_string;
     bool, "true or false", "is neither true nor false", ToString::to_string;
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
@@ -258,6 +261,32 @@ impl Setting for Packages {
     }
 }
 
+/// What a model's tokens cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenPrice {
+    /// For a million tokens of requests.
+    pub prompt: Micros,
+    /// For a million tokens of answers.
+    pub completion: Micros,
+}
+
+impl Setting for TokenPrice {
+    const SHAPE: &'static str = "amount/amount";
+
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let text = text(raw)?;
+        let price = || {
+            let (prompt, completion) = text.split_once('/')?;
+            Some(Self { prompt: prompt.trim().parse().ok()?, completion: completion.trim().parse().ok()? })
+        };
+        price().ok_or_else(|| format!("`{text}` is not a price for a million tokens in and out, such as `2.00/8.00`"))
+    }
+
+    fn show(&self) -> String {
+        quoted(format!("{}/{}", self.prompt, self.completion))
+    }
+}
+
 /// Settings that are one of a few words.
 macro_rules! choice {
     ($($(#[$doc:meta])* $name:ident: $shape:literal { $($variant:ident = $word:literal),* })*) => {$(
@@ -337,6 +366,15 @@ mod tests {
         for text in ["6", "0=1", "6.00=0", "6.001=1", "-1=1", "6=many"] {
             assert!(shown(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn prices_are_two_amounts() {
+        assert_eq!(shown::<TokenPrice>("2/8.5").as_deref(), Ok("\"2.00/8.50\""));
+        for text in ["", "2", "2/", "/8", "2/8/1", "a/b", "-2/8"] {
+            assert!(shown::<TokenPrice>(text).is_err(), "{text}");
+        }
+        assert!(shown::<bool>("yes").is_err() && shown::<bool>("true").is_ok());
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod cursor_page;
 mod device;
 mod endpoint;
 mod guard;
+mod interpreting;
 mod narration;
 mod metrics;
 mod openapi;

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::mpsc;
 use utoipa::ToSchema;
 
 use crate::{
     app::App,
     error::Result,
-    http::{call::Call, reply::Problem, stream::Events},
-    ops::interpretation::{self, Permit, Record},
+    http::{call::Call, reply::Problem, stream::{Events, Listening}},
+    ops::{interpretation::Record, model_calls::Place},
     providers::llm::Flow,
 };
 
@@ -26,9 +24,9 @@ pub struct Usage {
     completion_tokens: Option<i64>,
 }
 
-impl From<interpretation::Usage> for Usage {
-    fn from(usage: interpretation::Usage) -> Self {
-        Self { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens }
+impl From<&Record> for Usage {
+    fn from(record: &Record) -> Self {
+        Self { prompt_tokens: record.prompt_tokens, completion_tokens: record.completion_tokens }
     }
 }
 
@@ -55,7 +53,7 @@ pub struct Interpretation {
 impl From<Record> for Interpretation {
     fn from(record: Record) -> Self {
         Self {
-            usage: record.usage.into(),
+            usage: Usage::from(&record),
             trace_id: record.trace_id,
             status: record.status.name(),
             result: record.result,
@@ -68,15 +66,15 @@ impl From<Record> for Interpretation {
 
 /// Tells of an interpretation as it is written by `run`, which blocks and gets a sink for the pieces. A listener who
 /// has left cancels it.
-pub fn narrate<F>(call: &Call, trace_id: &str, permit: Permit, run: F) -> mpsc::Receiver<Bytes>
+pub fn narrate<F>(call: &Call, trace_id: &str, place: Place, run: F) -> Listening
 where
     F: FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Record> + Send + 'static,
 {
-    let (events, receiver) = Events::channel();
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     let meta = json!({ "traceId": trace_id, "provider": app.llm.name(), "model": app.llm.model() });
     tokio::task::spawn_blocking(move || {
-        let _permit = permit;
+        let _place = place;
         events.send("meta", &meta);
         let outcome = run(&app, &mut |text| {
             // An empty piece only asks whether anybody is still there.
@@ -89,17 +87,17 @@ where
             Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
         };
     });
-    receiver
+    listening
 }
 
 /// Tells of an interpretation that is there already, in the events of one that is being written.
-pub fn retell(record: Record) -> mpsc::Receiver<Bytes> {
-    let (events, receiver) = Events::channel();
+pub fn retell(call: &Call, record: Record) -> Listening {
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
     tokio::task::spawn_blocking(move || {
         let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
         events.send("meta", &meta);
         events.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));
         events.send("done", &Interpretation::from(record));
     });
-    receiver
+    listening
 }

@@ -146,7 +146,10 @@ fn request_body(parameters: &[&Described], limits: &Limits) -> Value {
     let example: Map<String, Value> = properties
         .iter()
         .filter(|(name, _)| required.is_empty() || required.contains(&name.as_str()))
-        .filter_map(|(name, schema)| Some((name.clone(), schema.get("example")?.clone())))
+        .filter_map(|(name, schema)| {
+            let of_items = || Some(json!([schema.get("items")?.get("example")?]));
+            Some((name.clone(), schema.get("example").cloned().or_else(of_items)?))
+        })
         .collect();
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {

@@ -50,6 +50,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::ProviderFailed => StatusCode::BAD_GATEWAY,
         Code::ProviderTimeout => StatusCode::GATEWAY_TIMEOUT,
         Code::AccountInconsistent
+        | Code::BudgetSpent
         | Code::Overloaded
         | Code::StorageFull
         | Code::StorageFailed

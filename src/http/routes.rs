@@ -12,7 +12,7 @@ use super::{
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
-    v0::{auth, coin, content_moderation, divination, divination_history, payment, user},
+    v0::{auth, coin, content_moderation, divination, divination_history, llm, payment, user},
     v1::{account, auth as v1_auth, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
@@ -26,6 +26,7 @@ const SMALL: BodyLimit = |limits| limits.auth_body;
 const CASTING: BodyLimit = |limits| limits.history_body;
 const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
+const CHAT: BodyLimit = |limits| limits.chat_body;
 
 /// The endpoints, in the order of the documentation.
 pub fn endpoints() -> Vec<Endpoint> {
@@ -37,6 +38,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         payments(),
         histories(),
         interpretations(),
+        chats(),
         points(),
         sessions(),
         invites(),
@@ -187,11 +189,32 @@ fn interpretations() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/divination/enhanced", OwnUser, divination::interpret,
             "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
-            .fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         Endpoint::new(Method::GET, "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
             "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
             "One interpretation.").fails(&[NotFound]),
+        Endpoint::new(Method::GET, "/divination/records/phone/{phoneNumber}", OwnUserOrAdmin, divination::list_of_phone,
+            "The interpretations of the user with this number, newest first.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::GET, "/divination/records/user/{userId}/daterange", OwnUserOrAdmin, divination::list_of_user_between,
+            "The user's interpretations of a time, newest first.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::GET, "/divination/records/failed", Admin, divination::list_failed,
+            "Interpretations that failed or were interrupted, newest first."),
+        Endpoint::new(Method::GET, "/divination/records/slow", Admin, divination::list_slow,
+            "Interpretations that took long, newest first."),
+        Endpoint::new(Method::GET, "/divination/stats/user/{userId}/count", OwnUserOrAdmin, divination::count_of_user,
+            "How many interpretations the user has asked for.").fails(&[NotYours, NotFound]),
+        Endpoint::new(Method::GET, "/divination/stats/daterange/count", Admin, divination::count_between,
+            "How many interpretations were asked for in a time."),
+    ]
+}
+
+#[rustfmt::skip]
+fn chats() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/llm/chat", OwnUser, llm::chat,
+            "Passes a conversation on to the language model, and its answer back: as JSON or, with `stream`, as it is written.").body(CHAT)
+            .fails(&[ContentRejected, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
     ]
 }
 

@@ -26,12 +26,12 @@ use crate::{
     app::{Announce, App},
     error::{Error, Result},
     jobs,
-    ops::interpretation,
+    ops::{chat, interpretation},
     store,
 };
 
-/// Threads for operations that block, such as model calls: more than may run at once, so that none waits for another.
-const BLOCKING_THREADS: usize = 128;
+/// Threads for operations that block, beside those that running model calls take: so that none waits for another.
+const BLOCKING_THREADS: usize = 96;
 const HEAD_BUFFER: usize = 32 << 10;
 
 /// Serves until the process is told to stop, then lets running requests end.
@@ -39,14 +39,14 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// # Errors
 /// When the address cannot be listened on, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
-    interpretation::close_interrupted(app)?;
+    close_interrupted(app)?;
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
     // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
     // one of the store's connections, which are counted by the setting.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS + app.config.llm.calls as usize)
         .on_thread_park(store::thread_parks)
         .build()
         .map_err(Error::internal)?;
@@ -54,8 +54,16 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let outcome = runtime.block_on(listen(app, announce));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
+    // What still runs now ends with the process.
+    let closed = close_interrupted(app);
     app.store.close();
-    outcome
+    outcome.and(closed)
+}
+
+/// Says of model calls that no process runs any more that they were interrupted.
+fn close_interrupted(app: &App) -> Result<()> {
+    interpretation::close_interrupted(app)?;
+    chat::close_interrupted(app)
 }
 
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {

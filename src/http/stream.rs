@@ -8,31 +8,43 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
-use super::reply::{Answer, AnswerDocument, Json};
+use super::reply::{Answer, AnswerDocument, JSON, Json};
 use crate::error::{Error, Result};
 
-/// How often a comment is sent while there is nothing to say, so that nobody between takes the stream for dead.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Events that wait for a slow reader before the sender waits too.
 const WAITING: usize = 64;
 
 /// One answer, whole or as events, as the client asked.
 pub enum JsonOrStream<T> {
     Json(T),
-    Stream(mpsc::Receiver<Bytes>),
+    Stream(Listening),
+}
+
+/// An answer that somebody else wrote, as it came: a JSON document, or events.
+pub enum Relayed {
+    Json(Bytes),
+    Stream(Listening),
 }
 
 /// The sending end of an event stream, for a thread that blocks.
 pub struct Events(mpsc::Sender<Bytes>);
 
+/// The receiving end.
+pub struct Listening {
+    receiver: mpsc::Receiver<Bytes>,
+    heartbeat: Duration,
+}
+
 impl Events {
-    pub fn channel() -> (Self, mpsc::Receiver<Bytes>) {
+    /// Both ends of a stream that gets a comment after so long without an event, so that nobody between takes it for
+    /// dead.
+    pub fn channel(heartbeat: Duration) -> (Self, Listening) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), receiver)
+        (Self(sender), Listening { receiver, heartbeat })
     }
 
     /// Whether somebody listens.
@@ -43,17 +55,33 @@ impl Events {
     /// Sends one event; false if nobody listens any more. Not for worker threads.
     pub fn send(&self, event: &str, data: &impl Serialize) -> bool {
         let data = serde_json::to_string(data).unwrap_or_default();
-        self.0.blocking_send(Bytes::from(format!("event: {event}\ndata: {data}\n\n"))).is_ok()
+        self.send_bytes(format!("event: {event}\ndata: {data}\n\n"))
+    }
+
+    /// Sends one event without a name, whose data may have several lines.
+    pub fn send_data(&self, data: &str) -> bool {
+        if data.contains(['\r', '\n']) {
+            let lines: Vec<_> = data.lines().map(|line| ["data: ", line, "\n"].concat()).collect();
+            return self.send_bytes(format!("{}\n", lines.concat()));
+        }
+        self.send_bytes(format!("data: {data}\n\n"))
+    }
+
+    /// Sends a comment, which says only that the stream is alive.
+    pub fn send_sign_of_life(&self) -> bool {
+        self.send_bytes(": alive\n\n")
+    }
+
+    fn send_bytes(&self, bytes: impl Into<Bytes>) -> bool {
+        self.0.blocking_send(bytes.into()).is_ok()
     }
 }
 
-impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
-    fn into_response(self) -> Result<Response<Body>, Error> {
-        let receiver = match self {
-            Self::Json(value) => return Json(value).into_response(),
-            Self::Stream(receiver) => receiver,
-        };
-        let events = ReceiverStream::new(receiver).timeout_repeating(tokio::time::interval(HEARTBEAT));
+impl Listening {
+    fn into_response(self) -> Response<Body> {
+        let Self { receiver, heartbeat } = self;
+        let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
+        let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
         let bytes = events.map(|event| Ok::<_, Infallible>(event.unwrap_or(Bytes::from_static(b": heartbeat\n\n"))));
         let mut response = Response::new(Body::from_stream(bytes));
         let headers = response.headers_mut();
@@ -61,12 +89,41 @@ impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         // Proxies that gather answers before they pass them on would turn a stream into a wait.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        Ok(response)
+        response
+    }
+}
+
+impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        match self {
+            Self::Json(value) => Json(value).into_response(),
+            Self::Stream(listening) => Ok(listening.into_response()),
+        }
     }
 
     fn describe() -> AnswerDocument {
         let mut document = Json::<T>::describe();
         let events = "Events `meta`, `delta`, `done` and `error`, each with a JSON object as its data.";
+        document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
+        document
+    }
+}
+
+impl Answer for Relayed {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        match self {
+            Self::Json(document) => {
+                let mut response = Response::new(Body::from(document));
+                response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+                Ok(response)
+            }
+            Self::Stream(listening) => Ok(listening.into_response()),
+        }
+    }
+
+    fn describe() -> AnswerDocument {
+        let mut document = Json::<super::v0::llm::ChatCompletion>::describe();
+        let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if it fails on the way.";
         document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
         document
     }

@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     error::Result,
-    ops::{access_log, admins, codes, history, idempotency, known_emails, tokens},
+    ops::{access_log, admins, budget, codes, history, idempotency, known_emails, tokens},
     store::Write,
 };
 
@@ -13,11 +13,13 @@ const SLICE: u32 = 200;
 /// Deletes everything that is past its retention and says how many rows that were.
 pub fn sweep(app: &App) -> Result<usize> {
     let retention = app.config.retention.clone();
+    let zone = app.config.limits.time_zone.clone();
     let deleted = in_slices(app, move |tx| codes::delete_expired_in(tx, retention.code_sends, SLICE))?
         + in_slices(app, |tx| tokens::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
         + in_slices(app, move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE))?
         + in_slices(app, move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE))?
+        + in_slices(app, move |tx| budget::delete_old_spending_in(tx, &zone, SLICE))?
         + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, access_log::SLICE))?;
     if deleted > 0 {

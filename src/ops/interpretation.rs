@@ -7,29 +7,28 @@
 mod prompt;
 mod record;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+pub use record::{
+    Record, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace, is_running_in, list_failed,
+    list_of_user, list_of_user_between, list_slow,
 };
 
-pub use record::{Record, Status, Usage, delete_in, find_by_trace, is_running_in, list_of_user};
-
+pub use crate::ops::model_calls::Status;
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Error, Result},
     ops::{
-        hexagram,
-        interpretation::record::{Draft, Outcome},
+        budget::{self, Reservation},
+        hexagram::{self, Facts},
+        interpretation::record::Draft,
+        model_calls::{self, Asker, Outcome, Ran},
         moderation::{self, Field, engine::ContentType},
     },
-    providers::{
-        Failure, FailureKind,
-        llm::{self, Completion, Flow, Request},
-    },
-    store::Write,
-    types::{JsonText, Locale, UserId, fill_random, hex},
+    providers::llm::{Flow, Request},
+    store::{Pending, Write},
+    types::{JsonText, Locale, UserId},
 };
+
+const KIND: &str = "interpretation";
 
 /// What a user wants to have interpreted.
 #[derive(Clone, Debug)]
@@ -44,13 +43,15 @@ pub struct Question {
 pub struct Prepared {
     pub trace_id: String,
     user: UserId,
-    question: Question,
+    request: Request,
+    reservation: Reservation,
 }
 
-/// Screens the question and writes the record of a call that is about to begin.
+/// Screens the question and writes the record of a call that is about to begin. What was cast is read from the
+/// client's own data.
 ///
 /// # Errors
-/// `content_rejected` if the question may not stand; then no model is asked.
+/// `content_rejected` if the question may not stand; `budget_spent`. Then no model is asked.
 pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> {
     prepare_with(app, user, question, |_, _| Ok(()))
 }
@@ -65,25 +66,30 @@ pub fn prepare_with(
     question: Question,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
+    let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
     let field = Field { name: "question", content_type: ContentType::Question, text: &question.question };
     if let Some(refusal) = moderation::screen(app, user, &[field]) {
         return refusal.record::<Prepared>(app).wait();
     }
-    let trace_id = new_trace_id()?;
+    let trace_id = model_calls::new_trace_id()?;
+    let request = request(app, &trace_id, user, &question, &facts);
+    let amount = model_calls::largest_use(app, &request);
+    let (settings, zone) = (app.config.llm.clone(), app.config.limits.time_zone.clone());
     let draft = Draft {
         trace_id: trace_id.clone(),
         user,
-        question: question.clone(),
+        question,
         provider: app.llm.name(),
         model: app.llm.model().to_owned(),
         prompt_version: prompt::VERSION,
     };
-    let begin = move |tx: &Write<'_>| {
+    let begin: Pending<Reservation> = app.store.write(move |tx| {
+        let reservation = budget::reserve_in(tx, &settings, &zone, user, amount)?;
         record::begin_in(tx, &draft)?;
-        also(tx, &draft.trace_id)
-    };
-    app.store.write(begin).wait()?;
-    Ok(Prepared { trace_id, user, question })
+        also(tx, &draft.trace_id)?;
+        Ok(reservation)
+    });
+    Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })
 }
 
 /// Asks the model and finishes the record, whatever came of it. Blocks on the provider.
@@ -92,7 +98,8 @@ pub fn prepare_with(
 /// cancelled and the record says so.
 ///
 /// # Errors
-/// `provider_failed`, `provider_unavailable` or `provider_timeout`, each with the trace id.
+/// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
+/// stand, each with the trace id.
 pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
     run_with(app, prepared, sink, |_, _| Ok(()))
 }
@@ -105,135 +112,60 @@ pub fn run_with(
     app: &App,
     prepared: &Prepared,
     sink: &mut dyn FnMut(&str) -> Flow,
-    also: impl FnOnce(&Write<'_>, &Record) -> Result<()> + Send + 'static,
+    also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
 ) -> Result<Record> {
-    let request = request(app, prepared);
-    let begun = Instant::now();
-    let completed = app.llm_breaker.run(|| app.clock.now().0, || app.llm.complete(&request, sink));
-    let duration = begun.elapsed();
-    let (outcome, failure) = match completed {
-        Ok(completion) => (succeeded(completion), None),
-        Err(failure) => (failed(&failure), Some(failure)),
-    };
-    let trace_id = prepared.trace_id.clone();
-    let finish = move |tx: &Write<'_>| {
-        let record = record::finish_in(tx, &trace_id, &outcome, duration)?;
-        also(tx, &record)?;
-        Ok(record)
-    };
-    let record = app.store.write(finish).wait()?;
+    let asker = Asker { user: Some(prepared.user), kind: KIND };
+    let Ran { outcome, failure } =
+        model_calls::run(app, asker, prepared.request.clone(), &mut |piece| sink(piece.text));
+    let record = finish(app, prepared, outcome, also)?;
     match failure {
         None => Ok(record),
-        Some(failure) => {
-            tracing::warn!(trace_id = prepared.trace_id, %failure, "an interpretation failed");
-            Err(Error { trace_id: Some(prepared.trace_id.clone()), ..Error::from(failure) })
-        }
+        Some(error) => Err(Error { trace_id: Some(prepared.trace_id.clone()), ..error }),
     }
 }
 
-/// Marks the calls that a crash cut off. For the start of the server, when none can be running.
+/// Marks the calls that the last stop or crash cut off. For a server's start and end, when none can be running.
 pub fn close_interrupted(app: &App) -> Result<()> {
-    let closed = app.store.write(record::close_interrupted_in).wait()?;
+    let zone = app.config.limits.time_zone.clone();
+    let close = app.store.write(move |tx| {
+        budget::take_reserved_as_spent_in(tx)?;
+        record::close_interrupted_in(tx, &zone)
+    });
+    let closed = close.wait()?;
     if closed > 0 {
-        tracing::warn!(closed, "interpretations were interrupted by the last stop");
+        tracing::warn!(closed, "interpretations were interrupted by the stop of the service");
     }
     Ok(())
 }
 
-fn request(app: &App, prepared: &Prepared) -> Request {
-    let question = &prepared.question;
-    let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
+fn finish(
+    app: &App,
+    prepared: &Prepared,
+    outcome: Outcome,
+    also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
+) -> Result<Record> {
+    let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
+    let settings = app.config.llm.clone();
+    model_calls::write_down(app, &prepared.trace_id, move |tx| {
+        let record = record::finish_in(tx, &trace_id, &outcome)?;
+        // Of a record that was deleted meanwhile the use is counted all the same.
+        let warnings = outcome.settle_in(tx, &settings, &reservation)?;
+        let Some(record) = record else { return Ok(None) };
+        also(tx, &record)?;
+        Ok(Some((record, warnings)))
+    })
+}
+
+fn request(app: &App, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> Request {
     Request {
-        trace_id: prepared.trace_id.clone(),
-        user_reference: hex(&app.keys.authenticate(&["model user", &prepared.user.to_string()])[..16]),
-        messages: prompt::messages(question, &facts),
-        // Also when nobody watches it grow: an answer in one piece would have to come whole within the time that
-        // the first byte is given.
+        trace_id: trace_id.to_owned(),
+        user_reference: model_calls::reference(app, user),
+        messages: prompt::messages(question, facts),
+        // Also when nobody watches it grow: silence then shows long before the whole time is up.
         stream: true,
         temperature: app.config.llm.temperature,
         max_tokens: Some(app.config.llm.max_tokens),
-        reading: Some(prompt::reading(question, &facts)),
-    }
-}
-
-fn succeeded(completion: Completion) -> Outcome {
-    let count = |tokens: fn(&llm::Usage) -> u64| {
-        completion.usage.as_ref().map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX))
-    };
-    Outcome {
-        status: Status::Succeeded,
-        result: Some(completion.text),
-        model: Some(completion.model),
-        usage: Usage {
-            prompt_tokens: count(|usage| usage.prompt_tokens),
-            completion_tokens: count(|usage| usage.completion_tokens),
-        },
-        first_token: completion.first_token_after,
-        error_class: None,
-    }
-}
-
-fn failed(failure: &Failure) -> Outcome {
-    let status = if failure.kind == FailureKind::Cancelled { Status::Cancelled } else { Status::Failed };
-    Outcome {
-        status,
-        result: None,
-        model: None,
-        usage: Usage::default(),
-        first_token: None,
-        error_class: Some(failure.kind.to_string()),
-    }
-}
-
-fn new_trace_id() -> Result<String> {
-    let mut bytes = [0; 16];
-    fill_random(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
-/// How many model calls may run, over all and for each user.
-pub struct Permits {
-    over_all: u32,
-    of_user: u32,
-    running: Arc<Mutex<HashMap<UserId, u32>>>,
-}
-
-/// One running call, counted until it is dropped.
-pub struct Permit {
-    running: Arc<Mutex<HashMap<UserId, u32>>>,
-    user: UserId,
-}
-
-impl Permits {
-    pub fn new(over_all: u32, of_user: u32) -> Self {
-        Self { over_all, of_user, running: Arc::default() }
-    }
-
-    /// Counts a call of this user.
-    ///
-    /// # Errors
-    /// `too_many_calls` when the user has enough running, `overloaded` when the service has.
-    pub fn enter(&self, user: UserId) -> Result<Permit> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.get(&user).copied().unwrap_or(0) >= self.of_user {
-            return Err(Code::TooManyCalls.into());
-        }
-        if running.values().sum::<u32>() >= self.over_all {
-            return Err(Error::new(Code::Overloaded).detail("Too many interpretations are running."));
-        }
-        *running.entry(user).or_default() += 1;
-        Ok(Permit { running: Arc::clone(&self.running), user })
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = running.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                running.remove(&self.user);
-            }
-        }
+        time_left: None,
+        reading: Some(prompt::reading(question, facts)),
     }
 }

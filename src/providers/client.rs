@@ -25,6 +25,8 @@ pub const CONNECT_TIMEOUT: &str = "connect_timeout";
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
 const LONGEST_RESPONSE_HEAD: usize = 32 * 1024;
+/// Of a connection, in each direction. The input must hold the whole head of a response.
+const BUFFER: usize = LONGEST_RESPONSE_HEAD;
 /// Vendors answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
@@ -63,6 +65,8 @@ pub struct Post<'a> {
     pub body: &'a [u8],
     /// A shorter limit for the whole call, for the second attempt of a call that has one budget.
     pub total: Option<Duration>,
+    /// The answer is not begun before it is complete, so that only the limit of the whole call has a meaning.
+    pub comes_whole: bool,
 }
 
 /// A client of one vendor.
@@ -148,6 +152,9 @@ impl Client {
             // Compression would hold back the pieces of a stream and let a small answer unfold into a huge one.
             .accept_encoding("identity")
             .max_response_header_size(LONGEST_RESPONSE_HEAD)
+            // The library's own are many times as large, and every running stream has both.
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(BUFFER)
             .max_idle_connections(if limits.reuse_connections { 8 } else { 0 })
             .max_idle_connections_per_host(if limits.reuse_connections { 8 } else { 0 })
             .timeout_resolve(Some(limits.connect))
@@ -164,7 +171,11 @@ impl Client {
     /// Sends the request and waits for the head of the response, whatever its status.
     pub fn post(&self, post: &Post<'_>) -> Result<Answer, Failure> {
         let total = post.total.map_or(self.limits.total, |total| total.min(self.limits.total));
-        let mut builder = self.agent.post(post.url).config().timeout_global(Some(total)).build();
+        let mut config = self.agent.post(post.url).config().timeout_global(Some(total));
+        if post.comes_whole {
+            config = config.timeout_recv_response(Some(total)).timeout_per_read(Some(total));
+        }
+        let mut builder = config.build();
         for (name, value) in post.headers {
             builder = builder.header(*name, *value);
         }

@@ -86,6 +86,16 @@ impl TimeZone {
         let timestamp = jiff::Timestamp::from_millisecond(now.0).unwrap_or_default();
         self.0.to_datetime(timestamp).date()
     }
+
+    /// When the next day begins.
+    pub fn tomorrow(&self, now: Timestamp) -> Timestamp {
+        let begin = self
+            .today(now)
+            .tomorrow()
+            .ok()
+            .and_then(|day| self.0.to_timestamp(day.to_datetime(civil::Time::midnight())).ok());
+        begin.map_or(now, |begin| Timestamp(begin.as_millisecond()))
+    }
 }
 
 impl std::str::FromStr for TimeZone {
@@ -117,6 +127,14 @@ mod tests {
         assert_eq!(parse("2026-01-02 03:04:05").as_deref(), Some("2026-01-01T19:04:05.000Z"));
         assert_eq!(parse("2026-01-02").as_deref(), Some("2026-01-01T16:00:00.000Z"));
         assert_eq!(parse("0").as_deref(), Some("1970-01-01T00:00:00.000Z"));
+    }
+
+    #[test]
+    fn a_day_ends_where_the_service_is_at_home() {
+        let zone: TimeZone = "Asia/Shanghai".parse().unwrap();
+        let now = Timestamp::parse("2026-01-02T15:59:59.999Z", &zone).unwrap();
+        assert_eq!(zone.tomorrow(now).to_string(), "2026-01-02T16:00:00.000Z");
+        assert_eq!(zone.tomorrow(zone.tomorrow(now)).to_string(), "2026-01-03T16:00:00.000Z");
     }
 
     #[test]

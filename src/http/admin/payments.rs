@@ -11,7 +11,7 @@ use crate::{
     http::{
         body::Given,
         call::{Call, Repeatable},
-        params::{Moment, PageNumber, PageSize, Parameter, Reason, Rules, before, page, parameters, text},
+        params::{Flag, Moment, PageNumber, PageSize, Parameter, Reason, Rules, before, page, parameters, text},
         reply::{Json, Replayable},
         v0::payment::{Amount, OrderNo},
     },
@@ -606,11 +606,7 @@ words! {
         "unchanged" => Self::Unchanged, "review" => Self::Review, "rejected" => Self::Rejected,
     ];
     Decision, "credit", ["credit" => Self::Credit, "dismiss" => Self::Dismiss];
-    Flag, "true", ["true" => Self(true), "false" => Self(false), "1" => Self(true), "0" => Self(false)];
 }
-
-/// Yes or no.
-pub struct Flag(bool);
 
 /// The number of a callback.
 pub struct CallbackId(i64);

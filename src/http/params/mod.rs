@@ -24,7 +24,7 @@ use crate::{
 
 pub use values::{
     AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
-    FileName, JsonData, Label, ListedWord, Moment, Nickname, PageNumber, PageSize, Question, Reason, Signature,
+    FileName, Flag, JsonData, Label, ListedWord, Moment, Nickname, PageNumber, PageSize, Question, Reason, Signature,
     TraceId, Truth, VerificationCode, before, page,
 };
 
@@ -155,6 +155,14 @@ impl<'request> Fields<'request> {
                 self.errors.push(Fault::new(FieldCode::Required, "is required").in_field(name));
                 None
             }
+        }
+    }
+
+    /// Notes a fault for a name that must not be given.
+    pub fn refuse(&mut self, name: &'static str) {
+        let is_given = |given: &Given<'_>| !matches!(given, Given::Json(raw) if raw.get() == "null");
+        if self.query.iter().chain(&self.body).any(|(known, given)| known == name && is_given(given)) {
+            self.errors.push(Fault::new(FieldCode::NotAllowed, "is not for clients to say").in_field(name));
         }
     }
 

@@ -159,6 +159,27 @@ impl Parameter for DaysToKeep {
     }
 }
 
+/// Yes or no.
+pub struct Flag(pub bool);
+
+impl Parameter for Flag {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let text = match given {
+            Given::Json(raw) if matches!(raw.get(), "true" | "false") => raw.get().into(),
+            given => text(given)?,
+        };
+        match text.trim() {
+            "true" | "1" => Ok(Self(true)),
+            "false" | "0" => Ok(Self(false)),
+            _ => Err(Fault::new(FieldCode::UnknownValue, "must be one of: true false 1 0")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["boolean", "string"], "example": true })
+    }
+}
+
 /// A trace id: 32 hexadecimal digits, as in W3C Trace Context.
 pub struct TraceId(pub String);
 

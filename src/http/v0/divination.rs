@@ -1,22 +1,28 @@
 //! `/divination`: interpretations and their records.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    app::App,
     error::Result,
     http::{
         call::Call,
-        narration::{Interpretation, Usage, narrate},
-        params::{Claims, DivinationData, Label, PageNumber, PageSize, Question, TraceId, page, parameters},
+        interpreting,
+        narration::{Interpretation, Usage},
+        params::{
+            Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TraceId, before, page, parameters,
+        },
         reply::Json,
         stream::JsonOrStream,
     },
     ops::interpretation::{self, Record},
-    providers::llm::Flow,
-    types::{JsonText, Timestamp, UserId},
+    types::{JsonText, Listing, Page, PhoneNumber, Timestamp, UserId},
 };
+
+/// Milliseconds from which a call is slow, if nothing else is said.
+const SLOW: u32 = 10_000;
 
 parameters! {
     Interpret {
@@ -27,13 +33,47 @@ parameters! {
     }
 
     OfUser {
-        user_id: path UserId = "userId", "The caller's own id.";
+        user_id: path UserId = "userId", "The user's id; for users, their own.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Records on a page.";
+    }
+
+    OfPhone {
+        phone_number: path PhoneNumber = "phoneNumber", "The user's number; for users, their own.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Records on a page.";
+    }
+
+    OfUserBetween {
+        user_id: path UserId = "userId", "The user's id; for users, their own.";
+        start: required Moment = "startTime", "Calls that began at this time or later.";
+        end: required Moment = "endTime", "Calls that began before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Records on a page.";
     }
 
     OfTrace {
         trace_id: path TraceId = "traceId", "The trace id that the interpretation answered with.";
+    }
+
+    Failed {
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Records on a page.";
+    }
+
+    Slow {
+        duration_ms: optional u32 = "durationMs", "Calls that took at least so many milliseconds; 10000 if it is not said.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Records on a page.";
+    }
+
+    CountOfUser {
+        user_id: path UserId = "userId", "The user's id; for users, their own.";
+    }
+
+    CountBetween {
+        start: required Moment = "startTime", "Calls that began at this time or later.";
+        end: required Moment = "endTime", "Calls that began before this time.";
     }
 }
 
@@ -45,20 +85,8 @@ pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interp
         divination_data: ask.divination_data.map(|DivinationData(json)| json),
         locale: call.locale,
     };
-    if !call.wants_stream {
-        let record = call.blocking(move |app| {
-            let _permit = app.calls.enter(user)?;
-            let prepared = interpretation::prepare(app, user, question)?;
-            interpretation::run(app, &prepared, &mut |_| Flow::Continue)
-        });
-        return Ok(JsonOrStream::Json(record.await?.into()));
-    }
-    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
-    let permit = call.app.calls.enter(user)?;
-    let prepared = call.blocking(move |app| interpretation::prepare(app, user, question)).await?;
-    let trace_id = prepared.trace_id.clone();
-    let run = move |app: &App, sink: &mut dyn FnMut(&str) -> Flow| interpretation::run(app, &prepared, sink);
-    Ok(JsonOrStream::Stream(narrate(&call, &trace_id, permit, run)))
+    let prepare = move |app: &_| interpretation::prepare(app, user, question);
+    interpreting::interpret(&call, user, prepare, |_, record| Ok(record.into())).await
 }
 
 /// The record of an interpretation.
@@ -94,6 +122,12 @@ pub struct InterpretationRecord {
     first_token_ms: Option<i64>,
     #[schema(example = 2)]
     duration_ms: Option<i64>,
+    /// What it cost by the server's price list; null where the tokens or the price are not known.
+    #[schema(example = "0.0042")]
+    cost: Option<String>,
+    /// What kept the first model from answering, if the second was asked.
+    #[schema(example = "busy")]
+    failover: Option<String>,
     /// What kind of failure it was.
     #[schema(example = "timed_out")]
     error_class: Option<String>,
@@ -106,7 +140,7 @@ pub struct InterpretationRecord {
 impl From<Record> for InterpretationRecord {
     fn from(record: Record) -> Self {
         Self {
-            usage: record.usage.into(),
+            usage: Usage::from(&record),
             trace_id: record.trace_id,
             user_id: record.user,
             question_type: record.question_type,
@@ -119,6 +153,8 @@ impl From<Record> for InterpretationRecord {
             result: record.result,
             first_token_ms: record.first_token_ms,
             duration_ms: record.duration_ms,
+            cost: record.cost.map(|cost| cost.to_string()),
+            failover: record.failover,
             error_class: record.error_class,
             created_at: record.created_at,
             finished_at: record.finished_at,
@@ -139,12 +175,38 @@ pub struct RecordPage {
     total: i64,
 }
 
+impl RecordPage {
+    fn new(page: Page, found: Listing<Record>) -> Self {
+        let items = found.items.into_iter().map(Into::into).collect();
+        Self { items, page: page.number, size: page.size, total: found.total }
+    }
+}
+
+/// How many there are.
+#[derive(Serialize, ToSchema)]
+pub struct RecordCount {
+    #[schema(example = 1)]
+    count: i64,
+}
+
 pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<RecordPage>> {
     let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
     let page = page(&call, of.page, of.size);
-    let found = interpretation::list_of_user(&call.app, user, page)?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(RecordPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(Json(RecordPage::new(page, interpretation::list_of_user(&call.app, user, page)?)))
+}
+
+pub async fn list_of_phone(call: Call, of: OfPhone) -> Result<Json<RecordPage>> {
+    let user = call.subject_id(&Claims::of_phone(Some(of.phone_number)))?;
+    let page = page(&call, of.page, of.size);
+    Ok(Json(RecordPage::new(page, interpretation::list_of_user(&call.app, user, page)?)))
+}
+
+pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<RecordPage>> {
+    let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
+    let (Moment(start), Moment(end)) = (of.start, of.end);
+    before(("startTime", start), ("endTime", end))?;
+    let page = page(&call, of.page, of.size);
+    Ok(Json(RecordPage::new(page, interpretation::list_of_user_between(&call.app, user, start, end, page)?)))
 }
 
 pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<InterpretationRecord>> {
@@ -152,4 +214,29 @@ pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<Interpretatio
     let record = interpretation::find_by_trace(&call.app, owner, &of.trace_id.0)?;
     call.context.subject.get_or_init(|| record.user);
     Ok(Json(record.into()))
+}
+
+pub async fn list_failed(call: Call, of: Failed) -> Result<Json<RecordPage>> {
+    let page = page(&call, of.page, of.size);
+    let found = call.blocking(move |app| interpretation::list_failed(app, page)).await?;
+    Ok(Json(RecordPage::new(page, found)))
+}
+
+pub async fn list_slow(call: Call, of: Slow) -> Result<Json<RecordPage>> {
+    let page = page(&call, of.page, of.size);
+    let duration = Duration::from_millis(of.duration_ms.unwrap_or(SLOW).into());
+    let found = call.blocking(move |app| interpretation::list_slow(app, duration, page)).await?;
+    Ok(Json(RecordPage::new(page, found)))
+}
+
+pub async fn count_of_user(call: Call, of: CountOfUser) -> Result<Json<RecordCount>> {
+    let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
+    Ok(Json(RecordCount { count: interpretation::count_of_user(&call.app, user)? }))
+}
+
+pub async fn count_between(call: Call, of: CountBetween) -> Result<Json<RecordCount>> {
+    let (Moment(start), Moment(end)) = (of.start, of.end);
+    before(("startTime", start), ("endTime", end))?;
+    let count = call.blocking(move |app| interpretation::count_between(app, start, end)).await?;
+    Ok(Json(RecordCount { count }))
 }

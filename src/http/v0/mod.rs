@@ -7,5 +7,6 @@ pub mod coin;
 pub mod content_moderation;
 pub mod divination;
 pub mod divination_history;
+pub mod llm;
 pub mod payment;
 pub mod user;

@@ -15,6 +15,7 @@ use crate::{
         body::Given,
         call::Call,
         cursor_page::{CursorList, CursorPage},
+        interpreting::place,
         narration::{Interpretation, narrate, retell},
         params::{Label, PageSize, Parameter, Question, Rules, parameters, text},
         reply::{Json, NoContent, Replayable},
@@ -237,15 +238,15 @@ pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
 
 pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
     let (user, locale, id) = (call.user()?, call.locale, of.id.0);
-    let permit = call.app.calls.enter(user)?;
+    let place = place(&call, user).await?;
     // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
     let asked = call.blocking(move |app| interpreting::prepare(app, user, &id, locale)).await?;
     match (asked, call.wants_stream) {
         (Asked::Stored(record), false) => Ok(JsonOrStream::Json(record.into())),
-        (Asked::Stored(record), true) => Ok(JsonOrStream::Stream(retell(record))),
+        (Asked::Stored(record), true) => Ok(JsonOrStream::Stream(retell(&call, record))),
         (Asked::Pending(pending), false) => {
             let record = call.blocking(move |app| {
-                let _permit = permit;
+                let _place = place;
                 interpreting::run(app, &pending, &mut |_| Flow::Continue)
             });
             Ok(JsonOrStream::Json(record.await?.into()))
@@ -253,7 +254,7 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
         (Asked::Pending(pending), true) => {
             let trace_id = pending.prepared.trace_id.clone();
             let run = move |app: &App, sink: &mut dyn FnMut(&str) -> Flow| interpreting::run(app, &pending, sink);
-            Ok(JsonOrStream::Stream(narrate(&call, &trace_id, permit, run)))
+            Ok(JsonOrStream::Stream(narrate(&call, &trace_id, place, run)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The record of a model call: begun before it, finished after it.
+//! The record of an interpretation: begun before the call, finished after it.
 
 use std::time::Duration;
 
@@ -7,42 +7,22 @@ use rusqlite::Row;
 use super::Question;
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Code, Result},
+    ops::{
+        budget::{self, Used},
+        model_calls::{Outcome, Status},
+    },
     store::{Read, Write},
-    types::{JsonText, Listing, Page, Timestamp, UserId},
+    types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId},
 };
 
-/// What became of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    Running,
-    Succeeded,
-    Failed,
-    /// The client went away before the answer was complete.
-    Cancelled,
-    /// The service stopped while the call ran.
-    Interrupted,
-}
-
-impl Status {
-    const ALL: [Self; 5] = [Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled, Self::Interrupted];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
-
-/// Tokens that the provider counted. Nothing where it did not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    pub prompt_tokens: Option<i64>,
-    pub completion_tokens: Option<i64>,
+/// The columns of a record, in the order in which [`record_of`] reads them.
+macro_rules! columns {
+    () => {
+        "trace_id, user_id, question_type, question, divination_data, status, provider, model, prompt_version, \
+         result, prompt_tokens, completion_tokens, cost_micros, failover, first_token_ms, duration_ms, error_class, \
+         created_at, finished_at"
+    };
 }
 
 /// A call and all that is known of it.
@@ -51,6 +31,7 @@ pub struct Record {
     pub trace_id: String,
     pub user: UserId,
     pub question_type: Option<String>,
+    /// Empty once the user has been erased.
     pub question: String,
     pub divination_data: Option<JsonText>,
     pub status: Status,
@@ -58,7 +39,13 @@ pub struct Record {
     pub model: String,
     pub prompt_version: String,
     pub result: Option<String>,
-    pub usage: Usage,
+    /// As the provider counted; nothing where it did not say.
+    pub prompt_tokens: Option<i64>,
+    pub completion_tokens: Option<i64>,
+    /// By the price list; nothing where the tokens or the price are not known.
+    pub cost: Option<Micros>,
+    /// What kept the first model from answering, if the second was asked.
+    pub failover: Option<String>,
     pub first_token_ms: Option<i64>,
     pub duration_ms: Option<i64>,
     pub error_class: Option<String>,
@@ -75,29 +62,82 @@ pub(super) struct Draft {
     pub prompt_version: &'static str,
 }
 
-pub(super) struct Outcome {
-    pub status: Status,
-    pub result: Option<String>,
-    /// The model that answered, if the provider names another than was asked.
-    pub model: Option<String>,
-    pub usage: Usage,
-    pub first_token: Option<Duration>,
-    pub error_class: Option<String>,
-}
-
 /// The user's records, newest first.
 pub fn list_of_user(app: &App, user: UserId, page: Page) -> Result<Listing<Record>> {
+    list_of_user_between(app, user, Timestamp(i64::MIN), Timestamp(i64::MAX), page)
+}
+
+/// The user's records of `[from, to)`, newest first.
+pub fn list_of_user_between(
+    app: &App,
+    user: UserId,
+    from: Timestamp,
+    to: Timestamp,
+    page: Page,
+) -> Result<Listing<Record>> {
     app.store.read(|tx| {
         let items = tx.all(
-            "select trace_id, user_id, question_type, question, divination_data, status, provider, model, \
-             prompt_version, result, prompt_tokens, completion_tokens, first_token_ms, duration_ms, error_class, \
-             created_at, finished_at from interpretations where user_id = ?1 order by id desc limit ?2 offset ?3",
-            (user.0, page.size, page.offset()),
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3 \
+                 order by created_at desc, id desc limit ?4 offset ?5"
+            ),
+            (user.0, from.0, to.0, page.size, page.offset()),
             record_of,
         )?;
-        let count = "select count(*) from interpretations where user_id = ?1";
-        Ok(Listing { items, total: tx.one(count, [user.0], |row| row.get(0))? })
+        let count = "select count(*) from interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3";
+        Ok(Listing { items, total: tx.one(count, (user.0, from.0, to.0), |row| row.get(0))? })
     })
+}
+
+/// Calls that failed or were interrupted, newest first.
+pub fn list_failed(app: &App, page: Page) -> Result<Listing<Record>> {
+    app.store.read(|tx| {
+        let items = tx.all(
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where status in ('failed', 'interrupted') order by id desc limit ?1 offset ?2"
+            ),
+            (page.size, page.offset()),
+            record_of,
+        )?;
+        let count = "select count(*) from interpretations where status in ('failed', 'interrupted')";
+        Ok(Listing { items, total: tx.one(count, (), |row| row.get(0))? })
+    })
+}
+
+/// Calls that took at least so long, newest first.
+pub fn list_slow(app: &App, duration: Duration, page: Page) -> Result<Listing<Record>> {
+    let duration_ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    app.store.read(|tx| {
+        // The `+` keeps the planner from walking the whole table in the order of ids: slow calls are few, and of those
+        // only as many ids are sorted as are shown.
+        let items = tx.all(
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where id in (select id from interpretations where duration_ms >= ?1 \
+                 order by +id desc limit ?2 offset ?3) order by id desc"
+            ),
+            (duration_ms, page.size, page.offset()),
+            record_of,
+        )?;
+        let count = "select count(*) from interpretations where duration_ms >= ?1";
+        Ok(Listing { items, total: tx.one(count, [duration_ms], |row| row.get(0))? })
+    })
+}
+
+pub fn count_of_user(app: &App, user: UserId) -> Result<i64> {
+    let count = "select count(*) from interpretations where user_id = ?1";
+    app.store.read(|tx| tx.one(count, [user.0], |row| row.get(0)))
+}
+
+/// How many calls began in `[from, to)`.
+pub fn count_between(app: &App, from: Timestamp, to: Timestamp) -> Result<i64> {
+    let count = "select count(*) from interpretations where created_at >= ?1 and created_at < ?2";
+    app.store.read(|tx| tx.one(count, (from.0, to.0), |row| row.get(0)))
 }
 
 /// The record with this trace id; with an owner, only if it is theirs.
@@ -107,14 +147,35 @@ pub fn list_of_user(app: &App, user: UserId, page: Page) -> Result<Listing<Recor
 pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result<Record> {
     app.store.read(|tx| {
         tx.first(
-            "select trace_id, user_id, question_type, question, divination_data, status, provider, model, \
-             prompt_version, result, prompt_tokens, completion_tokens, first_token_ms, duration_ms, error_class, \
-             created_at, finished_at from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)",
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)"
+            ),
             (trace_id, owner.map(|owner| owner.0)),
             record_of,
         )?
         .ok_or_else(|| Code::NotFound.into())
     })
+}
+
+/// All of the user's records, oldest first, for whoever asks what is held of them.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Record>> {
+    tx.all(
+        concat!("select ", columns!(), " from interpretations where user_id = ?1 order by created_at, id"),
+        [user.0],
+        record_of,
+    )
+}
+
+/// Takes the texts out of the user's records, also of calls that still run: what was asked, cast and answered. The
+/// numbers stay, for the reports. Says how many records there are.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<usize> {
+    tx.execute(
+        "update interpretations set question_type = null, question = '', divination_data = null, result = null \
+         where user_id = ?1",
+        [user.0],
+    )
 }
 
 /// Whether this call is running.
@@ -147,37 +208,51 @@ pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
     .map(drop)
 }
 
-pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome, duration: Duration) -> Result<Record> {
-    let milliseconds = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    let finished = tx.first(
-        "update interpretations set status = ?2, result = ?3, model = coalesce(?4, model), prompt_tokens = ?5, \
-         completion_tokens = ?6, first_token_ms = ?7, duration_ms = ?8, error_class = ?9, finished_at = ?10 \
-         where trace_id = ?1 and status = 'running' \
-         returning trace_id, user_id, question_type, question, divination_data, status, provider, model, \
-         prompt_version, result, prompt_tokens, completion_tokens, first_token_ms, duration_ms, error_class, \
-         created_at, finished_at",
+/// Writes what came of a call. Nothing if the record does not say that it runs.
+pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<Option<Record>> {
+    let (prompt_tokens, completion_tokens) = outcome.tokens();
+    tx.first(
+        // A record without a question is one whose user was erased while the call ran.
+        concat!(
+            "update interpretations set status = ?2, result = case when question = '' then null else ?3 end, \
+             provider = ?4, model = ?5, prompt_tokens = ?6, completion_tokens = ?7, cost_micros = ?8, failover = ?9, \
+             first_token_ms = ?10, duration_ms = ?11, error_class = ?12, finished_at = ?13 \
+             where trace_id = ?1 and status = 'running' returning ",
+            columns!()
+        ),
         (
             trace_id,
             outcome.status.name(),
-            &outcome.result,
+            &outcome.text,
+            outcome.provider,
             &outcome.model,
-            outcome.usage.prompt_tokens,
-            outcome.usage.completion_tokens,
-            outcome.first_token.map(milliseconds),
-            milliseconds(duration),
+            prompt_tokens,
+            completion_tokens,
+            outcome.cost.map(Micros::as_i64),
+            &outcome.failover,
+            outcome.first_token_ms(),
+            outcome.duration_ms(),
             &outcome.error_class,
             tx.now.0,
         ),
         record_of,
-    )?;
-    finished.ok_or_else(|| Error::new(Code::NotFound).detail("What was to be interpreted was deleted meanwhile."))
+    )
 }
 
-pub(super) fn close_interrupted_in(tx: &Write<'_>) -> Result<usize> {
-    tx.execute(
-        "update interpretations set status = 'interrupted', finished_at = ?1 where status = 'running'",
+/// Says of all calls that run that they were interrupted, counts them, and says how many they were.
+pub(super) fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+    let closed = tx.all(
+        "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
+         where status = 'running' returning provider, model, created_at",
         [tx.now.0],
-    )
+        |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))),
+    )?;
+    let count = closed.len();
+    for (provider, model, created_at) in closed {
+        let used = Used::interrupted(super::KIND, provider, model);
+        budget::count_in(tx, &zone.today(created_at).to_string(), &used)?;
+    }
+    Ok(count)
 }
 
 fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
@@ -188,16 +263,19 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
         question_type: row.get(2)?,
         question: row.get(3)?,
         divination_data: row.get::<_, Option<String>>(4)?.map(JsonText::from_stored),
-        status: Status::ALL.into_iter().find(|known| known.name() == status).unwrap_or(Status::Running),
+        status: Status::from_stored(&status),
         provider: row.get(6)?,
         model: row.get(7)?,
         prompt_version: row.get(8)?,
         result: row.get(9)?,
-        usage: Usage { prompt_tokens: row.get(10)?, completion_tokens: row.get(11)? },
-        first_token_ms: row.get(12)?,
-        duration_ms: row.get(13)?,
-        error_class: row.get(14)?,
-        created_at: Timestamp(row.get(15)?),
-        finished_at: row.get::<_, Option<i64>>(16)?.map(Timestamp),
+        prompt_tokens: row.get(10)?,
+        completion_tokens: row.get(11)?,
+        cost: row.get::<_, Option<i64>>(12)?.map(Micros::from_stored),
+        failover: row.get(13)?,
+        first_token_ms: row.get(14)?,
+        duration_ms: row.get(15)?,
+        error_class: row.get(16)?,
+        created_at: Timestamp(row.get(17)?),
+        finished_at: row.get::<_, Option<i64>>(18)?.map(Timestamp),
     })
 }

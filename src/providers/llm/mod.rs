@@ -9,6 +9,7 @@
 pub mod builtin;
 mod chat;
 pub mod event_stream;
+pub mod models;
 pub mod offline;
 pub mod openai;
 mod refusal;
@@ -29,14 +30,35 @@ pub trait LanguageModel: Send + Sync {
 
     /// Puts the request to the model and blocks until its answer is complete.
     ///
-    /// With `stream` set, `sink` receives the text piece by piece; without, it is not called. An empty piece
-    /// carries no text: it only asks whether the caller is still there while the model thinks or the driver waits.
-    /// Once `sink` answers [`Flow::Stop`] the call is dropped, which ends the vendor's billing at most vendors, and
-    /// fails as `Cancelled`.
-    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure>;
+    /// `sink` receives what arrives: with `stream` set piece by piece, without it the whole answer as one piece. A
+    /// piece without text and document only asks whether the caller is still there while the model thinks or the
+    /// driver waits. Once `sink` answers [`Flow::Stop`] the call is dropped, which ends the vendor's billing at most
+    /// vendors, and fails as `Cancelled`.
+    fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure>;
+
+    /// The same for callers who want the text alone: without `stream`, `sink` is not called.
+    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+        self.converse(request, &mut |piece| if request.stream { sink(piece.text) } else { Flow::Continue })
+    }
 
     /// Asks the vendor something that costs nothing: whether it answers and takes our key.
     fn probe(&self) -> Result<(), Failure>;
+}
+
+/// Something that arrived of an answer.
+#[derive(Clone, Copy)]
+pub struct Piece<'answer> {
+    /// The text that it adds; empty for a sign of life, for thoughts and for the end.
+    pub text: &'answer str,
+    /// The vendor's own JSON (a chunk of a stream, or the whole answer) for callers who pass it on.
+    pub document: Option<&'answer str>,
+    /// The document is a whole answer and no chunk of one.
+    pub is_whole: bool,
+}
+
+impl Piece<'_> {
+    /// Nothing but the question whether anybody is still there.
+    pub const SIGN_OF_LIFE: Piece<'static> = Piece { text: "", document: None, is_whole: false };
 }
 
 /// Whether to go on.
@@ -49,6 +71,7 @@ pub enum Flow {
 }
 
 /// What is asked. It has no `Debug`, because it holds what a user typed.
+#[derive(Clone, Default)]
 pub struct Request {
     /// The 32 lower-case hexadecimal digits of a W3C trace identifier, sent on as `traceparent`.
     pub trace_id: String,
@@ -62,6 +85,8 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The most tokens that the answer may have; `None` leaves it to the model.
     pub max_tokens: Option<u32>,
+    /// The time that is left for the call, where that is less than the driver's own limit.
+    pub time_left: Option<Duration>,
     /// The cast hexagram for the driver that reads it without a model; other drivers ignore it.
     pub reading: Option<builtin::Reading>,
 }

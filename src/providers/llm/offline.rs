@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use super::{Completion, Flow, LanguageModel, Request, builtin};
+use super::{Completion, Flow, LanguageModel, Piece, Request, builtin};
 use crate::providers::{Failure, FailureKind};
 
 /// The driver's name in the configuration.
@@ -28,11 +28,13 @@ impl LanguageModel for Offline {
         MODEL
     }
 
-    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+    fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let started = Instant::now();
         let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
         let first_token_after = request.stream.then(|| started.elapsed());
-        if request.stream && paragraphs(&text).any(|paragraph| sink(paragraph) == Flow::Stop) {
+        let mut is_heard = |text| sink(Piece { text, document: None, is_whole: false }) == Flow::Continue;
+        let went_on = if request.stream { paragraphs(&text).all(is_heard) } else { is_heard(&text) };
+        if !went_on {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }
         Ok(Completion {
@@ -61,15 +63,7 @@ mod tests {
     use super::*;
 
     fn request(stream: bool) -> Request {
-        Request {
-            trace_id: "0".repeat(32),
-            user_reference: String::new(),
-            messages: Vec::new(),
-            stream,
-            temperature: None,
-            max_tokens: None,
-            reading: None,
-        }
+        Request { trace_id: "0".repeat(32), stream, ..Request::default() }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! It refuses to repeat once anything was answered, to follow redirects, and to send more about a user than an
 //! opaque reference.
 //!
-//! The surprise: without streaming most servers answer nothing at all until the text is complete, so the limit
-//! for the first byte bounds the whole answer. Long answers should be streamed even if nobody watches them grow.
+//! The surprise: without streaming most servers answer nothing at all until the text is complete, so the only limit
+//! of such a call is that of the whole.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::chat::{Assembly, Document};
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
-use super::{Completion, Flow, LanguageModel, Request, refusal};
+use super::{Completion, Flow, LanguageModel, Piece, Request, refusal};
 use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
@@ -35,7 +35,7 @@ pub struct Settings {
     pub model: String,
     /// The most time to open a connection.
     pub connect_timeout: Duration,
-    /// The most time until the head of the answer.
+    /// The most time until the head of a streamed answer.
     pub first_byte_timeout: Duration,
     /// The most silence inside an answer, in which comments count as sound. The transport knows one limit for
     /// every read, so this has no effect below `first_byte_timeout`.
@@ -136,34 +136,45 @@ impl OpenAi {
     }
 
     /// Sends the request, a second time if that is allowed and promising, and waits for an answer to begin.
-    fn open(&self, request: &Request, started: Instant, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Answer, Failure> {
+    fn open(
+        &self,
+        request: &Request,
+        started: Instant,
+        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    ) -> Result<Answer, Failure> {
         let endpoint = Endpoint::parse(NAME, &self.settings.base_url)?;
         let body = self.body(request, &endpoint);
         let first = match self.send(request, &endpoint, &body, started) {
             Ok(answer) => return Ok(answer),
             Err(first) => first,
         };
-        let Some(pause) = self.pause_before_retry(&first, started)? else {
+        let Some(pause) = self.pause_before_retry(&first, request, started)? else {
             return Err(first.failure);
         };
         std::thread::sleep(pause);
-        if request.stream && sink("") == Flow::Stop {
+        if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }
         self.send(request, &endpoint, &body, started).map_err(|second| second.failure)
     }
 
-    fn pause_before_retry(&self, first: &NotOpened, started: Instant) -> Result<Option<Duration>, Failure> {
+    fn pause_before_retry(
+        &self,
+        first: &NotOpened,
+        request: &Request,
+        started: Instant,
+    ) -> Result<Option<Duration>, Failure> {
         if !first.advice.allows_retry(&first.failure) {
             return Ok(None);
         }
         let pause = retry::pause(NAME, first.advice.retry_after)?;
-        let fits = pause <= self.settings.longest_retry_wait && pause < self.left(started);
+        let fits = pause <= self.settings.longest_retry_wait && pause < self.left(request, started);
         Ok(fits.then_some(pause))
     }
 
-    fn left(&self, started: Instant) -> Duration {
-        self.settings.total_timeout.saturating_sub(started.elapsed())
+    fn left(&self, request: &Request, started: Instant) -> Duration {
+        let total = self.settings.total_timeout;
+        request.time_left.map_or(total, |left| left.min(total)).saturating_sub(started.elapsed())
     }
 
     fn send(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, NotOpened> {
@@ -187,7 +198,8 @@ impl OpenAi {
             ("traceparent", &traceparent),
         ];
         headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
-        self.client.post(&Post { url: &url, headers: &headers, body, total: Some(self.left(started)) })
+        let total = Some(self.left(request, started));
+        self.client.post(&Post { url: &url, headers: &headers, body, total, comes_whole: !request.stream })
     }
 
     fn body(&self, request: &Request, endpoint: &Endpoint) -> Vec<u8> {
@@ -217,14 +229,19 @@ impl OpenAi {
         Value::Object(body).to_string().into_bytes()
     }
 
-    fn read_whole(&self, answer: Answer) -> Result<Completion, Failure> {
+    fn read_whole(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let body = answer.read_all(self.settings.largest_answer)?;
         let mut assembly = Assembly::new(self.settings.largest_answer);
         assembly.take_whole(Document::parse(&body)?)?;
-        assembly.complete(&self.settings.model)
+        let completion = assembly.complete(&self.settings.model)?;
+        let document = std::str::from_utf8(&body).ok().map(str::trim);
+        match sink(Piece { text: &completion.text, document, is_whole: true }) {
+            Flow::Continue => Ok(completion),
+            Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
+        }
     }
 
-    fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+    fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let mut pieces = answer.into_pieces();
         let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
         let mut buffer = [0_u8; 8 * 1024];
@@ -249,14 +266,11 @@ impl LanguageModel for OpenAi {
         &self.settings.model
     }
 
-    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
+    fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let started = Instant::now();
         let mut first_token_after = None;
-        let mut timed_sink = |piece: &str| {
-            if !request.stream {
-                return Flow::Continue;
-            }
-            if !piece.is_empty() && first_token_after.is_none() {
+        let mut timed_sink = |piece: Piece<'_>| {
+            if request.stream && !piece.text.is_empty() && first_token_after.is_none() {
                 first_token_after = Some(started.elapsed());
             }
             sink(piece)
@@ -266,10 +280,7 @@ impl LanguageModel for OpenAi {
         let result = if is_stream(&answer, request) {
             self.read_stream(answer, &mut timed_sink)
         } else {
-            self.read_whole(answer).and_then(|completion| match timed_sink(&completion.text) {
-                Flow::Continue => Ok(completion),
-                Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
-            })
+            self.read_whole(answer, &mut timed_sink)
         };
         match result {
             Ok(completion) => {
@@ -329,7 +340,7 @@ mod tests {
             stream,
             temperature: Some(0.5),
             max_tokens: Some(800),
-            reading: None,
+            ..Request::default()
         }
     }
 

@@ -6,7 +6,7 @@
 use super::chat::Assembly;
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
-use super::{Completion, Flow};
+use super::{Completion, Flow, Piece};
 use crate::providers::{Failure, FailureKind};
 
 /// Takes the bytes of one answer.
@@ -21,8 +21,8 @@ impl StreamedAnswer {
         Self { events: EventStream::new(largest_answer), assembly: Assembly::new(largest_answer) }
     }
 
-    /// Takes the next bytes and hands every piece of text to `sink`, an empty one for a sign of life without text.
-    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str) -> Flow) -> Result<(), Failure> {
+    /// Takes the next bytes and hands every piece to `sink`, an empty one for a sign of life.
+    pub(super) fn take(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
         let events = self.events.push(bytes).map_err(too_long)?;
         self.take_events(events, sink)
     }
@@ -31,7 +31,7 @@ impl StreamedAnswer {
     pub(super) fn finish(
         mut self,
         model_asked_for: &str,
-        sink: &mut dyn FnMut(&str) -> Flow,
+        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
     ) -> Result<Completion, Failure> {
         let events = self.events.finish().map_err(too_long)?;
         // The rest of a stream that was cut inside a line cannot be read, and what matters is that it was cut.
@@ -51,14 +51,19 @@ impl StreamedAnswer {
         self.assembly.has_whole_text()
     }
 
-    fn take_events(&mut self, events: Vec<Event>, sink: &mut dyn FnMut(&str) -> Flow) -> Result<(), Failure> {
+    fn take_events(&mut self, events: Vec<Event>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
         for event in events {
-            let piece = match event {
+            let flow = match event {
                 Event::Data(_) if self.assembly.is_done() => break,
-                Event::Data(data) => self.assembly.take_event(&data)?,
-                Event::Comment => String::new(),
+                Event::Data(data) => {
+                    let text = self.assembly.take_event(&data)?;
+                    // The mark at the end is no document.
+                    let document = (!self.assembly.is_done()).then_some(data.as_str());
+                    sink(Piece { text: &text, document, is_whole: false })
+                }
+                Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
-            if sink(&piece) == Flow::Stop {
+            if flow == Flow::Stop {
                 return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
             }
         }
@@ -83,8 +88,8 @@ mod tests {
     /// The text handed out, and what came of the answer.
     fn replay<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, largest: usize) -> (String, Result<Completion, Failure>) {
         let mut text = String::new();
-        let mut sink = |piece: &str| {
-            text.push_str(piece);
+        let mut sink = |piece: Piece<'_>| {
+            text.push_str(piece.text);
             Flow::Continue
         };
         let mut answer = StreamedAnswer::new(largest);

@@ -108,6 +108,7 @@ impl Alipay {
             ],
             body: body.as_bytes(),
             total: None,
+            comes_whole: false,
         };
         let answer = self.client.post(&post)?;
         let trace = answer.header("trace_id").map(str::to_owned);

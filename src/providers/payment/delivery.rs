@@ -20,6 +20,7 @@ pub fn deliver(address: &str, form: &str) -> Result<String, Failure> {
         headers: &[("content-type", "application/x-www-form-urlencoded; charset=utf-8")],
         body: form.as_bytes(),
         total: None,
+        comes_whole: false,
     };
     let answer = Client::new(PROVIDER, limits).post(&post)?;
     let bytes = answer.read_all(LONGEST_ANSWER_BYTES)?;

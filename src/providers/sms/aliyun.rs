@@ -113,7 +113,13 @@ impl Aliyun {
         let signed = acs3::sign(&call, &self.credentials);
         let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let url = format!("{}/?{}", endpoint.base(), signed.query);
-        judge(self.client.post(&Post { url: &url, headers: &headers, body: b"", total: Some(total) })?)
+        judge(self.client.post(&Post {
+            url: &url,
+            headers: &headers,
+            body: b"",
+            total: Some(total),
+            comes_whole: false,
+        })?)
     }
 
     /// How long to wait before the one repetition; `None` when there must not be one.

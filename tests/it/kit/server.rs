@@ -247,6 +247,18 @@ impl Server {
         std::thread::sleep(SNAPSHOT_AGE + Duration::from_millis(10));
     }
 
+    /// The steps by which a query is answered.
+    pub fn query_plan(&self, sql: &str) -> Vec<String> {
+        let database = self.database();
+        let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
+        let mut rows = statement.raw_query();
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            steps.push(row.get(3).unwrap());
+        }
+        steps
+    }
+
     /// The one value that a query finds.
     pub fn value<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
         self.database().query_row(sql, [], |row| row.get(0)).unwrap()

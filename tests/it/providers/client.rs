@@ -21,7 +21,13 @@ fn client() -> Client {
 
 fn post(vendor: &Vendor, body: &[u8]) -> Result<Answer, Failure> {
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("host", "vendor.example:8443")];
-    client().post(&Post { url: &format!("{}/a?b=c", vendor.url()), headers: &headers, body, total: None })
+    client().post(&Post {
+        url: &format!("{}/a?b=c", vendor.url()),
+        headers: &headers,
+        body,
+        total: None,
+        comes_whole: false,
+    })
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn request(stream: bool) -> Request {
         stream,
         temperature: Some(0.7),
         max_tokens: Some(800),
-        reading: None,
+        ..Request::default()
     }
 }
 
@@ -260,10 +260,19 @@ fn answers_that_are_none() {
 fn silence_is_noticed() {
     let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_secs(4))]);
     let started = Instant::now();
-    let failure = failure_of(&vendor, false);
+    let failure = failure_of(&vendor, true);
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "first_byte_timeout"));
     assert!(started.elapsed() < Duration::from_secs(3));
     assert_eq!(vendor.requests().len(), 1);
+}
+
+#[test]
+fn an_answer_in_one_piece_has_the_time_of_the_whole_call() {
+    let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_millis(1_500))]);
+    assert_eq!(ask(impatient(&vendor), false).1.unwrap().text, "大吉");
+
+    let vendor = Vendor::playing([Reply::json(ANSWER).after(Duration::from_secs(5))]);
+    assert_eq!(failure_of(&vendor, false).code, "total_timeout");
 }
 
 #[test]

@@ -262,7 +262,7 @@ fn a_user_has_two_calls_running_and_no_more() {
 #[test]
 fn the_service_has_so_many_calls_running_over_all() {
     let model = Model::start(Behaviour::Silent);
-    let server = model.setup().with("LLM_CALLS", 1).start();
+    let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE", 0).start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
     std::thread::scope(|scope| {
         let request = ask(&server, &user, &simple());

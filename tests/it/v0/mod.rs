@@ -4,5 +4,7 @@ mod auth;
 mod coin;
 mod divination;
 mod divination_history;
+mod interpretation_records;
+mod llm;
 mod payment;
 mod user;

@@ -1,0 +1,336 @@
+//! `/llm`: conversations with the language model, in the words of OpenAI's chat completions.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::{Call, Context},
+        interpreting::place,
+        params::{Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text},
+        reply::Problem,
+        stream::{Events, Relayed},
+    },
+    ops::{
+        chat::{self, Answered, Conversation, Prepared},
+        model_calls::Place,
+    },
+    providers::llm::{Flow, Message, Piece, Role},
+    types::clean,
+};
+
+/// What only the server may say. `model`, `n` and `user`, which every library sends, are passed over instead.
+const REFUSED: [&str; 9] =
+    ["tools", "tool_choice", "functions", "function_call", "response_format", "base_url", "api_base", "api_key", "url"];
+
+parameters! {
+    Asked {
+        messages: required Messages = "messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.";
+        stream: optional Flag = "stream", "Whether the answer comes as events.";
+        temperature: optional Temperature = "temperature", "From 0 to 2.";
+        max_tokens: optional MaxTokens = "max_tokens", "The most tokens of the answer; the server has a limit of its own.";
+    }
+}
+
+/// The request of a chat completion, as far as clients may say it.
+pub struct Chat(Asked);
+
+impl Parameters for Chat {
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        for name in REFUSED {
+            fields.refuse(name);
+        }
+        Asked::read(fields).map(Self)
+    }
+
+    fn describe() -> Vec<Described> {
+        Asked::describe()
+    }
+}
+
+/// A chat completion as the provider sent it; it may have more members.
+#[derive(Serialize, ToSchema)]
+pub struct ChatCompletion {
+    #[schema(example = "chatcmpl-4bf92f3577b34da6a3ce929d0e0e4736")]
+    id: String,
+    #[schema(example = "chat.completion")]
+    object: &'static str,
+    /// Seconds since 1970.
+    #[schema(example = 1_767_225_600)]
+    created: i64,
+    #[schema(example = "deepseek-chat")]
+    model: String,
+    choices: Vec<ChatChoice>,
+}
+
+/// The one answer of a chat completion.
+#[derive(Serialize, ToSchema)]
+pub struct ChatChoice {
+    #[schema(example = 0)]
+    index: u32,
+    message: ChatMessage,
+    #[schema(example = "stop")]
+    finish_reason: &'static str,
+}
+
+/// What the model says.
+#[derive(Serialize, ToSchema)]
+pub struct ChatMessage {
+    #[schema(example = "assistant")]
+    role: &'static str,
+    #[schema(example = "屯卦讲的是万事起头难。")]
+    content: String,
+}
+
+pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
+    let user = call.user()?;
+    let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream;
+    let conversation = Conversation {
+        messages: asked.messages.0,
+        stream,
+        temperature: asked.temperature.map(|Temperature(temperature)| temperature),
+        max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
+        locale: call.locale,
+    };
+    let place = place(&call, user).await?;
+    let prepared = call.blocking(move |app| chat::prepare(app, user, conversation)).await?;
+    if stream { relay(&call, prepared, place).await } else { answer(&call, prepared, place).await }
+}
+
+async fn answer(call: &Call, prepared: Prepared, place: Place) -> Result<Relayed> {
+    let document = call.blocking(move |app| {
+        let _place = place;
+        let mut document = None;
+        let answered = chat::run(app, &prepared, &mut |piece| {
+            document = piece.document.filter(|_| piece.is_whole).map(|document| Bytes::from(document.to_owned()));
+            Flow::Continue
+        })?;
+        Ok(document.unwrap_or_else(|| own_completion(&prepared.trace_id, answered)))
+    });
+    Ok(Relayed::Json(document.await?))
+}
+
+/// A completion of our own making, for models that do not speak in documents.
+fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
+    let message = ChatMessage { role: "assistant", content: answered.text };
+    let completion = ChatCompletion {
+        id: format!("chatcmpl-{trace_id}"),
+        object: "chat.completion",
+        created: answered.finished_at.0 / 1000,
+        model: answered.model,
+        choices: vec![ChatChoice { index: 0, message, finish_reason: "stop" }],
+    };
+    serde_json::to_vec(&completion).unwrap_or_default().into()
+}
+
+/// Passes the answer on from its first event. What fails before that is a problem like any other.
+async fn relay(call: &Call, prepared: Prepared, place: Place) -> Result<Relayed> {
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    let (begun, beginning) = oneshot::channel();
+    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
+    tokio::task::spawn_blocking(move || {
+        let _place = place;
+        narrate(&app, &context, &prepared, &events, begun);
+    });
+    beginning.await.map_err(Error::internal)??;
+    Ok(Relayed::Stream(listening))
+}
+
+fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, begun: oneshot::Sender<Result<()>>) {
+    let mut begun = Some(begun);
+    let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, were_ours: false };
+    let outcome = chat::run(app, prepared, &mut |piece| {
+        let is_sign_of_life = piece.text.is_empty() && piece.document.is_none();
+        let is_heard = match &begun {
+            Some(begun) if is_sign_of_life => !begun.is_closed(),
+            None if is_sign_of_life => events.send_sign_of_life(),
+            _ => {
+                // Nobody is there to be told if the request has been given up.
+                let was_wanted = begun.take().is_none_or(|begun| begun.send(Ok(())).is_ok());
+                was_wanted && events.send_data(&chunks.of(app, piece))
+            }
+        };
+        if is_heard { Flow::Continue } else { Flow::Stop }
+    });
+    match (outcome, begun) {
+        (Ok(_), _) => {
+            if chunks.were_ours {
+                events.send_data(&chunks.last(app));
+            }
+            events.send_data("[DONE]");
+        }
+        (Err(error), Some(begun)) => drop(begun.send(Err(error))),
+        (Err(error), None) => {
+            events.send_data(&error_document(&error, context).to_string());
+        }
+    }
+}
+
+/// An error in the words of the protocol.
+fn error_document(error: &Error, context: &Context) -> Value {
+    let problem = Problem::of(error, &context.request_id);
+    json!({ "error": {
+        "message": problem.detail,
+        "type": problem.code,
+        "code": problem.code,
+        "param": null,
+        "traceId": problem.trace_id,
+        "requestId": problem.request_id,
+    } })
+}
+
+/// Chunks of a stream: the vendor's own where it sends any, else made here.
+struct Chunks<'call> {
+    trace_id: &'call str,
+    created: i64,
+    were_ours: bool,
+}
+
+impl Chunks<'_> {
+    fn of(&mut self, app: &App, piece: Piece<'_>) -> String {
+        match piece.document {
+            Some(document) if !piece.is_whole => document.to_owned(),
+            _ => {
+                self.were_ours = true;
+                self.own(app, &json!({ "role": "assistant", "content": piece.text }), &Value::Null)
+            }
+        }
+    }
+
+    fn last(&self, app: &App) -> String {
+        self.own(app, &json!({}), &json!("stop"))
+    }
+
+    fn own(&self, app: &App, delta: &Value, finish_reason: &Value) -> String {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason });
+        let chunk = json!({
+            "id": format!("chatcmpl-{}", self.trace_id),
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": app.llm.model(),
+            "choices": [choice],
+        });
+        chunk.to_string()
+    }
+}
+
+/// The turns of a conversation.
+pub struct Messages(Vec<Message>);
+
+impl Parameter for Messages {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let items = match document(given)? {
+            Value::Array(items) => items,
+            single @ Value::Object(_) => vec![single],
+            _ => return Err(shape()),
+        };
+        let most = rules.config.llm.chat_messages as usize;
+        if items.len() > most {
+            return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} messages")));
+        }
+        let limit = rules.config.limits.chat_body.as_usize();
+        let messages = items.iter().map(|item| message(item, limit)).collect::<Result<Vec<_>, _>>()?;
+        match messages.last() {
+            Some(last) if last.role == Role::User => Ok(Self(messages)),
+            Some(_) => Err(Fault::new(FieldCode::UnknownValue, "must end with a message of the user")),
+            None => Err(Fault::new(FieldCode::Required, "must have at least one message")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "properties": {
+                    "role": { "type": "string", "enum": ["user", "assistant"] },
+                    "content": { "type": "string" },
+                },
+                "example": { "role": "user", "content": "屯卦在说什么？" },
+            },
+        })
+    }
+}
+
+/// The JSON of a body, or of a text in a query or a form.
+fn document(given: &Given<'_>) -> Result<Value, Fault> {
+    match given {
+        Given::Json(raw) if raw.get().starts_with(['[', '{']) => serde_json::from_str(raw.get())
+            .map_err(|_| Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")),
+        given => serde_json::from_str(&text(given)?).map_err(|_| shape()),
+    }
+}
+
+fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
+    let role = match item["role"].as_str().ok_or_else(shape)? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return Err(Fault::new(FieldCode::UnknownValue, "must have roles `user` and `assistant` only")),
+    };
+    let content = match &item["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
+        _ => return Err(shape()),
+    };
+    match clean(&content, limit)? {
+        content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
+        content => Ok(Message { role, content }),
+    }
+}
+
+/// A part of a content that comes in parts: texts are taken, pictures and links to them are not.
+fn part(part: &Value) -> Result<&str, Fault> {
+    match (part["type"].as_str(), part["text"].as_str()) {
+        (Some("text"), Some(text)) => Ok(text),
+        _ => Err(Fault::new(FieldCode::NotAllowed, "must have texts as content")),
+    }
+}
+
+fn shape() -> Fault {
+    Fault::new(FieldCode::InvalidType, "must be a list of objects with `role` and `content`")
+}
+
+/// How freely the model chooses its words.
+pub struct Temperature(f64);
+
+impl Parameter for Temperature {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let temperature: f64 =
+            text(given)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a number"))?;
+        if (0.0..=2.0).contains(&temperature) {
+            return Ok(Self(temperature));
+        }
+        Err(Fault::new(FieldCode::OutOfRange, "must be from 0 to 2"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": 1 })
+    }
+}
+
+/// The most tokens of an answer.
+pub struct MaxTokens(u32);
+
+impl Parameter for MaxTokens {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        match u32::read(given, rules)? {
+            0 => Err(Fault::new(FieldCode::OutOfRange, "must be at least 1")),
+            tokens => Ok(Self(tokens)),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "example": 500 })
+    }
+}

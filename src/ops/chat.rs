@@ -1,0 +1,225 @@
+//! Conversations with the language model, passed on as the vendor speaks: one call, one record, and none of the words.
+//!
+//! The client brings what was said; the service adds who it is talking to, in a message of its own that the client
+//! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
+//! screened: the earlier ones were, when they were the last.
+
+use serde_json::json;
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+    ops::{
+        budget::{self, Reservation, Used},
+        model_calls::{self, Asker, Outcome, Ran},
+        moderation::{self, Field, engine::ContentType},
+        users::{self, Gender, Profile},
+    },
+    providers::llm::{Flow, Message, Piece, Request, Role},
+    store::Write,
+    types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
+};
+
+const KIND: &str = "chat";
+/// The version of the instructions, kept with every record.
+const PROMPT_VERSION: &str = "1";
+const CHINESE: &str = include_str!("../../assets/prompts/chat.zh.txt");
+const ENGLISH: &str = include_str!("../../assets/prompts/chat.en.txt");
+
+/// What a user wants to say, and how it is to be answered.
+#[derive(Clone)]
+pub struct Conversation {
+    /// Turns of user and model, the user's last; never empty.
+    pub messages: Vec<Message>,
+    pub stream: bool,
+    pub temperature: Option<f64>,
+    /// Bounded by the setting, whatever is asked for.
+    pub max_tokens: Option<u32>,
+    pub locale: Locale,
+}
+
+/// A call that may run, with its record written.
+pub struct Prepared {
+    pub trace_id: String,
+    user: UserId,
+    request: Request,
+    reservation: Reservation,
+}
+
+/// What is told of an answer once it is over.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub text: String,
+    /// The model that answered.
+    pub model: String,
+    pub finished_at: Timestamp,
+}
+
+/// Screens what the user said last and writes the record of a call that is about to begin.
+///
+/// # Errors
+/// `content_rejected` if it may not stand; `budget_spent`. Then no model is asked.
+pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Prepared> {
+    let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
+    let field = Field { name: "messages", content_type: ContentType::Question, text: last };
+    if let Some(refusal) = moderation::screen(app, user, &[field]) {
+        return refusal.record::<Prepared>(app).wait();
+    }
+    let profile = app.store.read(|tx| users::profile_in(tx, user))?;
+    let trace_id = model_calls::new_trace_id()?;
+    let spoken = conversation.messages.len();
+    let request = request(app, &trace_id, &profile, conversation);
+    let amount = model_calls::largest_use(app, &request);
+    let (settings, zone) = (app.config.llm.clone(), app.config.limits.time_zone.clone());
+    let (traced, provider, model) = (trace_id.clone(), app.llm.name(), app.llm.model().to_owned());
+    let begin = app.store.write(move |tx| {
+        let reservation = budget::reserve_in(tx, &settings, &zone, user, amount)?;
+        begin_in(tx, &traced, user, spoken, (provider, &model))?;
+        Ok(reservation)
+    });
+    Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })
+}
+
+/// Asks the model and finishes the record, whatever came of it. Blocks on the provider.
+///
+/// `sink` gets what arrives, with the vendor's own documents where it sent any.
+///
+/// # Errors
+/// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
+/// stand, each with the trace id.
+pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
+    let asker = Asker { user: Some(prepared.user), kind: KIND };
+    let Ran { outcome, failure } = model_calls::run(app, asker, prepared.request.clone(), sink);
+    let (text, model) = (outcome.text.clone().unwrap_or_default(), outcome.model.clone());
+    let finished_at = finish(app, prepared, outcome)?;
+    match failure {
+        None => Ok(Answered { text, model, finished_at }),
+        Some(error) => Err(Error { trace_id: Some(prepared.trace_id.clone()), ..error }),
+    }
+}
+
+/// Marks the calls that the last stop or crash cut off. For a server's start and end, when none can be running.
+pub fn close_interrupted(app: &App) -> Result<()> {
+    let zone = app.config.limits.time_zone.clone();
+    let closed = app.store.write(move |tx| close_interrupted_in(tx, &zone)).wait()?;
+    if closed > 0 {
+        tracing::warn!(closed, "conversations were interrupted by the stop of the service");
+    }
+    Ok(())
+}
+
+/// What the service tells a model about a user: a name, a gender and an age within ten years; no number, no address.
+pub fn introduction(profile: &Profile, today: Date) -> serde_json::Value {
+    let gender = Some(profile.gender).filter(|gender| *gender != Gender::Unknown).map(Gender::name);
+    let nickname = Some(profile.nickname.as_str()).filter(|nickname| !nickname.is_empty());
+    let birthday = profile.birthday.as_deref().and_then(|birthday| birthday.parse::<Date>().ok());
+    json!({ "nickname": nickname, "gender": gender, "age": birthday.map(|birthday| age_band(birthday, today)) })
+}
+
+/// `30-39`.
+fn age_band(birthday: Date, today: Date) -> String {
+    let had_it = (today.month(), today.day()) >= (birthday.month(), birthday.day());
+    let age = (i32::from(today.year()) - i32::from(birthday.year()) - i32::from(!had_it)).max(0);
+    let decade = age / 10 * 10;
+    format!("{decade}-{}", decade + 9)
+}
+
+fn request(app: &App, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
+    let instructions = match conversation.locale {
+        Locale::Chinese => CHINESE,
+        Locale::English => ENGLISH,
+    };
+    let today = app.config.limits.time_zone.today(app.clock.now());
+    let content = format!("{}\n{}", instructions.trim(), introduction(profile, today));
+    let own = Message { role: Role::System, content };
+    let most = app.config.llm.max_tokens;
+    Request {
+        trace_id: trace_id.to_owned(),
+        user_reference: model_calls::reference(app, profile.id),
+        messages: std::iter::once(own).chain(conversation.messages).collect(),
+        stream: conversation.stream,
+        temperature: conversation.temperature.or(app.config.llm.temperature),
+        max_tokens: Some(conversation.max_tokens.map_or(most, |asked| asked.min(most))),
+        time_left: None,
+        reading: None,
+    }
+}
+
+fn finish(app: &App, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp> {
+    let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
+    let settings = app.config.llm.clone();
+    model_calls::write_down(app, &prepared.trace_id, move |tx| {
+        if !finish_in(tx, &trace_id, &outcome)? {
+            return Ok(None);
+        }
+        Ok(Some((tx.now, outcome.settle_in(tx, &settings, &reservation)?)))
+    })
+}
+
+fn begin_in(
+    tx: &Write<'_>,
+    trace_id: &str,
+    user: UserId,
+    messages: usize,
+    (provider, model): (&str, &str),
+) -> Result<()> {
+    tx.execute(
+        "insert into chats (trace_id, user_id, messages, status, provider, model, prompt_version, created_at) \
+         values (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7)",
+        (trace_id, user.0, i64::try_from(messages).unwrap_or(i64::MAX), provider, model, PROMPT_VERSION, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// Writes what came of a call; false if the record does not say that it runs.
+fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> {
+    let (prompt_tokens, completion_tokens) = outcome.tokens();
+    let finished = tx.execute(
+        "update chats set status = ?2, provider = ?3, model = ?4, prompt_tokens = ?5, completion_tokens = ?6, \
+         cost_micros = ?7, failover = ?8, first_token_ms = ?9, duration_ms = ?10, error_class = ?11, \
+         finished_at = ?12 where trace_id = ?1 and status = 'running'",
+        (
+            trace_id,
+            outcome.status.name(),
+            outcome.provider,
+            &outcome.model,
+            prompt_tokens,
+            completion_tokens,
+            outcome.cost.map(Micros::as_i64),
+            &outcome.failover,
+            outcome.first_token_ms(),
+            outcome.duration_ms(),
+            &outcome.error_class,
+            tx.now.0,
+        ),
+    )?;
+    Ok(finished == 1)
+}
+
+fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+    let closed = tx.all(
+        "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
+         where status = 'running' returning provider, model, created_at",
+        [tx.now.0],
+        |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))),
+    )?;
+    let count = closed.len();
+    for (provider, model, created_at) in closed {
+        let used = Used::interrupted(KIND, provider, model);
+        budget::count_in(tx, &zone.today(created_at).to_string(), &used)?;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_within_ten_years() {
+        let today = jiff::civil::date(2026, 3, 1);
+        let band = |text: &str| age_band(text.parse().unwrap(), today);
+        assert_eq!((band("1996-03-01").as_str(), band("1996-03-02").as_str()), ("30-39", "20-29"));
+        assert_eq!((band("2026-02-28").as_str(), band("1925-01-01").as_str()), ("0-9", "100-109"));
+    }
+}

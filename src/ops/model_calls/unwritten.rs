@@ -1,0 +1,47 @@
+//! Outcomes that could not be written, kept until they can: a full disk must not leave records that run for ever.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{app::App, error::Result, store::Write};
+
+/// Far more than calls can be running: beyond it the disk has been full for so long that only a restart helps.
+const MOST: usize = 10_000;
+
+type Finish = Arc<dyn Fn(&Write<'_>) -> Result<()> + Send + Sync>;
+
+/// Writes that finish records and have failed so far.
+#[derive(Default)]
+pub struct Unwritten(Mutex<Vec<Finish>>);
+
+impl Unwritten {
+    /// Keeps a write for later. It must do no harm if the first attempt was written after all.
+    pub fn keep(&self, finish: impl Fn(&Write<'_>) -> Result<()> + Send + Sync + 'static) {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MOST {
+            waiting.push(Arc::new(finish));
+        }
+    }
+
+    fn take(&self) -> Vec<Finish> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put_back(&self, finishes: impl IntoIterator<Item = Finish>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(finishes);
+    }
+}
+
+/// Tries again to write what could not be written. For the clock.
+pub fn write_again(app: &App) -> Result<()> {
+    let mut waiting = app.unwritten.take().into_iter();
+    while let Some(finish) = waiting.next() {
+        let again = Arc::clone(&finish);
+        if let Err(error) = app.store.write(move |tx| again(tx)).wait() {
+            app.unwritten.put_back(std::iter::once(finish).chain(waiting));
+            tracing::debug!(%error, "the outcome of a model call can still not be written");
+            return Ok(());
+        }
+        tracing::info!("the outcome of a model call is written at last");
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! The model that is asked, and the one that is asked when it cannot answer.
+//!
+//! It owns a breaker for each and the rule when the second one steps in: only before anything was handed out, and
+//! only when the first is at fault or refuses everybody. It refuses to ask two models at once and to hide that there
+//! was a first one: whoever gets an answer learns which model gave it and why it was not the other.
+
+use std::time::Instant;
+
+use super::{Completion, Flow, LanguageModel, Piece, Request};
+use crate::providers::{
+    Failure, FailureKind,
+    breaker::{Breaker, Condition},
+};
+
+/// One model with its breaker.
+pub struct Guarded {
+    model: Box<dyn LanguageModel>,
+    breaker: Breaker,
+}
+
+/// All models there are, in the order in which they are asked.
+pub struct Models {
+    first: Guarded,
+    second: Option<Guarded>,
+}
+
+/// What came of a call, and where.
+pub struct Asked {
+    /// The driver that was asked last.
+    pub provider: &'static str,
+    /// The model that was asked for last.
+    pub model: String,
+    /// Why the first model did not answer, when the second was asked.
+    pub failover: Option<Failure>,
+    pub result: Result<Completion, Failure>,
+}
+
+impl Guarded {
+    pub fn new(model: Box<dyn LanguageModel>, breaker: Breaker) -> Self {
+        Self { model, breaker }
+    }
+
+    /// The driver's name.
+    pub fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    /// The model that is asked for.
+    pub fn model(&self) -> &str {
+        self.model.model()
+    }
+
+    pub fn condition(&self) -> Condition {
+        self.breaker.condition()
+    }
+
+    fn converse(
+        &self,
+        clock: impl Fn() -> i64,
+        request: &Request,
+        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    ) -> Result<Completion, Failure> {
+        self.breaker.run(clock, || self.model.converse(request, sink))
+    }
+}
+
+impl Models {
+    pub fn new(first: Guarded, second: Option<Guarded>) -> Self {
+        Self { first, second }
+    }
+
+    /// The driver that is asked first.
+    pub fn name(&self) -> &'static str {
+        self.first.name()
+    }
+
+    /// The model that is asked first.
+    pub fn model(&self) -> &str {
+        self.first.model()
+    }
+
+    /// The first model and, if there is one, the second.
+    pub fn all(&self) -> impl Iterator<Item = &Guarded> {
+        std::iter::once(&self.first).chain(&self.second)
+    }
+
+    /// Puts the request to the first model, and to the second if the first cannot answer and time is left. `clock`
+    /// gives milliseconds since 1970.
+    pub fn converse(
+        &self,
+        clock: impl Fn() -> i64,
+        request: &Request,
+        sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+    ) -> Asked {
+        let begun = Instant::now();
+        let mut is_untouched = true;
+        let result = self.first.converse(&clock, request, &mut |piece| {
+            is_untouched &= piece.text.is_empty() && piece.document.is_none();
+            sink(piece)
+        });
+        match (result, &self.second) {
+            (Err(failure), Some(second)) if is_untouched && may_be_tried_elsewhere(&failure) => {
+                let left = request.time_left.map(|left| left.saturating_sub(begun.elapsed()));
+                if left.is_some_and(|left| left.is_zero()) {
+                    return self.first.asked(None, Err(failure));
+                }
+                let request = Request { time_left: left, ..request.clone() };
+                let result = second.converse(&clock, &request, sink);
+                second.asked(Some(failure), result)
+            }
+            (result, _) => self.first.asked(None, result),
+        }
+    }
+}
+
+impl Guarded {
+    fn asked(&self, failover: Option<Failure>, result: Result<Completion, Failure>) -> Asked {
+        Asked { provider: self.name(), model: self.model().to_owned(), failover, result }
+    }
+}
+
+/// What another vendor may do better. What was asked is not the vendor's fault, and neither is a caller who left.
+fn may_be_tried_elsewhere(failure: &Failure) -> bool {
+    failure.is_fault_of_provider() || failure.kind == FailureKind::Misconfigured
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Mutex, time::Duration};
+
+    use super::*;
+
+    /// Hands out the pieces and then ends as it was told.
+    struct Scripted {
+        name: &'static str,
+        pieces: Vec<&'static str>,
+        failure: Option<FailureKind>,
+        asked: Mutex<u32>,
+    }
+
+    impl LanguageModel for std::sync::Arc<Scripted> {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn model(&self) -> &str {
+            self.name
+        }
+
+        fn converse(&self, _: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+            *self.asked.lock().unwrap() += 1;
+            for text in &self.pieces {
+                sink(Piece { text, document: None, is_whole: false });
+            }
+            match self.failure {
+                Some(kind) => Err(Failure::new(kind, self.name, "scripted")),
+                None => Ok(Completion {
+                    text: self.pieces.concat(),
+                    reasoning: None,
+                    model: self.name.to_owned(),
+                    finish_reason: "stop".to_owned(),
+                    usage: None,
+                    request_id: None,
+                    first_token_after: None,
+                }),
+            }
+        }
+    }
+
+    fn scripted(name: &'static str, pieces: &[&'static str], failure: Option<FailureKind>) -> std::sync::Arc<Scripted> {
+        std::sync::Arc::new(Scripted { name, pieces: pieces.to_vec(), failure, asked: Mutex::new(0) })
+    }
+
+    fn guarded(model: &std::sync::Arc<Scripted>) -> Guarded {
+        let breaker = Breaker::new(model.name, 1, Duration::from_secs(30));
+        Guarded::new(Box::new(std::sync::Arc::clone(model)), breaker)
+    }
+
+    fn ask(models: &Models, time_left: Option<Duration>) -> Asked {
+        models.converse(|| 0, &Request { time_left, ..Request::default() }, &mut |_| Flow::Continue)
+    }
+
+    #[test]
+    fn the_second_answers_when_the_first_is_at_fault() {
+        for kind in [FailureKind::Unreachable, FailureKind::TimedOut, FailureKind::Busy, FailureKind::Misconfigured] {
+            let second = scripted("second", &["吉"], None);
+            let models = Models::new(guarded(&scripted("first", &[], Some(kind))), Some(guarded(&second)));
+            let asked = ask(&models, None);
+            assert_eq!((asked.provider, asked.failover.map(|failure| failure.kind)), ("second", Some(kind)));
+            assert_eq!(asked.result.map(|completion| completion.text).ok().as_deref(), Some("吉"));
+        }
+    }
+
+    #[test]
+    fn an_open_breaker_sends_everybody_to_the_second() {
+        let first = scripted("first", &[], Some(FailureKind::TimedOut));
+        let models = Models::new(guarded(&first), Some(guarded(&scripted("second", &["吉"], None))));
+        for _ in 0..3 {
+            assert!(ask(&models, None).result.is_ok());
+        }
+        assert_eq!(*first.asked.lock().unwrap(), 1);
+        assert!(matches!(models.all().next().unwrap().condition(), Condition::Open { .. }));
+    }
+
+    #[test]
+    fn what_is_nobodys_fault_or_has_begun_stays_with_the_first() {
+        let cases: [(&[&'static str], FailureKind); 4] = [
+            (&[], FailureKind::ContentRefused),
+            (&[], FailureKind::Refused),
+            (&[], FailureKind::Cancelled),
+            (&["吉"], FailureKind::OutcomeUnknown),
+        ];
+        for (pieces, kind) in cases {
+            let second = scripted("second", &["x"], None);
+            let models = Models::new(guarded(&scripted("first", pieces, Some(kind))), Some(guarded(&second)));
+            let asked = ask(&models, None);
+            assert_eq!((asked.provider, asked.failover.is_none()), ("first", true), "{kind}");
+            assert_eq!(*second.asked.lock().unwrap(), 0, "{kind}");
+        }
+    }
+
+    #[test]
+    fn signs_of_life_are_no_beginning_and_time_that_is_up_is_an_end() {
+        let first = || guarded(&scripted("first", &[""], Some(FailureKind::Busy)));
+        let second = || Some(guarded(&scripted("second", &["吉"], None)));
+        assert_eq!(ask(&Models::new(first(), second()), Some(Duration::from_secs(9))).provider, "second");
+        assert_eq!(ask(&Models::new(first(), second()), Some(Duration::ZERO)).provider, "first");
+    }
+}

@@ -1,0 +1,90 @@
+//! Money as whole millionths of a unit, and its decimal text: a token costs less than the smallest coin.
+
+use std::{fmt, str::FromStr};
+
+/// An amount of money in millionths of whatever currency the price list is written in; never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Micros(pub u64);
+
+/// The text is no amount of money.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be digits with at most six decimals, such as 2 or 0.27")]
+pub struct NoAmount;
+
+impl Micros {
+    const UNIT: u64 = 1_000_000;
+
+    /// The number for the store, which has no unsigned ones.
+    pub fn as_i64(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
+    }
+
+    /// Takes a number that the service stored itself.
+    pub fn from_stored(number: i64) -> Self {
+        Self(u64::try_from(number).unwrap_or(0))
+    }
+
+    /// What so many tokens cost at this price for a million of them, rounded up: what is used is never free.
+    pub fn of_tokens(self, tokens: u64) -> Self {
+        let micros = (u128::from(self.0) * u128::from(tokens)).div_ceil(u128::from(Self::UNIT));
+        Self(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl FromStr for Micros {
+    type Err = NoAmount;
+
+    fn from_str(text: &str) -> Result<Self, NoAmount> {
+        let (units, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let is_fit =
+            |digits: &str, most| (1..=most).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+        if !is_fit(units, 10) || !is_fit(decimals, 6) {
+            return Err(NoAmount);
+        }
+        let number = |digits: &str| digits.parse::<u64>().map_err(|_| NoAmount);
+        Ok(Self(number(units)? * Self::UNIT + number(&format!("{decimals:0<6}"))?))
+    }
+}
+
+/// At least two decimals, and no zeros after them.
+impl fmt::Display for Micros {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = format!("{:06}", self.0 % Self::UNIT);
+        let kept = decimals.trim_end_matches('0').len().max(2);
+        write!(formatter, "{}.{}", self.0 / Self::UNIT, &decimals[..kept])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_number_agree() {
+        let cases = [
+            ("2", 2_000_000, "2.00"),
+            ("0.27", 270_000, "0.27"),
+            ("0.000001", 1, "0.000001"),
+            ("1.5", 1_500_000, "1.50"),
+        ];
+        for (text, micros, shown) in cases {
+            let amount: Micros = text.parse().unwrap();
+            assert_eq!((amount, amount.to_string().as_str()), (Micros(micros), shown));
+        }
+        for text in ["", ".", "1.", ".5", "-1", "1e3", "0.0000001", "1,5", "99999999999", " 1"] {
+            assert_eq!(text.parse::<Micros>(), Err(NoAmount), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_never_free() {
+        let price: Micros = "0.27".parse().unwrap();
+        assert_eq!((price.of_tokens(0), price.of_tokens(1), price.of_tokens(1_000_000)), (Micros(0), Micros(1), price));
+        assert_eq!(Micros(u64::MAX).of_tokens(u64::MAX), Micros(u64::MAX));
+    }
+}

@@ -1,0 +1,329 @@
+//! Conversations, passed on to the model and back.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Behaviour, Caller, Model, Request, Server, Setup,
+    vendors::{Reply, Vendor},
+};
+
+const PHONE: &str = "13800138000";
+const VECTORS: &str = include_str!("../../vectors/llm.json");
+/// On the default word list.
+const LISTED: &str = "赌博";
+
+fn ask(server: &Server, user: &Caller, body: &Value) -> Request {
+    server.post("/llm/chat").by(user).json(body)
+}
+
+fn said(content: &str) -> Value {
+    json!({ "messages": [{ "role": "user", "content": content }] })
+}
+
+fn streamed(content: &str) -> Value {
+    json!({ "messages": [{ "role": "user", "content": content }], "stream": true })
+}
+
+fn asking(vendor: &Vendor) -> Setup {
+    Setup::default()
+        .with("LLM_PROVIDER", "openai")
+        .with("LLM_BASE_URL", format!("{}/v1", vendor.url()))
+        .with("LLM_MODEL", "stub-1")
+        .with("LLM_LONGEST_RETRY_WAIT", "1 s")
+}
+
+/// The data of the events of a stream, comments left out.
+fn data(text: &str) -> Vec<String> {
+    let events = text.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
+    events
+        .map(|event| event.lines().map(|line| line.strip_prefix("data: ").unwrap()).collect::<Vec<_>>().join("\n"))
+        .collect()
+}
+
+fn record(server: &Server) -> (String, Option<String>) {
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    server.database().query_row("select status, error_class from chats", [], row).unwrap()
+}
+
+const WHOLE: &str = r#"{"id":"chatcmpl-9","object":"chat.completion","created":1768465800,"model":"m-2026","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
+
+#[test]
+fn an_answer_is_passed_on_as_it_came() {
+    let vendor = Vendor::playing([Reply::json(format!("\n\n{WHOLE}\n"))]);
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &said("你好")).send().expect(200);
+    assert_eq!((answer.header("content-type"), answer.text().as_str()), (Some("application/json"), WHOLE));
+    assert_eq!(record(&server), ("succeeded".into(), None));
+    assert_eq!(server.value::<i64>("select prompt_tokens from chats"), 31);
+}
+
+#[test]
+fn the_server_says_who_is_talking_and_decides_what_is_asked() {
+    let vendor = Vendor::playing([Reply::json(WHOLE), Reply::json(WHOLE)]);
+    let server = asking(&vendor).with("LLM_MAX_TOKENS", 300).start();
+    let user = server.sign_in(PHONE);
+    let profile = json!({ "nickname": "青山", "gender": "female", "birthday": "1990-05-17" });
+    server.put("/user/profile").by(&user).json(&profile).send().expect(200);
+    let body = json!({
+        "messages": [
+            { "role": "user", "content": "你好" },
+            { "role": "assistant", "content": "你好，想问什么？" },
+            { "role": "user", "content": [{ "type": "text", "text": "屯卦" }, { "type": "text", "text": "是什么？" }] },
+        ],
+        "model": "gpt-99", "n": 5, "user": "somebody", "temperature": "0.5", "max_tokens": 9999, "logit_bias": { "1": 2 },
+    });
+    ask(&server, &user, &body).send().expect(200);
+    ask(&server, &user, &said("再问")).send().expect(200);
+    let requests = vendor.requests();
+    let sent = requests[0].json();
+    let names: Vec<_> = sent.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["max_tokens", "messages", "model", "stream", "temperature", "user"]);
+    assert_eq!(
+        (&sent["model"], &sent["max_tokens"], &sent["temperature"]),
+        (&json!("stub-1"), &json!(300), &json!(0.5))
+    );
+    let messages = sent["messages"].as_array().unwrap();
+    assert_eq!(
+        messages[1..],
+        [
+            json!({ "role": "user", "content": "你好" }),
+            json!({ "role": "assistant", "content": "你好，想问什么？" }),
+            json!({ "role": "user", "content": "屯卦是什么？" }),
+        ]
+    );
+    let own = messages[0]["content"].as_str().unwrap();
+    assert_eq!(messages[0]["role"], "system");
+    let told = own.lines().last().unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(told).unwrap(),
+        json!({ "nickname": "青山", "gender": "female", "age": "30-39" })
+    );
+
+    let reference = sent["user"].as_str().unwrap();
+    assert!(reference.len() == 32 && reference != "somebody", "{reference}");
+    assert_eq!(requests[1].json()["user"], reference, "one user is one user");
+    let everything = format!("{:?} {sent}", requests[0].headers);
+    for secret in [PHONE, &user.token, "1990-05-17"] {
+        assert!(!everything.contains(secret), "{everything}");
+    }
+    let trace: String = server.value("select trace_id from chats order by id limit 1");
+    assert!(requests[0].header("traceparent").unwrap().contains(&trace));
+}
+
+#[test]
+fn what_only_the_server_may_say_is_refused() {
+    let vendor = Vendor::playing([]);
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let with = |name: &str, value: Value| {
+        let mut body = said("你好");
+        body[name] = value;
+        ask(&server, &user, &body).send()
+    };
+    for name in [
+        "tools",
+        "tool_choice",
+        "functions",
+        "function_call",
+        "response_format",
+        "base_url",
+        "api_base",
+        "api_key",
+        "url",
+    ] {
+        with(name, json!("x")).expect_fields(&[(name, "not_allowed")]);
+    }
+    with("temperature", json!(2.1)).expect_fields(&[("temperature", "out_of_range")]);
+    with("max_tokens", json!(0)).expect_fields(&[("max_tokens", "out_of_range")]);
+    with("stream", json!("perhaps")).expect_fields(&[("stream", "unknown_value")]);
+    let turn = |role: &str, content: Value| json!({ "role": role, "content": content });
+    let cases = [
+        (json!([turn("system", json!("x"))]), "unknown_value"),
+        (json!([turn("tool", json!("x"))]), "unknown_value"),
+        (json!([turn("user", json!("x")), turn("assistant", json!("y"))]), "unknown_value"),
+        (json!([turn("user", json!(" "))]), "required"),
+        (json!([]), "required"),
+        (json!([{ "role": "user" }]), "invalid_type"),
+        (
+            json!([turn("user", json!([{ "type": "image_url", "image_url": { "url": "https://example.com/x" } }]))]),
+            "not_allowed",
+        ),
+        (json!([turn("user", json!("a\0b"))]), "invalid_character"),
+        (json!(vec![turn("user", json!("x")); 41]), "too_many"),
+    ];
+    for (messages, code) in cases {
+        let expected = [("messages", code)];
+        ask(&server, &user, &json!({ "messages": messages })).send().expect_fields(&expected);
+    }
+    assert!(vendor.requests().is_empty());
+    assert_eq!(server.value::<i64>("select count(*) from chats"), 0);
+}
+
+#[test]
+fn what_was_said_last_is_screened() {
+    let vendor = Vendor::playing([Reply::json(WHOLE)]);
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let refused = ask(&server, &user, &said(LISTED)).send().expect_problem(422, "content_rejected");
+    assert_eq!(refused.json()["errors"][0]["field"], "messages");
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 1);
+    let earlier = json!({ "messages": [
+        { "role": "user", "content": LISTED }, { "role": "assistant", "content": "不谈这个" }, { "role": "user", "content": "好" },
+    ] });
+    ask(&server, &user, &earlier).send().expect(200);
+}
+
+#[test]
+fn every_recorded_stream_is_passed_on_however_it_arrives() {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    for (name, recorded) in vectors["streams"].as_object().unwrap() {
+        for sizes in [vec![1], vec![7, 1, 13], vec![5000]] {
+            let body = recorded["body"].as_str().unwrap();
+            let vendor = Vendor::playing([Reply::event_stream(body).in_chunks(sizes)]);
+            let server = asking(&vendor).start();
+            let user = server.sign_in(PHONE);
+            let answer = ask(&server, &user, &streamed("你好")).send().expect(200);
+            assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{name}");
+            let got = data(&answer.text());
+            let normal = body.replace("\r\n", "\n").replace("data:{", "data: {").replace("data:[", "data: [");
+            let sent: Vec<_> =
+                data(&normal).into_iter().filter(|data| data != "[DONE]" && !data.starts_with("{\"error\"")).collect();
+            assert_eq!(got[..sent.len()], sent, "{name}");
+            let (status, error_class) = record(&server);
+            if matches!(recorded["expect"]["finish_reason"].as_str(), Some("stop" | "length")) {
+                assert_eq!(got[sent.len()..], ["[DONE]"], "{name}");
+                assert_eq!((status.as_str(), error_class), ("succeeded", None), "{name}");
+                continue;
+            }
+            assert_eq!(got.len(), sent.len() + 1, "{name}");
+            let error: Value = serde_json::from_str(&got[sent.len()]).unwrap();
+            assert!(error["error"]["code"].is_string() && !error.to_string().contains("upstream"), "{name}: {error}");
+            assert_eq!((status.as_str(), error_class.is_some()), ("failed", true), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_recorded_error_is_a_problem_even_for_a_stream() {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    for (name, recorded) in vectors["errors"].as_object().unwrap() {
+        let mut reply = Reply::status(u16::try_from(recorded["status"].as_u64().unwrap()).unwrap())
+            .body(recorded["body"].as_str().unwrap());
+        for (header, value) in recorded["headers"].as_object().unwrap() {
+            reply = reply.header(header, value.as_str().unwrap());
+        }
+        let (status, code, requests) = match recorded["expect"].as_str().unwrap() {
+            "retry_after_7s" => (503, "provider_unavailable", 1),
+            "retry" => (503, "provider_unavailable", 2),
+            "content_rejected" => (422, "content_rejected", 1),
+            _ => (502, "provider_failed", 1),
+        };
+        for body in [said("你好"), streamed("你好")] {
+            let vendor = Vendor::playing([reply.clone(), reply.clone()]);
+            let server = asking(&vendor).start();
+            let user = server.sign_in(PHONE);
+            let problem = ask(&server, &user, &body).send().expect_problem(status, code);
+            if name == "openai_429_rate" {
+                assert_eq!(problem.header("retry-after"), Some("7"));
+            }
+            assert_eq!(problem.json()["traceId"], server.value::<String>("select trace_id from chats"), "{name}");
+            assert_eq!(record(&server).0, "failed", "{name}");
+            assert_eq!(vendor.requests().len(), requests, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_client_gets_what_it_asked_for_whatever_the_vendor_sends() {
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    let events = vectors["streams"]["openai_style_usage_chunk"]["body"].as_str().unwrap();
+    let vendor = Vendor::playing([Reply::json(WHOLE), Reply::event_stream(events)]);
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let got = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
+    let first: Value = serde_json::from_str(&got[0]).unwrap();
+    assert_eq!(
+        (&first["object"], &first["choices"][0]["delta"]["content"]),
+        (&json!("chat.completion.chunk"), &json!("大吉"))
+    );
+    assert_eq!(got.last().unwrap(), "[DONE]");
+    let whole = ask(&server, &user, &said("你好")).send().expect(200).json();
+    assert_eq!(
+        (&whole["object"], &whole["choices"][0]["message"]["content"]),
+        (&json!("chat.completion"), &json!("乾卦，大吉"))
+    );
+}
+
+#[test]
+fn the_offline_interpreter_says_what_it_is() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user, &said("你好")).send().expect(200).json();
+    assert_eq!((&answer["object"], &answer["model"]), (&json!("chat.completion"), &json!("builtin-1")));
+    assert!(answer["choices"][0]["message"]["content"].as_str().unwrap().contains("内置"), "{answer}");
+    let got = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
+    assert_eq!(got.last().unwrap(), "[DONE]");
+    let last: Value = serde_json::from_str(&got[got.len() - 2]).unwrap();
+    assert_eq!(last["choices"][0]["finish_reason"], "stop");
+    // A form can say it too, with the JSON as a text.
+    let messages = r#"[{"role":"user","content":"你好"}]"#;
+    server.post("/llm/chat").by(&user).form(&[("messages", messages)]).send().expect(200);
+}
+
+/// Opens a conversation by hand and reads it until the first event.
+fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let body = streamed("你好").to_string();
+    let head = format!("POST /llm/chat HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n", user.token);
+    write!(stream, "{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while !line.contains("data: ") {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended before any event");
+    }
+    reader
+}
+
+fn ended(server: &Server) -> String {
+    for _ in 0..1_000 {
+        let status: String = server.value("select status from chats");
+        if status != "running" {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the call still runs");
+}
+
+#[test]
+fn events_arrive_while_the_model_still_writes_and_a_listener_who_leaves_cancels() {
+    let model = Model::start(Behaviour::Gated(vec!["一", "二", "三", "四"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    drop(listen(&server, &user));
+    std::thread::sleep(Duration::from_millis(100));
+    model.open_gate();
+    assert_eq!(ended(&server), "cancelled");
+}
+
+#[test]
+fn a_conversation_that_a_crash_cut_off_is_known_afterwards() {
+    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let reader = listen(&server, &user);
+    let server = server.crash_and_restart(model.setup());
+    drop(reader);
+    assert_eq!(record(&server), ("interrupted".into(), Some("interrupted".into())));
+    let outcomes: String = server.value("select group_concat(kind || ' ' || outcome) from model_usage");
+    assert_eq!(outcomes, "chat interrupted");
+}
