@@ -2,6 +2,7 @@
 
 mod admin;
 mod alerts;
+mod ai;
 mod audit;
 mod backup;
 mod coins;
@@ -73,6 +74,7 @@ enum Subcommands {
     Demo(demo::DemoArgs),
     Config(config::ConfigArgs),
     Admin(admin::AdminArgs),
+    Ai(ai::AiArgs),
     Coins(coins::CoinsArgs),
     Points(points::PointsArgs),
     Ledger(ledger::LedgerArgs),
@@ -100,6 +102,7 @@ pub fn run() -> Result<()> {
         Subcommands::Serve(args) => serve::run(&common, &args),
         Subcommands::Demo(args) => demo::run(&common, &args),
         Subcommands::Admin(args) => admin::run(&common, args),
+        Subcommands::Ai(args) => ai::run(&common, &args),
         Subcommands::Coins(args) => coins::run(&common, args),
         Subcommands::Points(args) => points::run(&common, args),
         Subcommands::Ledger(args) => ledger::run(&common, args),

@@ -4,15 +4,16 @@ use std::{future::Future, sync::Arc};
 
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::{
     call::{Call, Context},
     reply::Problem,
-    stream::{Events, JsonOrStream, Listening},
+    stream::{Events, JsonOrStream},
 };
 use crate::{
     app::App,
-    error::Result,
+    error::{Error, Result},
     ops::{
         interpretation::{self, Prepared, Record},
         model_calls::{self, Place},
@@ -60,23 +61,24 @@ where
         });
         return Ok(JsonOrStream::Json(answer.await?));
     }
-    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
-    let prepared = call.blocking(prepare).await?;
-    Ok(JsonOrStream::Stream(stream(call, prepared, place, shown)))
-}
-
-fn stream<T, S>(call: &Call, prepared: Prepared, place: Place, shown: S) -> Listening
-where
-    T: Serialize,
-    S: FnOnce(&App, Record) -> Result<T> + Send + 'static,
-{
     let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
+    // One thread prepares and runs: a request that is given up in between must not leave a record that nobody ends.
     tokio::task::spawn_blocking(move || {
         let _place = place;
-        narrate(&app, &context, &prepared, &events, shown);
+        match prepare(&app) {
+            Ok(prepared) => {
+                // Whether anybody still waits is asked before the model is.
+                drop(begun.send(Ok(())));
+                narrate(&app, &context, &prepared, &events, shown);
+            }
+            Err(error) => drop(begun.send(Err(error))),
+        }
     });
-    listening
+    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
+    beginning.await.map_err(Error::internal)??;
+    Ok(JsonOrStream::Stream(listening))
 }
 
 /// Runs the interpretation and tells of it as it goes. A listener who has left cancels it.

@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
-use super::reply::{Answer, AnswerDocument, JSON, Json};
+use super::reply::{Answer, AnswerDocument, Json};
 use crate::error::{Error, Result};
 
 /// Events that wait for a slow reader before the sender waits too.
@@ -21,12 +21,6 @@ const WAITING: usize = 64;
 /// One answer, whole or as events, as the client asked.
 pub enum JsonOrStream<T> {
     Json(T),
-    Stream(Listening),
-}
-
-/// An answer that somebody else wrote, as it came: a JSON document, or events.
-pub enum Relayed {
-    Json(Bytes),
     Stream(Listening),
 }
 
@@ -78,7 +72,7 @@ impl Events {
 }
 
 impl Listening {
-    fn into_response(self) -> Response<Body> {
+    pub fn into_response(self) -> Response<Body> {
         let Self { receiver, heartbeat } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
@@ -104,26 +98,6 @@ impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
     fn describe() -> AnswerDocument {
         let mut document = Json::<T>::describe();
         let events = "Events `meta`, `delta`, `done` and `error`, each with a JSON object as its data.";
-        document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
-        document
-    }
-}
-
-impl Answer for Relayed {
-    fn into_response(self) -> Result<Response<Body>, Error> {
-        match self {
-            Self::Json(document) => {
-                let mut response = Response::new(Body::from(document));
-                response.headers_mut().insert(header::CONTENT_TYPE, JSON);
-                Ok(response)
-            }
-            Self::Stream(listening) => Ok(listening.into_response()),
-        }
-    }
-
-    fn describe() -> AnswerDocument {
-        let mut document = Json::<super::v0::llm::ChatCompletion>::describe();
-        let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if it fails on the way.";
         document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
         document
     }

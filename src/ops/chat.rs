@@ -11,12 +11,12 @@ use crate::{
     error::{Error, Result},
     ops::{
         budget::{self, Reservation, Used},
-        model_calls::{self, Asker, Outcome, Ran},
+        model_calls::{self, Asker, Outcome, Ran, Status},
         moderation::{self, Field, engine::ContentType},
         users::{self, Gender, Profile},
     },
     providers::llm::{Flow, Message, Piece, Request, Role},
-    store::Write,
+    store::{Read, Write},
     types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
 };
 
@@ -53,6 +53,18 @@ pub struct Answered {
     /// The model that answered.
     pub model: String,
     pub finished_at: Timestamp,
+}
+
+/// A call and what is known of it; what was said is not.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub trace_id: String,
+    pub status: Status,
+    pub provider: String,
+    pub model: String,
+    pub prompt_tokens: Option<i64>,
+    pub completion_tokens: Option<i64>,
+    pub created_at: Timestamp,
 }
 
 /// Screens what the user said last and writes the record of a call that is about to begin.
@@ -106,6 +118,28 @@ pub fn close_interrupted(app: &App) -> Result<()> {
         tracing::warn!(closed, "conversations were interrupted by the stop of the service");
     }
     Ok(())
+}
+
+/// The user's calls, oldest first, for whoever asks what is held of them: when, of which model, how it ended, and the
+/// tokens of question and answer.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Record>> {
+    tx.all(
+        "select trace_id, status, provider, model, prompt_tokens, completion_tokens, created_at from chats \
+         where user_id = ?1 order by id",
+        [user.0],
+        |row| {
+            let status: String = row.get(1)?;
+            Ok(Record {
+                trace_id: row.get(0)?,
+                status: Status::from_stored(&status),
+                provider: row.get(2)?,
+                model: row.get(3)?,
+                prompt_tokens: row.get(4)?,
+                completion_tokens: row.get(5)?,
+                created_at: Timestamp(row.get(6)?),
+            })
+        },
+    )
 }
 
 /// What the service tells a model about a user: a name, a gender and an age within ten years; no number, no address.

@@ -30,6 +30,7 @@ mod ledger;
 mod limits;
 mod offsite;
 mod moderation;
+mod model_calls;
 mod openapi;
 mod operation;
 mod payments;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::{
+    body::{Body, Bytes},
+    http::{Response, header},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,8 +20,8 @@ use crate::{
         call::{Call, Context},
         interpreting::place,
         params::{Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text},
-        reply::Problem,
-        stream::{Events, Relayed},
+        reply::{Answer, AnswerDocument, JSON, Json, Problem},
+        stream::{Events, Listening},
     },
     ops::{
         chat::{self, Answered, Conversation, Prepared},
@@ -91,6 +94,32 @@ pub struct ChatMessage {
     content: String,
 }
 
+/// An answer as the provider wrote it: a JSON document, or events.
+pub enum Relayed {
+    Json(Bytes),
+    Stream(Listening),
+}
+
+impl Answer for Relayed {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        match self {
+            Self::Json(document) => {
+                let mut response = Response::new(Body::from(document));
+                response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+                Ok(response)
+            }
+            Self::Stream(listening) => Ok(listening.into_response()),
+        }
+    }
+
+    fn describe() -> AnswerDocument {
+        let mut document = Json::<ChatCompletion>::describe();
+        let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if it fails on the way.";
+        document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
+        document
+    }
+}
+
 pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
     let user = call.user()?;
     let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream;
@@ -102,16 +131,23 @@ pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
         locale: call.locale,
     };
     let place = place(&call, user).await?;
-    let prepared = call.blocking(move |app| chat::prepare(app, user, conversation)).await?;
-    if stream { relay(&call, prepared, place).await } else { answer(&call, prepared, place).await }
+    let prepare = move |app: &App| chat::prepare(app, user, conversation);
+    if stream { relay(&call, prepare, place).await } else { answer(&call, prepare, place).await }
 }
 
-async fn answer(call: &Call, prepared: Prepared, place: Place) -> Result<Relayed> {
+async fn answer(
+    call: &Call,
+    prepare: impl FnOnce(&App) -> Result<Prepared> + Send + 'static,
+    place: Place,
+) -> Result<Relayed> {
     let document = call.blocking(move |app| {
         let _place = place;
+        let prepared = prepare(app)?;
         let mut document = None;
         let answered = chat::run(app, &prepared, &mut |piece| {
-            document = piece.document.filter(|_| piece.is_whole).map(|document| Bytes::from(document.to_owned()));
+            if let Some(whole) = piece.document.filter(|_| piece.is_whole) {
+                document = Some(Bytes::from(whole.to_owned()));
+            }
             Flow::Continue
         })?;
         Ok(document.unwrap_or_else(|| own_completion(&prepared.trace_id, answered)))
@@ -133,13 +169,21 @@ fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
 }
 
 /// Passes the answer on from its first event. What fails before that is a problem like any other.
-async fn relay(call: &Call, prepared: Prepared, place: Place) -> Result<Relayed> {
+async fn relay(
+    call: &Call,
+    prepare: impl FnOnce(&App) -> Result<Prepared> + Send + 'static,
+    place: Place,
+) -> Result<Relayed> {
     let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     tokio::task::spawn_blocking(move || {
         let _place = place;
-        narrate(&app, &context, &prepared, &events, begun);
+        // One thread prepares and runs: a request that is given up in between must not leave a record that nobody ends.
+        match prepare(&app) {
+            Ok(prepared) => narrate(&app, &context, &prepared, &events, begun),
+            Err(error) => drop(begun.send(Err(error))),
+        }
     });
     beginning.await.map_err(Error::internal)??;
     Ok(Relayed::Stream(listening))
@@ -315,7 +359,7 @@ impl Parameter for Temperature {
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": 1 })
+        json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": "0.7" })
     }
 }
 

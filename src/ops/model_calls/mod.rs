@@ -6,6 +6,7 @@
 //! and tried again, so that no record goes on saying that a call runs.
 
 mod places;
+pub mod rehearsal;
 mod screening;
 mod unwritten;
 
@@ -32,6 +33,9 @@ use crate::{
 
 pub use places::{Entering, Place, Places, overloaded};
 pub use unwritten::{Unwritten, write_again};
+
+/// The code of a call that was given up before the model was asked.
+const NOT_ASKED: &str = "not_asked";
 
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,17 +148,21 @@ pub fn largest_use(app: &App, request: &Request) -> Amount {
 
 /// Asks the model and says what came of it. Blocks on the provider.
 ///
-/// `sink` gets what arrives; when it says [`Flow::Stop`], because nobody listens any more, the call is cancelled.
+/// `sink` gets what arrives; when it says [`Flow::Stop`], because nobody listens any more, the call is cancelled. It is
+/// asked once before the model is, so that nothing is asked for somebody who has left already.
 pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Ran {
     let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
     let screened_for = asker.user.filter(|_| app.config.llm.screen_answers);
     let mut gate = Gate::new(app, screened_for);
-    let Asked { provider, model, failover, result } = app.llm.converse(|| app.clock.now().0, &request, &mut |piece| {
-        seen.note(piece, begun);
-        gate.pass(piece, sink)
-    });
+    let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
+        Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),
+        Flow::Continue => app.llm.converse(|| app.clock.now().0, &request, &mut |piece| {
+            seen.note(piece, begun);
+            gate.pass(piece, sink)
+        }),
+    };
     let duration = begun.elapsed();
     let result = result.and_then(|completion| match gate.finish(sink) {
         Flow::Continue => Ok(completion),
@@ -274,7 +282,7 @@ impl Ending {
             model: None,
             usage: None,
             error_class: Some(failure.kind.to_string()),
-            is_free: failure.is_certainly_not_accepted(),
+            is_free: failure.is_certainly_not_accepted() || failure.code == NOT_ASKED,
         }
     }
 

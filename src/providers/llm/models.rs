@@ -84,6 +84,11 @@ impl Models {
         std::iter::once(&self.first).chain(&self.second)
     }
 
+    /// What is to be said of a call that was given up before anybody was asked.
+    pub fn not_asked(&self, failure: Failure) -> Asked {
+        self.first.asked(None, Err(failure))
+    }
+
     /// Puts the request to the first model, and to the second if the first cannot answer and time is left. `clock`
     /// gives milliseconds since 1970.
     pub fn converse(

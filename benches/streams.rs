@@ -1,0 +1,392 @@
+//! What many streams at once cost the service, and what they cost everybody else: `cargo bench --bench streams`.
+//!
+//! A stub of a model sends a token every 20 ms to each of 200 conversations and writes into each token when it was sent;
+//! the listeners take the difference. The same is measured without the service between, so that what stub and listeners
+//! themselves are late, which on a small machine is most of it, can be subtracted. Meanwhile a few clients read
+//! balances and sign in, as they did before the streams began. Stub, listeners and clients are one process: quote the
+//! differences and ratios.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, ExitCode, Stdio},
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::Interest,
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::MissedTickBehavior,
+};
+use yarrow::{
+    app::{App, Role},
+    config::{Sources, load},
+    ops::{
+        codes::{self, NewCode, Purpose, Recipient},
+        tokens,
+        users::{self, Address},
+    },
+    types::PhoneNumber,
+};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const STREAMS: usize = 200;
+const TOKEN_EVERY: Duration = Duration::from_millis(20);
+const TOKENS: u32 = 400;
+/// Tokens of the beginning that are not measured: the streams do not begin all at once.
+const WARM_UP: u32 = 100;
+/// Clients that read balances, and people who sign in one after the other.
+const READERS: usize = 4;
+const NEWCOMERS: usize = 4_000;
+const CODE: &str = "246810";
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            println!("streams: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), Failure> {
+    let directory = tempfile::tempdir()?;
+    let data = directory.path().join("data");
+    let tokens = seed(&data)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let stub = runtime.block_on(start_stub())?;
+    let server = Server::start(&data, stub)?;
+    runtime.block_on(async {
+        let direct = streams(stub, &std::iter::repeat_n(String::new(), STREAMS).collect::<Vec<_>>()).await?;
+        let quiet = others(server.address, &tokens, 0, Duration::from_secs(6)).await?;
+        let idle = server.memory()?;
+        let (through, busy, during) = tokio::join!(
+            streams(server.address, &tokens),
+            async {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                others(server.address, &tokens, NEWCOMERS / 2, Duration::from_secs(5)).await
+            },
+            async {
+                tokio::time::sleep(Duration::from_secs(6)).await;
+                server.memory()
+            }
+        );
+        let (through, busy, during) = (through?, busy?, during?);
+        println!("{STREAMS} streams, a token every {} ms, {} tokens measured", TOKEN_EVERY.as_millis(), through.len());
+        let shown = |micros: u64| format!("{}.{:03} ms", micros / 1_000, micros % 1_000);
+        for (name, part) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
+            let (with, without) = (quantile(&through, part), quantile(&direct, part));
+            let added = with.saturating_sub(without);
+            println!(
+                "delay of a token, {name}: {} through the service, {} without it, {} added",
+                shown(with),
+                shown(without),
+                shown(added)
+            );
+        }
+        let memory = during.saturating_sub(idle) / STREAMS as u64;
+        println!(
+            "anonymous memory: {} KiB idle, {} KiB during, {} KiB a stream",
+            idle / 1024,
+            during / 1024,
+            memory / 1024
+        );
+        for (name, quiet, busy) in
+            [("balance", &quiet.reads, &busy.reads), ("sign-in", &quiet.sign_ins, &busy.sign_ins)]
+        {
+            for (part_name, part) in [("p50", 500), ("p99", 990)] {
+                let (before, after) = (quantile(quiet, part), quantile(busy, part));
+                let ratio = after * 100 / before.max(1);
+                println!(
+                    "{name} {part_name}: {} quiet, {} beside the streams, {}.{:02} times",
+                    shown(before),
+                    shown(after),
+                    ratio / 100,
+                    ratio % 100
+                );
+            }
+        }
+        Ok(())
+    })
+}
+
+fn quantile(sorted: &[u64], thousandth: usize) -> u64 {
+    sorted.get((sorted.len() * thousandth / 1_000).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}
+
+/// Users who are signed in, and people with a live code.
+fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
+    let flags = [("data_dir".to_owned(), directory.to_string_lossy().into_owned())].into();
+    let config = load(Sources { flags, ..Sources::default() })?.config;
+    let app = App::open(config, Role::Server, &(Arc::new(|_: &str| {}) as _))?;
+    let (limits, keys) = (app.config.auth.clone(), app.keys.clone());
+    let made = app.store.write(move |tx| {
+        for address in newcomers() {
+            let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
+            let (recipient, lifetime) = (Recipient::of(&keys, &address), Duration::from_hours(1));
+            codes::make_live_in(tx, &limits, &NewCode { recipient, purpose: Purpose::SignIn, hmac, lifetime })?;
+        }
+        (0..STREAMS)
+            .map(|number| {
+                let phone_number = PhoneNumber::from_canonical(format!("138{number:08}"));
+                let (user, _) = users::find_or_create_in(tx, &Address::Phone(phone_number))?;
+                Ok(tokens::issue_in(tx, &limits, user.id, "")?.token.reveal().to_owned())
+            })
+            .collect()
+    });
+    let tokens = made.wait()?;
+    app.store.close();
+    Ok(tokens)
+}
+
+fn newcomers() -> impl Iterator<Item = String> {
+    (0..NEWCOMERS).map(|number| format!("139{number:08}"))
+}
+
+// The stub.
+
+async fn start_stub() -> Result<SocketAddr, Failure> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(tell(stream));
+        }
+    });
+    Ok(address)
+}
+
+/// Microseconds since this process first asked.
+fn now() -> u64 {
+    static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    u64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+async fn tell(stream: TcpStream) -> Result<(), Failure> {
+    stream.set_nodelay(true)?;
+    let mut request = Vec::new();
+    while !ends_request(&request) {
+        if receive(&stream, &mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    send(&stream, b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n").await?;
+    let mut ticks = tokio::time::interval(TOKEN_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for number in 0..TOKENS {
+        ticks.tick().await;
+        let event = format!(
+            "data: {{\"id\":\"c\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"@{number}:{}@\"}}}}]}}\n\n",
+            now()
+        );
+        send(&stream, event.as_bytes()).await?;
+    }
+    let end = "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    send(&stream, end.as_bytes()).await
+}
+
+fn ends_request(bytes: &[u8]) -> bool {
+    let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
+    bytes.len() >= head + 4 + length.unwrap_or(0)
+}
+
+// The listeners.
+
+/// Opens a stream for each token and gives back the delays of their tokens, sorted.
+async fn streams(address: SocketAddr, tokens: &[String]) -> Result<Vec<u64>, Failure> {
+    let mut listeners = JoinSet::new();
+    for (number, token) in tokens.iter().enumerate() {
+        let token = token.clone();
+        listeners.spawn(async move {
+            // Spread over one interval, so that the tokens of all streams do not come at the same moment.
+            tokio::time::sleep(TOKEN_EVERY * u32::try_from(number % 100).unwrap_or(0) / 10).await;
+            listen(address, &token).await
+        });
+    }
+    let mut delays = Vec::new();
+    for listened in listeners.join_all().await {
+        delays.extend(listened?);
+    }
+    delays.sort_unstable();
+    Ok(delays)
+}
+
+async fn listen(address: SocketAddr, token: &str) -> Result<Vec<u64>, Failure> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let body = r#"{"messages":[{"role":"user","content":"x"}],"stream":true}"#;
+    let request = format!(
+        "POST /llm/chat HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    send(&stream, request.as_bytes()).await?;
+    let (mut delays, mut seen, mut received) = (Vec::with_capacity(TOKENS as usize), 0, Vec::new());
+    while seen < TOKENS {
+        if receive(&stream, &mut received).await? == 0 {
+            return Err(format!("a stream ended early: {}", String::from_utf8_lossy(&received)).into());
+        }
+        let at = now();
+        while let Some(begin) = received.iter().position(|byte| *byte == b'@') {
+            let Some(length) = received[begin + 1..].iter().position(|byte| *byte == b'@') else { break };
+            let mark = String::from_utf8_lossy(&received[begin + 1..begin + 1 + length]).into_owned();
+            let (number, sent) = mark.split_once(':').ok_or("an unreadable token")?;
+            let (number, sent): (u32, u64) = (number.parse()?, sent.parse()?);
+            if number >= WARM_UP {
+                delays.push(at.saturating_sub(sent));
+            }
+            seen += 1;
+            received.drain(..begin + length + 2);
+        }
+    }
+    Ok(delays)
+}
+
+// Everybody else.
+
+struct Others {
+    reads: Vec<u64>,
+    sign_ins: Vec<u64>,
+}
+
+/// Reads balances and signs people in, with a pause after each, for so long.
+async fn others(address: SocketAddr, tokens: &[String], first: usize, time: Duration) -> Result<Others, Failure> {
+    let end = Instant::now() + time;
+    let mut readers = JoinSet::new();
+    for token in tokens.iter().take(READERS) {
+        let head = format!("GET /coin/balance HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+        readers.spawn(talk(address, std::iter::repeat(head), end));
+    }
+    let mut arriving = JoinSet::new();
+    for lane in 0..2 {
+        let requests = newcomers().skip(first + lane).step_by(2).take(NEWCOMERS / 4).map(|phone_number| {
+            let body = format!("phoneNumber={phone_number}&code={CODE}");
+            format!(
+                "POST /auth/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        });
+        let requests: Vec<_> = requests.collect();
+        arriving.spawn(talk(address, requests.into_iter(), end));
+    }
+    Ok(Others { reads: sorted(readers).await?, sign_ins: sorted(arriving).await? })
+}
+
+async fn sorted(mut talks: JoinSet<Result<Vec<u64>, Failure>>) -> Result<Vec<u64>, Failure> {
+    let mut all = Vec::new();
+    while let Some(talk) = talks.join_next().await {
+        all.extend(talk??);
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+async fn talk(
+    address: SocketAddr,
+    requests: impl Iterator<Item = String> + Send,
+    end: Instant,
+) -> Result<Vec<u64>, Failure> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let mut latencies = Vec::new();
+    for request in requests {
+        if Instant::now() >= end {
+            break;
+        }
+        let (sent, mut answer) = (now(), Vec::new());
+        send(&stream, request.as_bytes()).await?;
+        while !ends_request(&answer) {
+            if receive(&stream, &mut answer).await? == 0 {
+                return Err("a connection was closed".into());
+            }
+        }
+        if !answer.starts_with(b"HTTP/1.1 200") {
+            return Err(String::from_utf8_lossy(&answer).into_owned().into());
+        }
+        latencies.push(now() - sent);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(latencies)
+}
+
+async fn send(stream: &TcpStream, mut bytes: &[u8]) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        stream.ready(Interest::WRITABLE).await?;
+        match stream.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn receive(stream: &TcpStream, received: &mut Vec<u8>) -> Result<usize, Failure> {
+    let mut buffer = [0; 4096];
+    loop {
+        stream.ready(Interest::READABLE).await?;
+        match stream.try_read(&mut buffer) {
+            Ok(count) => {
+                received.extend_from_slice(&buffer[..count]);
+                return Ok(count);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+// The service.
+
+struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(data: &Path, stub: SocketAddr) -> Result<Self, Failure> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_yarrow"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data);
+        command.env("YARROW_LLM_PROVIDER", "openai").env("YARROW_LLM_MODEL", "m");
+        command.env("YARROW_LLM_BASE_URL", format!("http://{stub}/v1")).env("YARROW_LLM_CALLS", STREAMS.to_string());
+        command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "1000");
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let address = line.rsplit_once("listening on http://").and_then(|(_, address)| address.parse().ok());
+                if let Some(address) = address {
+                    // Nobody waits for it any more if the start was given up.
+                    let _ = sender.send(address);
+                }
+            }
+        });
+        let address = receiver.recv_timeout(Duration::from_secs(30)).map_err(|_| "the server did not start")?;
+        Ok(Self { process, address })
+    }
+
+    /// Anonymous memory that is resident, in bytes.
+    fn memory(&self) -> Result<u64, Failure> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let kibibytes = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).ok_or("no RssAnon")?;
+        Ok(kibibytes.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}

@@ -1,0 +1,215 @@
+//! `yarrow ai`: what the language model was used for and what that cost, and whether it answers.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{Common, authority, record, table};
+use crate::{
+    app::App,
+    error::{Error, Fault, FieldCode, Result},
+    ops::{
+        budget::{self, UsageRow},
+        model_calls::rehearsal::{self, Rehearsal},
+    },
+    types::{Date, Micros},
+};
+
+/// Characters of the longest bar.
+const LONGEST_BAR: u64 = 40;
+
+/// Show what the language model was used for, and try it out.
+#[derive(Debug, Args)]
+pub struct AiArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print calls, tokens and cost.
+    Usage {
+        /// Days to look at, today included.
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=3_660))]
+        days: u16,
+        /// What makes a row.
+        #[arg(long, value_enum, default_value_t = By::Day)]
+        by: By,
+    },
+    /// Make one real call to the configured model, and say how long it took.
+    Test,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Day,
+    Model,
+    Outcome,
+    Kind,
+}
+
+/// Sums over rows of usage.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    calls: u64,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    cost: Micros,
+    duration_ms: u64,
+}
+
+pub fn run(common: &Common, args: &AiArgs) -> Result<()> {
+    let app = common.open()?;
+    match &args.action {
+        Action::Usage { days, by } => usage(common, &app, *days, *by),
+        Action::Test => test(common, &app),
+    }
+}
+
+fn usage(common: &Common, app: &App, days: u16, by: By) -> Result<()> {
+    let today = app.config.limits.time_zone.today(app.clock.now());
+    let span = jiff::Span::new().days(i64::from(days) - 1);
+    let from = today.checked_sub(span).map_err(|_| {
+        Error::field("days", Fault::new(FieldCode::OutOfRange, "reaches back before the beginning of time"))
+    })?;
+    let rows = budget::usage(app, from, today)?;
+    let grouped = grouped(&rows, by, from, today);
+    let spent = budget::spent_today(app)?;
+    let llm = &app.config.llm;
+    let items = grouped.iter().map(|(name, sums)| sums_json(by, name, sums));
+    let json = json!({
+        "from": from.to_string(), "to": today.to_string(), "by": by.name(), "currency": llm.currency,
+        "items": items.collect::<Vec<_>>(),
+        "today": {
+            "tokens": spent.tokens, "tokensPerDay": llm.tokens_per_day,
+            "cost": spent.cost.to_string(), "costPerDay": llm.cost_per_day.map(|cost| cost.to_string()),
+        },
+    });
+    common.answer(&json, || {
+        let header = [by.name(), "calls", "tokens in", "tokens out", llm.currency.as_str(), "mean ms"];
+        let shown = table(header, grouped.iter().map(|(name, sums)| sums_row(name, sums)));
+        let budgets = budgets(app, spent);
+        format!("{shown}\n\n{}\n\n{budgets}", bars(&grouped))
+    })
+}
+
+/// The rows summed by what was asked for. Days are all there, also those without a call.
+fn grouped(rows: &[UsageRow], by: By, from: Date, to: Date) -> BTreeMap<String, Sums> {
+    let mut grouped: BTreeMap<String, Sums> = BTreeMap::new();
+    if by == By::Day {
+        let days = from.series(jiff::Span::new().days(1)).take_while(|day| *day <= to);
+        grouped.extend(days.map(|day| (day.to_string(), Sums::default())));
+    }
+    for row in rows {
+        let name = match by {
+            By::Day => row.day.clone(),
+            By::Model => format!("{}/{}", row.provider, row.model),
+            By::Outcome => row.outcome.clone(),
+            By::Kind => row.kind.clone(),
+        };
+        grouped.entry(name).or_default().add(row);
+    }
+    grouped
+}
+
+impl Sums {
+    fn add(&mut self, row: &UsageRow) {
+        self.calls += row.calls;
+        self.prompt_tokens += row.prompt_tokens;
+        self.completion_tokens += row.completion_tokens;
+        self.cost = self.cost.plus(row.cost);
+        self.duration_ms += row.duration_ms;
+    }
+
+    fn mean_ms(&self) -> u64 {
+        self.duration_ms.checked_div(self.calls).unwrap_or(0)
+    }
+}
+
+impl By {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Model => "model",
+            Self::Outcome => "outcome",
+            Self::Kind => "kind",
+        }
+    }
+}
+
+fn sums_json(by: By, name: &str, sums: &Sums) -> Value {
+    let mut value = json!({
+        "calls": sums.calls, "promptTokens": sums.prompt_tokens, "completionTokens": sums.completion_tokens,
+        "cost": sums.cost.to_string(), "meanDurationMs": sums.mean_ms(),
+    });
+    value[by.name()] = name.into();
+    value
+}
+
+fn sums_row(name: &str, sums: &Sums) -> [String; 6] {
+    [
+        name.to_owned(),
+        sums.calls.to_string(),
+        sums.prompt_tokens.to_string(),
+        sums.completion_tokens.to_string(),
+        sums.cost.to_string(),
+        sums.mean_ms().to_string(),
+    ]
+}
+
+/// A bar a row, as long as its calls are many.
+fn bars(grouped: &BTreeMap<String, Sums>) -> String {
+    let most = grouped.values().map(|sums| sums.calls).max().unwrap_or(0).max(1);
+    let widest = grouped.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+    let bar = |(name, sums): (&String, &Sums)| {
+        let length = usize::try_from((sums.calls * LONGEST_BAR).div_ceil(most)).unwrap_or(0);
+        format!("{name:widest$} {} {}", "█".repeat(length), sums.calls)
+    };
+    grouped.iter().map(bar).collect::<Vec<_>>().join("\n")
+}
+
+fn budgets(app: &App, spent: budget::Amount) -> String {
+    let of = |limit: Option<String>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {limit}"));
+    let llm = &app.config.llm;
+    format!(
+        "today, with what running calls may use: {} tokens ({}), {} {} ({})",
+        spent.tokens,
+        of(llm.tokens_per_day.map(|tokens| tokens.to_string())),
+        spent.cost,
+        llm.currency,
+        of(llm.cost_per_day.map(|cost| cost.to_string())),
+    )
+}
+
+fn test(common: &Common, app: &App) -> Result<()> {
+    let Rehearsal { outcome, failure } = rehearsal::ask(app)?;
+    record(app, "ai test", None, authority(None))?;
+    let (prompt_tokens, completion_tokens) = outcome.tokens();
+    let json = json!({
+        "outcome": outcome.status.name(), "provider": outcome.provider, "model": outcome.model,
+        "failover": outcome.failover, "errorClass": outcome.error_class, "firstTokenMs": outcome.first_token_ms(),
+        "durationMs": outcome.duration_ms(), "promptTokens": prompt_tokens, "completionTokens": completion_tokens,
+        "cost": outcome.cost.map(|cost| cost.to_string()), "text": outcome.text,
+    });
+    common.answer(&json, || {
+        let unknown = || "not said".to_owned();
+        let milliseconds = |time: Option<i64>| time.map_or_else(unknown, |time| format!("{time} ms"));
+        let number = |number: Option<i64>| number.map_or_else(unknown, |number| number.to_string());
+        let facts = [
+            ["outcome".to_owned(), outcome.status.name().to_owned()],
+            ["provider".to_owned(), format!("{} ({})", outcome.provider, outcome.model)],
+            ["why not the first".to_owned(), outcome.failover.clone().unwrap_or_else(|| "it was".to_owned())],
+            ["first token".to_owned(), milliseconds(outcome.first_token_ms())],
+            ["whole answer".to_owned(), milliseconds(Some(outcome.duration_ms()))],
+            ["tokens in".to_owned(), number(prompt_tokens)],
+            ["tokens out".to_owned(), number(completion_tokens)],
+            [
+                "cost".to_owned(),
+                outcome.cost.map_or_else(unknown, |cost| format!("{cost} {}", app.config.llm.currency)),
+            ],
+        ];
+        format!("{}\n\n{}", table(["test", ""], facts), outcome.text.as_deref().unwrap_or_default())
+    })?;
+    failure.map_or(Ok(()), Err)
+}

@@ -1,0 +1,500 @@
+//! Model calls under pressure: places, budgets, failing providers, screening, a disk that refuses, a process that dies.
+
+use std::{
+    thread::{scope, sleep},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    Answer, Behaviour, Caller, Model, Request, Server, Setup,
+    vendors::{Reply, Vendor},
+};
+
+const PHONE: &str = "13800138000";
+const OTHER: &str = "13800138001";
+/// On the default word list.
+const LISTED: &str = "赌博";
+
+fn ask(server: &Server, user: &Caller) -> Request {
+    let body = json!({ "question": "今年换工作合适吗？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
+    server.post("/divination/enhanced").by(user).json(&body)
+}
+
+fn chat(server: &Server, user: &Caller) -> Request {
+    server.post("/llm/chat").by(user).json(&json!({ "messages": [{ "role": "user", "content": "你好" }] }))
+}
+
+fn streamed(request: Request) -> Request {
+    request.header("accept", "text/event-stream")
+}
+
+fn chunks(texts: &[&str]) -> String {
+    let chunk = |text: &&str| json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": text } }] });
+    let mut events: Vec<_> = texts.iter().map(chunk).collect();
+    events.push(json!({ "model": "m", "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100 } }));
+    let events: Vec<_> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    events.concat() + "data: [DONE]\n\n"
+}
+
+fn asking(vendor: &Vendor) -> Setup {
+    Setup::default()
+        .with("LLM_PROVIDER", "openai")
+        .with("LLM_BASE_URL", format!("{}/v1", vendor.url()))
+        .with("LLM_MODEL", "first")
+        .with("LLM_LONGEST_RETRY_WAIT", "1 s")
+}
+
+fn answering(text: &'static str) -> Vendor {
+    Vendor::answering(move |_| Reply::event_stream(chunks(&[text])))
+}
+
+/// Tokens spent and set aside over all.
+fn spending(server: &Server) -> (i64, i64) {
+    let sql = "select tokens, reserved_tokens from model_spending where user_id = 0";
+    server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn record(server: &Server, answer: &Answer) -> Value {
+    let key = server.api_key("looker");
+    let path = format!("/divination/records/trace/{}", answer.json()["traceId"].as_str().unwrap());
+    server.get(&path).token(&key).send().expect(200).json()
+}
+
+// Places.
+
+#[test]
+fn calls_wait_for_a_place_in_the_order_of_coming() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE", 1).with("LLM_QUEUE_TIMEOUT", "20 s").start();
+    let users: Vec<_> = (0..3).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    scope(|scope| {
+        let first = scope.spawn(|| ask(&server, &users[0]).send());
+        model.wait_for_calls(1);
+        let second = scope.spawn(|| streamed(ask(&server, &users[1])).send());
+        // Until the second one waits, a third could take its place in the queue.
+        sleep(Duration::from_millis(500));
+        ask(&server, &users[2]).send().expect_problem(503, "overloaded");
+        assert_eq!((model.calls().len(), server.value::<i64>("select count(*) from interpretations")), (1, 1));
+        model.open_gate();
+        first.join().unwrap().expect(200);
+        assert!(second.join().unwrap().expect(200).text().contains("event: done"));
+    });
+}
+
+#[test]
+fn who_waits_too_long_for_a_place_is_told() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().with("LLM_CALLS", 1).with("LLM_QUEUE_TIMEOUT", "200 ms").start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
+    scope(|scope| {
+        let running = scope.spawn(|| ask(&server, &user).send());
+        model.wait_for_calls(1);
+        for _ in 0..3 {
+            let refused = ask(&server, &other).send().expect_problem(503, "overloaded");
+            assert!(refused.header("retry-after").is_some());
+        }
+        model.open_gate();
+        running.join().unwrap().expect(200);
+    });
+    ask(&server, &other).send().expect(200);
+}
+
+// Providers that fail.
+
+#[test]
+fn the_second_provider_stands_in_and_the_record_says_so() {
+    let (first, second) = (Vendor::answering(|_| Reply::status(503)), answering("吉"));
+    let server = asking(&first)
+        .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
+        .with("LLM_FALLBACK_API_KEY", "key-of-the-second")
+        .with("LLM_FALLBACK_MODEL", "second")
+        .with("LLM_PRICES", "first=100/100,second=10/20")
+        .start();
+    let user = server.sign_in(PHONE);
+    let answer = ask(&server, &user).send().expect(200);
+    assert_eq!(answer.json()["result"], "吉");
+    let record = record(&server, &answer);
+    assert_eq!((&record["failover"], &record["status"]), (&json!("busy"), &json!("succeeded")));
+    // By the price of the one that answered: 60 in, 40 out.
+    assert_eq!(record["cost"], "0.0014");
+    let sent = second.only_request();
+    assert_eq!(
+        (sent.json()["model"].as_str(), sent.header("authorization")),
+        (Some("second"), Some("Bearer key-of-the-second"))
+    );
+    assert_eq!(first.requests().len(), 2);
+    let counted: String = server.value("select model || ' ' || outcome || ' ' || calls from model_usage");
+    assert_eq!(counted, "second succeeded 1");
+}
+
+#[test]
+fn a_call_that_has_begun_stays_where_it_is() {
+    let body = chunks(&["开头", "尾"]);
+    let in_the_second_event = body.find("\n\n").unwrap() + 10;
+    let first = Vendor::answering(move |_| Reply::event_stream(body.as_str()).cut_after(in_the_second_event));
+    let second = answering("吉");
+    let server = asking(&first)
+        .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
+        .with("LLM_FALLBACK_MODEL", "second")
+        .start();
+    let user = server.sign_in(PHONE);
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    assert_eq!((text.matches("event: delta").count(), text.matches("event: error").count()), (1, 1), "{text}");
+    assert!(second.requests().is_empty());
+    assert_eq!(server.value::<String>("select status from interpretations"), "failed");
+}
+
+#[test]
+fn a_provider_that_keeps_failing_is_left_alone_and_then_tried() {
+    let is_well = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let well = std::sync::Arc::clone(&is_well);
+    let vendor = Vendor::answering(move |_| {
+        if well.load(std::sync::atomic::Ordering::SeqCst) {
+            Reply::event_stream(chunks(&["吉"]))
+        } else {
+            Reply::status(500).header("x-should-retry", "false")
+        }
+    });
+    let server = asking(&vendor).with("LLM_BREAKER_FAULTS", 2).with("LLM_BREAKER_PAUSE", "1 s").start();
+    let user = server.sign_in(PHONE);
+    for _ in 0..4 {
+        ask(&server, &user).send().expect_problem(503, "provider_unavailable");
+    }
+    assert_eq!(vendor.requests().len(), 2);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations where status = 'failed'"), 4);
+    is_well.store(true, std::sync::atomic::Ordering::SeqCst);
+    sleep(Duration::from_millis(1_100));
+    ask(&server, &user).send().expect(200);
+    assert_eq!(vendor.requests().len(), 3);
+}
+
+#[test]
+fn an_answer_without_end_is_cut() {
+    let endless = chunks(&["长".repeat(50).as_str()]).replace("\"stop\"", "null").replace("data: [DONE]\n\n", "");
+    let vendor = Vendor::answering(move |_| Reply::event_stream(endless.as_str()).endless());
+    let server = asking(&vendor).with("LLM_LARGEST_ANSWER", "4 KiB").start();
+    let user = server.sign_in(PHONE);
+    ask(&server, &user).send().expect_problem(502, "provider_failed");
+    assert_eq!(server.value::<String>("select error_class from interpretations"), "nonsense");
+}
+
+#[test]
+fn a_silent_stream_has_a_heart() {
+    let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+    let server = model.setup().with("LLM_HEARTBEAT", "50 ms").start();
+    let user = server.sign_in(PHONE);
+    scope(|scope| {
+        let told = scope.spawn(|| streamed(ask(&server, &user)).send());
+        model.wait_for_calls(1);
+        sleep(Duration::from_millis(500));
+        model.open_gate();
+        let text = told.join().unwrap().expect(200).text();
+        assert!(text.matches(": heartbeat\n\n").count() >= 3 && text.contains("event: done"), "{text}");
+    });
+}
+
+// Budgets.
+
+#[test]
+fn a_users_tokens_of_the_day_end() {
+    let vendor = answering("吉");
+    let server = asking(&vendor).with("LLM_USER_TOKENS_PER_DAY", 150).start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
+    // Each call is counted with 100 tokens: the second one passes the budget, and none comes after it.
+    ask(&server, &user).send().expect(200);
+    chat(&server, &user).send().expect(200);
+    for request in [ask(&server, &user), chat(&server, &user), streamed(ask(&server, &user))] {
+        let refused = request.send().expect_problem(503, "budget_spent");
+        let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=86_400).contains(&seconds), "{seconds}");
+    }
+    assert_eq!(vendor.requests().len(), 2);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 1);
+    ask(&server, &other).send().expect(200);
+    // A new day.
+    server.edit("update model_spending set day = '2020-01-01'");
+    ask(&server, &user).send().expect(200);
+}
+
+#[test]
+fn money_over_all_ends_with_warnings_before() {
+    let vendor = answering("吉");
+    // 60 in and 40 out at 1 for a thousand: 0.1 a call.
+    let mut server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").with("LLM_COST_PER_DAY", "0.2").start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
+    ask(&server, &user).send().expect(200);
+    server.wait_for_line("per_cent=50");
+    ask(&server, &other).send().expect(200);
+    server.wait_for_line("per_cent=80");
+    chat(&server, &user).send().expect_problem(503, "budget_spent");
+    let warned = server.lines().iter().filter(|line| line.contains("per_cent")).count();
+    assert_eq!(warned, 2, "{:#?}", server.lines());
+}
+
+#[test]
+fn calls_at_once_do_not_slip_through_together() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000).with("LLM_CALLS_PER_USER", 8).start();
+    let user = server.sign_in(PHONE);
+    scope(|scope| {
+        // What the first may use is more than the budget, so that no other one begins beside it.
+        let first = scope.spawn(|| ask(&server, &user).send());
+        model.wait_for_calls(1);
+        for _ in 0..5 {
+            ask(&server, &user).send().expect_problem(503, "budget_spent");
+        }
+        model.open_gate();
+        first.join().unwrap().expect(200);
+    });
+    // It used 18 tokens, and the rest was given back.
+    ask(&server, &user).send().expect(200);
+    assert_eq!(spending(&server), (36, 0));
+}
+
+#[test]
+fn what_a_listener_left_behind_is_charged() {
+    let model = Model::start(Behaviour::Gated(vec!["一二三四五", "六"]));
+    let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000).start();
+    let user = server.sign_in(PHONE);
+    let address = server.address();
+    let body = json!({ "question": "问" }).to_string();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    std::io::Write::write_all(
+        &mut stream,
+        format!(
+            "POST /divination/enhanced HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            user.token,
+            body.len()
+        )
+        .as_bytes(),
+    )
+    .unwrap();
+    model.wait_for_calls(1);
+    sleep(Duration::from_millis(300));
+    drop(stream);
+    sleep(Duration::from_millis(100));
+    model.open_gate();
+    wait_until("the call ends", || server.value::<String>("select status from interpretations") != "running");
+    assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
+    assert_eq!(server.value::<Option<i64>>("select prompt_tokens from interpretations"), None);
+    let charged: i64 = server.value("select tokens from model_spending where user_id = 0");
+    assert!(charged > 100, "the instructions alone are more: {charged}");
+    assert_eq!(server.value::<i64>("select reserved_tokens from model_spending where user_id = 0"), 0);
+}
+
+// Screening.
+
+#[test]
+fn an_answer_that_may_not_stand_is_withheld() {
+    let vendor = answering("劝你去赌博。");
+    let server = asking(&vendor).with("LLM_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    for request in [ask(&server, &user), chat(&server, &user)] {
+        let withheld = request.send().expect_problem(422, "content_rejected");
+        assert!(!withheld.text().contains(LISTED));
+    }
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    assert!(text.contains("event: error") && !text.contains("event: delta"), "{text}");
+    assert_eq!(
+        server.value::<i64>(
+            "select count(*) from interpretations where error_class = 'answer withheld' and result is null"
+        ),
+        2
+    );
+    assert_eq!(server.value::<String>("select error_class from chats"), "answer withheld");
+    assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'answer'"), 3);
+}
+
+#[test]
+fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
+    let vendor = Vendor::answering(|_| {
+        Reply::event_stream(chunks(&["屯卦", "难。", "宜", "守。不", "如去赌", "博一把。", "完"]))
+    });
+    let server = asking(&vendor).with("LLM_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    let told: String = text
+        .split("event: delta\ndata: ")
+        .skip(1)
+        .map(|event| {
+            let data: Value = serde_json::from_str(event.lines().next().unwrap()).unwrap();
+            data["text"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(told, "屯卦难。宜守。不");
+    assert!(text.contains("content_rejected") && text.contains("event: error"), "{text}");
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("守。不") && !text.contains("赌") && !text.contains("[DONE]"), "{text}");
+}
+
+#[test]
+fn an_innocent_answer_passes_whole() {
+    let vendor = Vendor::answering(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
+    let server = asking(&vendor).with("LLM_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    assert!(text.contains("屯卦难。宜守，不急") && text.contains("event: done"), "{text}");
+    assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "屯卦难。宜守，不急");
+}
+
+// Records that tell the truth.
+
+#[test]
+fn an_outcome_that_cannot_be_written_is_written_later() {
+    let vendor = answering("吉");
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    server.edit("create trigger refused before update on interpretations begin select raise(abort, 'refused'); end");
+    let failed = ask(&server, &user).send();
+    assert_eq!(failed.status, 500, "{}", failed.text());
+    assert_eq!(failed.json()["traceId"], server.value::<String>("select trace_id from interpretations"));
+    assert_eq!(server.value::<String>("select status from interpretations"), "running");
+    server.edit("drop trigger refused");
+    wait_until("the record is finished", || server.value::<String>("select status from interpretations") != "running");
+    assert_eq!(server.value::<String>("select status || ' ' || result from interpretations"), "succeeded 吉");
+    assert_eq!(server.value::<i64>("select sum(calls) from model_usage"), 1);
+}
+
+#[test]
+fn a_kill_at_any_step_leaves_one_record_with_the_truth() {
+    // Before the model answers, in the middle of its answer, and after the end.
+    for (behaviour, expected) in [
+        (Behaviour::Silent, "interrupted"),
+        (Behaviour::Gated(vec!["一", "二"]), "interrupted"),
+        (Behaviour::Pieces(vec!["一", "二"]), "succeeded"),
+    ] {
+        let model = Model::start(behaviour);
+        let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
+        let server = setup().start();
+        let user = server.sign_in(PHONE);
+        let request = streamed(ask(&server, &user));
+        let told = std::thread::spawn(move || request.try_send());
+        model.wait_for_calls(1);
+        if expected == "succeeded" {
+            assert!(told.join().unwrap().unwrap().text().contains("event: done"));
+        } else {
+            sleep(Duration::from_millis(300));
+        }
+        let server = server.crash_and_restart(setup());
+        assert_eq!(server.value::<String>("select group_concat(status) from interpretations"), expected);
+        assert_eq!(server.value::<String>("select group_concat(outcome) from model_usage"), expected);
+        // Nobody knows what a call that was cut off has used: all that it might have counts.
+        let spending: (i64, i64) = spending(&server);
+        assert_eq!((spending.0 > 1_000, spending.1), (expected == "interrupted", 0), "{spending:?}");
+        assert_eq!(server.value::<i64>("select (finished_at is null) + (status = 'running') from interpretations"), 0);
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_of_a_call_is_written_down_at_once() {
+    let model = Model::start(Behaviour::Silent);
+    let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "300 ms").start();
+    let user = server.sign_in(PHONE);
+    let request = ask(&server, &user);
+    std::thread::spawn(move || request.try_send());
+    model.wait_for_calls(1);
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(server.value::<String>("select status from interpretations"), "interrupted");
+}
+
+#[test]
+fn what_is_said_is_never_logged() {
+    let (question, answer, nickname) = ("金丝雀之问", "金丝雀之答", "金丝雀之名");
+    let vendors = [
+        Vendor::answering(move |_| Reply::event_stream(chunks(&[answer]))),
+        Vendor::answering(move |request| {
+            Reply::json(format!(r#"{{"error":{{"message":{}}}}}"#, request.json())).with_status(400)
+        }),
+        Vendor::answering(move |_| {
+            Reply::event_stream(format!("data: {{\"error\":{{\"message\":\"{answer}\",\"code\":\"{answer}\"}}}}\n\n"))
+        }),
+        Vendor::answering(move |_| Reply::json(answer)),
+        Vendor::answering(move |_| Reply::event_stream(chunks(&[answer, LISTED]))),
+    ];
+    for vendor in &vendors {
+        let server = asking(vendor).with("LOG_LEVEL", "trace").with("LLM_SCREEN_ANSWERS", true).start();
+        let user = server.sign_in(PHONE);
+        server.put("/user/nickname").by(&user).json(&json!({ "nickname": nickname })).send().expect(200);
+        for stream in [false, true] {
+            let body = json!({ "question": question, "divinationData": question });
+            let interpret = server.post("/divination/enhanced").by(&user).json(&body);
+            let chat = json!({ "messages": [{ "role": "user", "content": question }], "stream": stream });
+            if stream {
+                streamed(interpret).send()
+            } else {
+                interpret.send()
+            };
+            server.post("/llm/chat").by(&user).json(&chat).send();
+        }
+        let lines: Vec<_> = server.lines().into_iter().filter(|line| !line.contains("SMS to")).collect();
+        let log = lines.join("\n");
+        assert!(log.contains("/llm/chat"), "{log}");
+        for canary in ["金丝雀", PHONE, &user.token, LISTED] {
+            assert!(!log.contains(canary), "{log}");
+        }
+    }
+}
+
+// The operator.
+
+#[test]
+fn the_operator_sees_what_was_used() {
+    let vendor = answering("吉");
+    let server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").start();
+    let user = server.sign_in(PHONE);
+    for _ in 0..2 {
+        ask(&server, &user).send().expect(200);
+    }
+    chat(&server, &user).send().expect(200);
+    let usage = server.command(&["ai", "usage", "--days", "2"]).expect(0).json();
+    let days = usage["items"].as_array().unwrap();
+    assert_eq!(
+        (days.len(), &days[1]["calls"], &days[1]["promptTokens"], &days[1]["cost"]),
+        (2, &json!(3), &json!(180), &json!("0.30"))
+    );
+    assert_eq!((&days[0]["calls"], &usage["currency"]), (&json!(0), &json!("CNY")));
+    let by_model = server.command(&["ai", "usage", "--by", "model"]).expect(0).json();
+    assert_eq!((&by_model["items"][0]["model"], &by_model["items"][0]["calls"]), (&json!("openai/first"), &json!(3)));
+    let by_outcome = server.command(&["ai", "usage", "--by", "outcome"]).expect(0).json();
+    assert_eq!(
+        (&by_outcome["items"][0]["outcome"], &by_outcome["items"][0]["completionTokens"]),
+        (&json!("succeeded"), &json!(120))
+    );
+    let mut command = crate::kit::Binary::command();
+    command.args(["ai", "usage", "--data-dir"]).arg(server.directory());
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("█") && text.contains("180"), "{text}");
+    server.command(&["ai", "usage", "--days", "0"]).expect(2);
+}
+
+#[test]
+fn the_operator_can_try_the_model() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |vendor: &Vendor| {
+        let mut command = crate::kit::Binary::command();
+        command.args(["ai", "test", "--json", "--data-dir"]).arg(directory.path());
+        command.env("YARROW_LLM_PROVIDER", "openai").env("YARROW_LLM_MODEL", "first");
+        command.env("YARROW_LLM_BASE_URL", format!("{}/v1", vendor.url()));
+        let output = command.output().unwrap();
+        (output.status.code(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
+    };
+    let (code, answer) = run(&answering("Peace."));
+    assert_eq!((code, &answer["outcome"], &answer["text"]), (Some(0), &json!("succeeded"), &json!("Peace.")));
+    assert!(answer["firstTokenMs"].is_i64() && answer["durationMs"].is_i64(), "{answer}");
+    let (code, answer) = run(&Vendor::answering(|_| Reply::status(401)));
+    assert_eq!((code, &answer["errorClass"]), (Some(1), &json!("misconfigured")));
+}
