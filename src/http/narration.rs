@@ -9,7 +9,11 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     error::Result,
-    http::{call::Call, reply::Problem, stream::{Events, Listening}},
+    http::{
+        call::Call,
+        reply::Problem,
+        stream::{Events, Listening},
+    },
     ops::{interpretation::Record, model_calls::Place},
     providers::llm::Flow,
 };

@@ -8,8 +8,8 @@ mod prompt;
 mod record;
 
 pub use record::{
-    Record, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace, is_running_in, list_failed,
-    list_of_user, list_of_user_between, list_slow,
+    Record, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace, is_running_in,
+    list_failed, list_of_user, list_of_user_between, list_slow,
 };
 
 pub use crate::ops::model_calls::Status;
@@ -43,7 +43,7 @@ pub struct Question {
 pub struct Prepared {
     pub trace_id: String,
     user: UserId,
-    request: Request,
+    request: Box<Request>,
     reservation: Reservation,
 }
 
@@ -89,7 +89,7 @@ pub fn prepare_with(
         also(tx, &draft.trace_id)?;
         Ok(reservation)
     });
-    Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })
+    Ok(Prepared { trace_id, user, request: Box::new(request), reservation: begin.wait()? })
 }
 
 /// Asks the model and finishes the record, whatever came of it. Blocks on the provider.
@@ -116,7 +116,7 @@ pub fn run_with(
 ) -> Result<Record> {
     let asker = Asker { user: Some(prepared.user), kind: KIND };
     let Ran { outcome, failure } =
-        model_calls::run(app, asker, prepared.request.clone(), &mut |piece| sink(piece.text));
+        model_calls::run(app, asker, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
     let record = finish(app, prepared, outcome, also)?;
     match failure {
         None => Ok(record),
