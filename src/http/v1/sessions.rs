@@ -242,8 +242,8 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
     // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
     let asked = call.blocking(move |app| interpreting::prepare(app, user, &id, locale)).await?;
     match (asked, call.wants_stream) {
-        (Asked::Stored(record), false) => Ok(JsonOrStream::Json(record.into())),
-        (Asked::Stored(record), true) => Ok(JsonOrStream::Stream(retell(&call, record))),
+        (Asked::Stored(record), false) => Ok(JsonOrStream::Json((*record).into())),
+        (Asked::Stored(record), true) => Ok(JsonOrStream::Stream(retell(&call, *record))),
         (Asked::Pending(pending), false) => {
             let record = call.blocking(move |app| {
                 let _place = place;

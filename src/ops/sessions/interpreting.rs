@@ -17,7 +17,7 @@ use crate::{
 /// What asking for an interpretation comes to.
 pub enum Asked {
     /// It succeeded before.
-    Stored(Record),
+    Stored(Box<Record>),
     /// The model is to be asked.
     Pending(PendingCall),
 }
@@ -36,7 +36,7 @@ pub struct PendingCall {
 pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Asked> {
     let session = super::find(app, user, id)?;
     if let Some(stored) = stored(app, &session)? {
-        return Ok(Asked::Stored(stored));
+        return Ok(Asked::Stored(Box::new(stored)));
     }
     let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
     let question = Question {
