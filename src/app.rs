@@ -141,7 +141,8 @@ impl App {
 impl App {
     /// What stands before each provider.
     pub fn breakers(&self) -> Vec<&Breaker> {
-        vec![&self.sms_breaker, &self.email_breaker, &self.llm_breaker, self.payments.breaker()]
+        let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];
+        others.into_iter().chain(self.llm.all().map(Guarded::breaker)).collect()
     }
 }
 

@@ -177,7 +177,7 @@ impl ObjectStorage {
 
 impl ObjectStorage {
     fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
-        self.client.send(method, &Post { url: url.as_ref(), headers: &[], body, total: None })
+        self.client.send(method, &Post { url: url.as_ref(), headers: &[], body, total: None, comes_whole: false })
     }
 }
 

@@ -41,8 +41,13 @@ impl Webhook {
             self.key.as_ref().map(|key| format!("sha256={}", hex(hmac::sign(key, json.as_bytes()).as_ref())));
         let mut headers = vec![("content-type", "application/json")];
         headers.extend(signature.as_deref().map(|signature| (SIGNATURE, signature)));
-        let answer =
-            self.client.post(&Post { url: &self.url, headers: &headers, body: json.as_bytes(), total: None })?;
+        let answer = self.client.post(&Post {
+            url: &self.url,
+            headers: &headers,
+            body: json.as_bytes(),
+            total: None,
+            comes_whole: false,
+        })?;
         match answer.status {
             200..=299 => Ok(()),
             status => {

@@ -54,6 +54,10 @@ impl Guarded {
         self.breaker.condition()
     }
 
+    pub fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
     fn converse(
         &self,
         clock: impl Fn() -> i64,
@@ -82,6 +86,11 @@ impl Models {
     /// The first model and, if there is one, the second.
     pub fn all(&self) -> impl Iterator<Item = &Guarded> {
         std::iter::once(&self.first).chain(&self.second)
+    }
+
+    /// Asks the first model's vendor something that costs nothing: whether it answers and takes our key.
+    pub fn probe(&self) -> Result<(), Failure> {
+        self.first.model.probe()
     }
 
     /// What is to be said of a call that was given up before anybody was asked.
@@ -150,6 +159,10 @@ mod tests {
 
         fn model(&self) -> &str {
             self.name
+        }
+
+        fn probe(&self) -> Result<(), Failure> {
+            Ok(())
         }
 
         fn converse(&self, _: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
