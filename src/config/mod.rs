@@ -159,7 +159,7 @@ declare::settings! {
         disagreements: u32 = "1000", no flag,
             "Disagreements that are kept; the oldest go first.";
         screen_answers: bool = "false", no flag,
-            "Screen what a model answers, too.";
+            "Screen what a model answers, too. Streams are then told sentence by sentence.";
         contact_numbers: bool = "true", no flag,
             "Refuse nicknames and signatures with a number of seven digits or more, in any script: they are for getting in touch elsewhere.";
     }
@@ -206,8 +206,6 @@ declare::settings! {
             "Time without an event after which a stream gets a comment, so that nobody between takes it for dead.";
         chat_messages: u32 = "40", no flag,
             "Messages in one conversation.";
-        screen_answers: bool = "false", no flag,
-            "Whether answers pass content moderation. Streams are then told sentence by sentence.";
         prices: BTreeMap<String, TokenPrice> = "", no flag,
             "What a million tokens in and out cost, by the model's name. Example: { \"deepseek-chat\" = \"2.00/8.00\" }.";
         currency: String = "CNY", no flag,

@@ -63,7 +63,6 @@ plain! {
     u16, "number", "is not a whole number from 0 to 65535", ToString::to_string;
     u32, "number", "is not a whole number", ToString::to_string;
     u64, "number", "is not a whole number", ToString::to_string;
-    bool, "true or false", "is neither `true` nor `false`", ToString::to_string;
     Micros, "amount", "is not an amount with at most six decimals, such as 12.50", quoted;
     f64, "number", "is not a number", ToString::to_string;
     bool, "true or false", "is neither true nor false", ToString::to_string;

@@ -299,7 +299,7 @@ fn what_a_listener_left_behind_is_charged() {
 #[test]
 fn an_answer_that_may_not_stand_is_withheld() {
     let vendor = answering("劝你去赌博。");
-    let server = asking(&vendor).with("LLM_SCREEN_ANSWERS", true).start();
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     for request in [ask(&server, &user), chat(&server, &user)] {
         let withheld = request.send().expect_problem(422, "content_rejected");
@@ -322,7 +322,7 @@ fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
     let vendor = Vendor::answering(|_| {
         Reply::event_stream(chunks(&["屯卦", "难。", "宜", "守。不", "如去赌", "博一把。", "完"]))
     });
-    let server = asking(&vendor).with("LLM_SCREEN_ANSWERS", true).start();
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let text = streamed(ask(&server, &user)).send().expect(200).text();
     let told: String = text
@@ -343,7 +343,7 @@ fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
 #[test]
 fn an_innocent_answer_passes_whole() {
     let vendor = Vendor::answering(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
-    let server = asking(&vendor).with("LLM_SCREEN_ANSWERS", true).start();
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
     let text = streamed(ask(&server, &user)).send().expect(200).text();
     assert!(text.contains("屯卦难。宜守，不急") && text.contains("event: done"), "{text}");
@@ -425,7 +425,7 @@ fn what_is_said_is_never_logged() {
         Vendor::answering(move |_| Reply::event_stream(chunks(&[answer, LISTED]))),
     ];
     for vendor in &vendors {
-        let server = asking(vendor).with("LOG_LEVEL", "trace").with("LLM_SCREEN_ANSWERS", true).start();
+        let server = asking(vendor).with("LOG_LEVEL", "trace").with("MODERATION_SCREEN_ANSWERS", true).start();
         let user = server.sign_in(PHONE);
         server.put("/user/nickname").by(&user).json(&json!({ "nickname": nickname })).send().expect(200);
         for stream in [false, true] {

@@ -154,7 +154,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
-    let screened_for = asker.user.filter(|_| app.config.llm.screen_answers);
+    let screened_for = asker.user.filter(|_| app.config.moderation.screen_answers);
     let mut gate = Gate::new(app, screened_for);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
         Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),

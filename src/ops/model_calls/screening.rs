@@ -5,7 +5,7 @@
 
 use crate::{
     app::App,
-    ops::moderation::{self, Field, Refusal, engine::ContentType},
+    ops::moderation::{self, Refusal},
     providers::llm::{Flow, Piece},
     types::UserId,
 };
@@ -69,8 +69,7 @@ impl<'app> Gate<'app> {
     fn let_through(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
         let Some(user) = self.user else { return Flow::Continue };
         let text = format!("{}{}", self.remembered, self.sentence);
-        let field = Field { name: "answer", content_type: ContentType::Answer, text: &text };
-        self.refusal = moderation::screen(self.app, user, &[field]);
+        self.refusal = moderation::check_answer(self.app, user, &text);
         if self.refusal.is_some() {
             return Flow::Stop;
         }

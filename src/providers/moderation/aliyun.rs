@@ -154,7 +154,7 @@ impl Aliyun {
         let signed = acs3::sign(&call, &self.credentials);
         let headers: Vec<(&str, &str)> = signed.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let url = format!("{}/", endpoint.base());
-        let post = Post { url: &url, headers: &headers, body: body.as_bytes(), total: Some(total) };
+        let post = Post { url: &url, headers: &headers, body: body.as_bytes(), total: Some(total), comes_whole: false };
         self.understood(self.client.post(&post)?)
     }
 

@@ -544,6 +544,8 @@ fn a_snapshot_shares_no_value_with_any_row_that_stays() {
     server.terminate();
 
     let values = all_values(&server, "session_snapshots");
+    // The day of a budget is today's for everybody.
+    let values: Vec<_> = values.into_iter().filter(|(column, _)| column != "model_usage.day").collect();
     let database = server.database();
     let mut statement = database.prepare("select * from session_snapshots").unwrap();
     let names: Vec<_> = statement.column_names().into_iter().map(ToOwned::to_owned).collect();
