@@ -476,7 +476,7 @@ fn limit_of(operation: &Operation) -> usize {
         path if path.starts_with("/auth/") || path.starts_with("/api/v1/auth/") => 4,
         "/admin/login" | "/api/v1/account/address" => 4,
         "/divination-history/save" => 256,
-        "/divination/enhanced" | "/llm/chat" => 32,
+        "/divination/enhanced" | "/llm/chat" | "/feedback" => 32,
         _ => 64,
     }
 }

@@ -113,6 +113,27 @@ pub fn page(call: &Call, number: Option<PageNumber>, size: Option<PageSize>) -> 
     }
 }
 
+/// Yes or no: JSON's own `true` and `false`, and what a form writes for them.
+pub struct Flag(pub bool);
+
+impl Parameter for Flag {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let text = match given {
+            Given::Json(raw) if matches!(raw.get(), "true" | "false") => raw.get().into(),
+            given => text(given)?,
+        };
+        match text.trim() {
+            "true" | "1" => Ok(Self(true)),
+            "false" | "0" => Ok(Self(false)),
+            _ => Err(Fault::new(FieldCode::UnknownValue, "must be one of: true false 1 0")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["boolean", "string"], "example": true })
+    }
+}
+
 /// A point in time.
 pub struct Moment(pub Timestamp);
 
@@ -268,6 +289,9 @@ texts! {
     DeviceName(|_| 64), false, "Ming's phone";
     /// Why an administrator does something.
     Reason(|_| 200), false, "compensation for a failed cast";
+    FeedbackText(|limits| limits.feedback as usize), false, "请加上小六壬。";
+    NotificationTitle(|limits| limits.notification_title as usize), false, "六十四卦全新解读";
+    NotificationText(|limits| limits.notification_text as usize), false, "更新后即可使用。";
     /// A name or a password, as it is compared and never kept.
     Credential(|_| 256), false, "correct horse battery staple";
     /// A model's answer that the client stores.
