@@ -41,6 +41,7 @@ codes! {
     NotYours = "not_yours", "The request names another user.";
     Forbidden = "forbidden", "This caller may not do this.";
     NotFound = "not_found", "There is nothing here, or nothing that this caller may know of.";
+    NoRelease = "no_release", "No version of the app has been published.";
     MethodNotAllowed = "method_not_allowed", "The path exists, but not with this method.";
     StepUpRequired = "step_up_required", "This needs a verification code that was proved a few minutes ago: sign in again.";
     InvalidCredentials = "invalid_credentials", "The name or the password is wrong.";

@@ -12,11 +12,13 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, alerts, backups, cleanup, ledger, model_calls, moderation::shadow, payment},
+    ops::{access_log, alerts, backups, cleanup, ledger, model_calls, moderation::shadow, notifications, payment},
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// How often it is looked whether notifications have expired.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether a backup is due.
 const BACKUPS_EVERY: Duration = Duration::from_secs(10);
 /// How often the rules of alerts are looked at.
@@ -57,10 +59,15 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
     let work = move || {
         // The first sweep waits a little, so that a start is not slowed by it.
         let mut next_sweep = Instant::now() + Duration::from_secs(30);
+        let mut next_expiry = Instant::now();
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("writing the network log", || access_log::flush(&app));
             run("counting the network log", || access_log::pieces::make(&app).map(drop));
             run("writing what came of model calls", || model_calls::write_again(&app));
+            if Instant::now() >= next_expiry {
+                run("letting notifications expire", || notifications::expire_due(&app));
+                next_expiry = Instant::now() + EXPIRE_EVERY;
+            }
             if Instant::now() >= next_sweep {
                 run("verifying the ledger", || ledger::verify_if_due(&app).map(drop));
                 run("deleting what is past its retention", || cleanup::sweep(&app).map(drop));

@@ -9,12 +9,15 @@ mod coins;
 mod config;
 mod demo;
 mod doctor;
+mod feedback;
 mod healthcheck;
 mod ledger;
 mod logs;
 mod moderation;
+mod notify;
 mod openapi;
 mod payments;
+mod release;
 mod points;
 mod restore;
 mod serve;
@@ -83,6 +86,9 @@ enum Subcommands {
     Words(words::WordsArgs),
     Violations(violations::ViolationsArgs),
     Moderation(moderation::ModerationArgs),
+    Notify(notify::NotifyArgs),
+    Release(release::ReleaseArgs),
+    Feedback(feedback::FeedbackArgs),
     Audit(audit::AuditArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -111,6 +117,9 @@ pub fn run() -> Result<()> {
         Subcommands::Words(args) => words::run(&common, args),
         Subcommands::Violations(args) => violations::run(&common, args),
         Subcommands::Moderation(args) => moderation::run(&common, args),
+        Subcommands::Notify(args) => notify::run(&common, args),
+        Subcommands::Release(args) => release::run(&common, args),
+        Subcommands::Feedback(args) => feedback::run(&common, args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Doctor(args) => doctor::run(&common, &args),
         Subcommands::Backup(args) => backup::run(&common, args),

@@ -288,6 +288,14 @@ declare::settings! {
             "Notifications without a valid signature that are kept; the oldest go first.";
     }
 
+    /// What users are told in the app.
+    "notifications" notifications: Notifications {
+        per_user: u32 = "500", no flag,
+            "Notifications addressed to one user that are kept, the newest. Broadcasts do not count.";
+        url_hosts: Vec<String> = "", no flag,
+            "Hosts that an `open_url` notification may lead to; `*.example.com` stands for all below. Without any, none may.";
+    }
+
     /// Administrators.
     "admin" admin: Admin {
         session_lifetime: Duration = "8 hours", no flag,
@@ -342,6 +350,18 @@ declare::settings! {
             "Characters in a screened word.";
         label: u32 = "64", no flag,
             "Characters in a question type or a client's record id.";
+        feedback_body: Bytes = "32 KiB", no flag,
+            "Largest body of feedback.";
+        feedback: u32 = "1000", no flag,
+            "Characters in feedback.";
+        feedback_per_user: u32 = "20", no flag,
+            "Feedback that one user may send in a rolling hour.";
+        feedback_per_client: u32 = "5", no flag,
+            "Feedback that one client address (IPv6: its /64) may send in a rolling hour without signing in.";
+        notification_title: u32 = "100", no flag,
+            "Characters in the title of a notification.";
+        notification_text: u32 = "2000", no flag,
+            "Characters in the text of a notification.";
         json_data: Bytes = "64 KiB", no flag,
             "Largest jsonData of a casting.";
         ai_result: Bytes = "32 KiB", no flag,
@@ -388,6 +408,8 @@ declare::settings! {
             "History records after the user deactivated them.";
         parked_points: Duration = "730 days", no flag,
             "Points of a deleted account, kept for its email address.";
+        expired_notifications: Duration = "30 days", no flag,
+            "Notifications after they expired. They are shown to nobody in that time but administrators.";
         idempotency_keys: Duration = "72 hours", no flag,
             "Answers to requests with an Idempotency-Key: for so long a repeated request gets the first one's answer.";
     }
@@ -508,6 +530,7 @@ impl Config {
             "limits.page_size: must be between 1 and limits.page_size_max",
         );
         demand(self.coins.consume > 0, "coins.consume: must be at least 1");
+        demand(self.notifications.per_user > 0, "notifications.per_user: must be at least 1");
         demand(self.admin.attempts > 0, "admin.attempts: must be at least 1");
         let webhook = self.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
         demand(webhook.is_none_or(is_url), "alerts.webhook_url: must be an http or https address");

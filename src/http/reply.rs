@@ -27,7 +27,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::InsufficientCoins | Code::InsufficientPoints => StatusCode::PAYMENT_REQUIRED,
         Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials => StatusCode::UNAUTHORIZED,
         Code::NotYours | Code::Forbidden | Code::StepUpRequired => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::UnknownInvite => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::NoRelease | Code::UnknownInvite => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::HistoryFull
@@ -119,6 +119,19 @@ impl Answer for NoContent {
 
     fn describe() -> AnswerDocument {
         AnswerDocument { statuses: vec![(StatusCode::NO_CONTENT, "Done.")], contents: Vec::new(), schemas: Vec::new() }
+    }
+}
+
+/// A resource that was made, 201.
+pub struct Made<T>(pub T);
+
+impl<T: Serialize + ToSchema> Answer for Made<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        json_response(StatusCode::CREATED, JSON, &self.0)
+    }
+
+    fn describe() -> AnswerDocument {
+        AnswerDocument { statuses: vec![(StatusCode::CREATED, "Made.")], ..Json::<T>::describe() }
     }
 }
 

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use axum::{Router, http::Method};
 
 use super::{
-    admin::{network_logs, payments, sensitive_word_migration, sensitive_words, session, violations},
+    admin::{self, network_logs, payments, sensitive_word_migration, sensitive_words, session, violations},
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
-    v0::{auth, coin, content_moderation, divination, divination_history, llm, payment, user},
-    v1::{account, auth as v1_auth, invite, points, sessions},
+    v0::{
+        auth, coin, content_moderation, divination, divination_history, feedback, llm, notifications, payment, user,
+        version,
+    },
+    v1::{self, account, auth as v1_auth, invite, points, sessions},
 };
 #[allow(clippy::enum_glob_use, reason = "the page is a table, and most codes stand in it")]
 use crate::error::Code::*;
@@ -24,6 +27,7 @@ use crate::{
 
 const SMALL: BodyLimit = |limits| limits.auth_body;
 const CASTING: BodyLimit = |limits| limits.history_body;
+const FEEDBACK: BodyLimit = |limits| limits.feedback_body;
 const NOTIFICATION: BodyLimit = |limits| limits.notify_body;
 const INTERPRETATION: BodyLimit = |limits| limits.interpretation_body;
 const CHAT: BodyLimit = |limits| limits.chat_body;
@@ -46,6 +50,9 @@ pub fn endpoints() -> Vec<Endpoint> {
         admin_payments(),
         admin_network_logs(),
         moderation(),
+        inboxes(),
+        app_feedback(),
+        app_versions(),
         service(),
     ]
     .into_iter()
@@ -358,6 +365,59 @@ fn moderation() -> Vec<Endpoint> {
             "Texts on which the two services did not agree, newest first."),
         Endpoint::new(Method::GET, "/admin/sensitive-word-migration/health-check", Admin, sensitive_word_migration::check_health,
             "Probes both services."),
+    ]
+}
+
+#[rustfmt::skip]
+fn inboxes() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/notifications/latest", Anyone, notifications::latest,
+            "The newest broadcast; for a user, the newest since the registration."),
+        Endpoint::new(Method::GET, "/notifications/all", Anyone, notifications::all,
+            "The newest broadcasts; for a user, what is newest in the inbox."),
+        Endpoint::new(Method::GET, "/api/v1/notifications", OwnUser, v1::notifications::list,
+            "The caller's notifications, newest first, but for the kinds that the caller has switched off."),
+        Endpoint::new(Method::GET, "/api/v1/notifications/unread-count", OwnUser, v1::notifications::unread_count,
+            "How many of them are unread."),
+        Endpoint::new(Method::PATCH, "/api/v1/notifications/{id}/read", OwnUser, v1::notifications::mark_read,
+            "Marks one read. One that is read keeps its first `readAt`.").fails(&[NotFound]),
+        Endpoint::new(Method::PATCH, "/api/v1/notifications/mark-all-read", OwnUser, v1::notifications::mark_all_read,
+            "Marks all read, those of kinds that are switched off too."),
+        Endpoint::new(Method::GET, "/api/v1/preferences", OwnUser, v1::preferences::find,
+            "What the caller wants to be told, in which language and time zone."),
+        Endpoint::new(Method::PATCH, "/api/v1/preferences", OwnUser, v1::preferences::change,
+            "Changes what is sent, and answers with the whole."),
+        Endpoint::new(Method::POST, "/admin/notifications", Admin, admin::notifications::send,
+            "Tells everybody something, or some users."),
+        Endpoint::new(Method::GET, "/admin/notifications", Admin, admin::notifications::list,
+            "What was sent, newest first, and how many users have read it."),
+        Endpoint::new(Method::DELETE, "/admin/notifications/{id}", Admin, admin::notifications::delete,
+            "Takes a notification back, out of every inbox.").fails(&[NotFound]),
+    ]
+}
+
+#[rustfmt::skip]
+fn app_feedback() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/feedback", Anyone, feedback::submit,
+            "Takes what somebody has to say. Whoever has not signed in may send less.").body(FEEDBACK)
+            .fails(&[NotYours, Forbidden, TooManyRequests]),
+        Endpoint::new(Method::GET, "/admin/feedback", Admin, admin::feedback::list,
+            "What people wrote, newest first."),
+    ]
+}
+
+#[rustfmt::skip]
+fn app_versions() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/version/check", Anyone, version::check,
+            "Says whether a client should update, or must."),
+        Endpoint::new(Method::GET, "/version/latest", Anyone, version::latest,
+            "The newest version of the app.").fails(&[NoRelease]),
+        Endpoint::new(Method::POST, "/admin/releases", Admin, admin::releases::publish,
+            "Publishes a version of the app.").fails(&[AlreadyExists]),
+        Endpoint::new(Method::GET, "/admin/releases", Admin, admin::releases::list,
+            "Published versions, the newest first."),
     ]
 }
 

@@ -128,6 +128,12 @@ pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {
         .ok_or_else(|| Code::NotFound.into())
 }
 
+/// When the account was made.
+pub fn registered_at_in(tx: &Read<'_>, id: UserId) -> Result<Timestamp> {
+    tx.first("select created_at from users where id = ?1", [id.0], |row| row.get(0).map(Timestamp))?
+        .ok_or_else(|| Code::NotFound.into())
+}
+
 /// The user with this phone number.
 pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<User> {
     find_by_address_in(tx, &Address::Phone(phone_number.clone()))?.ok_or_else(|| Code::NotFound.into())

@@ -157,6 +157,27 @@ impl Store {
     }
 }
 
+#[cfg(test)]
+impl Store {
+    /// Runs an operation on a connection of its own, undoes it, and says how many steps SQLite's machine took: what an
+    /// operation costs, whatever the machine under it.
+    pub(crate) fn counting_steps<T>(&self, operation: impl FnOnce(&Write<'_>) -> Result<T>) -> (T, u64) {
+        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        let steps = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&steps);
+        connection.execute_batch("begin immediate").unwrap();
+        let count = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        connection.progress_handler(1, Some(count)).unwrap();
+        let outcome = operation(&Write::new(&connection, self.shared.clock.now())).unwrap();
+        let taken = steps.load(Ordering::Relaxed);
+        connection.execute_batch("rollback").unwrap();
+        (outcome, taken)
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;

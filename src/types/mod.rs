@@ -49,6 +49,22 @@ pub enum Locale {
     English,
 }
 
+impl Locale {
+    pub const ALL: [Self; 2] = [Self::Chinese, Self::English];
+
+    /// The language's two-letter code.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chinese => "zh",
+            Self::English => "en",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|locale| locale.name() == name)
+    }
+}
+
 /// One page of a numbered list: `number` counts from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {

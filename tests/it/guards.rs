@@ -128,6 +128,23 @@ const PROMISED: &[(&str, Access)] = &[
     ("GET /api/v1/sessions/{id}", OwnUser),
     ("DELETE /api/v1/sessions/{id}", OwnUser),
     ("POST /api/v1/sessions/{id}/interpretation", OwnUser),
+    ("GET /notifications/latest", Anyone),
+    ("GET /notifications/all", Anyone),
+    ("GET /api/v1/notifications", OwnUser),
+    ("GET /api/v1/notifications/unread-count", OwnUser),
+    ("PATCH /api/v1/notifications/{id}/read", OwnUser),
+    ("PATCH /api/v1/notifications/mark-all-read", OwnUser),
+    ("GET /api/v1/preferences", OwnUser),
+    ("PATCH /api/v1/preferences", OwnUser),
+    ("POST /admin/notifications", Admin),
+    ("GET /admin/notifications", Admin),
+    ("DELETE /admin/notifications/{id}", Admin),
+    ("POST /feedback", Anyone),
+    ("GET /admin/feedback", Admin),
+    ("POST /version/check", Anyone),
+    ("GET /version/latest", Anyone),
+    ("POST /admin/releases", Admin),
+    ("GET /admin/releases", Admin),
     ("GET /healthz", Anyone),
     ("GET /readyz", Anyone),
     ("GET /openapi.json", Anyone),
@@ -259,10 +276,14 @@ fn the_own_user_gets_in_everywhere() {
             }
             "GET /divination/records/trace/{traceId}"
             | "POST /payment/update-balance"
-            | "DELETE /api/v1/auth/tokens/{id}" => answer.status == 404,
-            // Which of two parameters is to come is not for the document to say.
-            "POST /api/v1/account/address" | "POST /divination-history/delete" => answer.status == 422,
+            | "DELETE /api/v1/auth/tokens/{id}"
+            | "PATCH /api/v1/notifications/{id}/read"
+            | "GET /version/latest" => answer.status == 404,
             name if name.contains("/sessions/{id}") || name.ends_with("/invite/redeem") => answer.status == 404,
+            // Which of two parameters is to come is not for the document to say.
+            "POST /api/v1/account/address" | "POST /divination-history/delete" | "POST /version/check" => {
+                answer.status == 422
+            }
             "GET /docs" => answer.status == 308,
             "POST /auth/send-code" => answer.status == 429,
             "POST /coin/consume" | "POST /coin/consume/phone" | "POST /api/v1/sessions" => answer.status == 402,

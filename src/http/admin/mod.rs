@@ -1,8 +1,11 @@
 //! `/admin`: what only administrators may. One file for each second segment of the path.
 
 pub mod network_logs;
+pub mod feedback;
+pub mod notifications;
 pub mod payments;
 pub mod sensitive_word_migration;
 pub mod sensitive_words;
+pub mod releases;
 pub mod session;
 pub mod violations;

@@ -8,5 +8,8 @@ pub mod content_moderation;
 pub mod divination;
 pub mod divination_history;
 pub mod llm;
+pub mod feedback;
+pub mod notifications;
 pub mod payment;
 pub mod user;
+pub mod version;

@@ -7,3 +7,6 @@ pub mod auth;
 pub mod invite;
 pub mod points;
 pub mod sessions;
+
+pub mod notifications;
+pub mod preferences;

@@ -6,5 +6,8 @@ mod divination;
 mod divination_history;
 mod interpretation_records;
 mod llm;
+mod feedback;
+mod notifications;
 mod payment;
 mod user;
+mod version;

@@ -5,3 +5,6 @@ mod auth;
 mod invite;
 mod points;
 mod sessions;
+
+mod notifications;
+mod preferences;

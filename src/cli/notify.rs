@@ -1,0 +1,169 @@
+//! `yarrow notify`: telling users something in the app.
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, confirm, find_user, record, table};
+use crate::{
+    app::App,
+    error::{Error, FieldError, Result},
+    ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
+    types::{Timestamp, clean},
+};
+
+/// Send notifications, see how often they were read, take them back.
+#[derive(Debug, Args)]
+pub struct NotifyArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Send a notification to everybody or to some users.
+    Send(SendArgs),
+    /// Print what was sent, newest first, with how often it was read.
+    List {
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Take a notification out of every inbox.
+    Delete {
+        id: i64,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("audience").required(true).args(["all", "to"])))]
+struct SendArgs {
+    title: String,
+    body: String,
+    /// Send it to everybody.
+    #[arg(long)]
+    all: bool,
+    /// Send it to this user, by id or phone number. May be repeated.
+    #[arg(long, value_name = "WHO")]
+    to: Vec<String>,
+    #[arg(long, value_enum, default_value_t = KindName::Activity)]
+    kind: KindName,
+    /// What happens when the user taps it, as JSON: `{"type":"open_route","route":"points"}`.
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    /// From when on nobody sees it any more.
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum KindName {
+    System,
+    Account,
+    Activity,
+    Promotion,
+}
+
+impl From<KindName> for Kind {
+    fn from(name: KindName) -> Self {
+        match name {
+            KindName::System => Self::System,
+            KindName::Account => Self::Account,
+            KindName::Activity => Self::Activity,
+            KindName::Promotion => Self::Promotion,
+        }
+    }
+}
+
+pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Send(args) => {
+            let sent = notifications::send(&app, draft(&app, args)?).wait()?;
+            record(&app, "notify send", None, authority(None))?;
+            common.answer(&shown(&sent), || format!("notification {}", sent.notification.id))
+        }
+        Action::List { page } => list(common, &app, &page),
+        Action::Delete { id, yes } => {
+            confirm(yes, &format!("Take notification {id} out of every inbox?"))?;
+            notifications::delete(&app, id).wait()?;
+            record(&app, "notify delete", None, authority(None))?;
+            common.answer(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
+        }
+    }
+}
+
+fn draft(app: &App, args: SendArgs) -> Result<Draft> {
+    let limits = &app.config.limits;
+    let mut faults = Vec::new();
+    let title = text(&args.title, "title", limits.notification_title, &mut faults);
+    let body = text(&args.body, "body", limits.notification_text, &mut faults);
+    let payload = args.payload.map(|json| Payload::parse(&json, &app.config.notifications.url_hosts)).transpose();
+    let payload = payload.unwrap_or_else(|fault| {
+        faults.push(fault.in_field("payload"));
+        None
+    });
+    let expires_at = args.expires.map(|time| Timestamp::parse(&time, &limits.time_zone)).transpose();
+    let expires_at = expires_at.unwrap_or_else(|fault| {
+        faults.push(fault.in_field("expires"));
+        None
+    });
+    if !faults.is_empty() {
+        return Err(Error::fields(faults));
+    }
+    let users = args.to.iter().map(|who| find_user(app, who).map(|user| user.id)).collect::<Result<Vec<_>>>()?;
+    Ok(Draft {
+        audience: if args.all { Audience::Everybody } else { Audience::Users(users) },
+        kind: args.kind.into(),
+        title,
+        body,
+        payload: payload.unwrap_or(Payload::None {}),
+        expires_at,
+    })
+}
+
+fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> String {
+    use crate::error::{Fault, FieldCode};
+    let read = clean(given, limit as usize).and_then(|text| {
+        if text.is_empty() { Err(Fault::new(FieldCode::Required, "must not be empty")) } else { Ok(text) }
+    });
+    read.unwrap_or_else(|fault| {
+        faults.push(fault.in_field(field));
+        String::new()
+    })
+}
+
+fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
+    let found = notifications::list_sent(app, page.page())?;
+    let items: Vec<_> = found.items.iter().map(shown).collect();
+    common.answer(&json!({ "items": items, "total": found.total }), || {
+        let rows = found.items.iter().map(|Sent { notification, recipients, readers }| {
+            [
+                notification.id.to_string(),
+                notification.created_at.to_string(),
+                notification.kind.name().to_owned(),
+                recipients.map_or_else(|| "all".to_owned(), |count| count.to_string()),
+                readers.to_string(),
+                notification.expires_at.map(|time| time.to_string()).unwrap_or_default(),
+                notification.title.clone(),
+            ]
+        });
+        table(["id", "sent", "kind", "to", "read", "expires", "title"], rows)
+    })
+}
+
+fn shown(Sent { notification, recipients, readers }: &Sent) -> Value {
+    json!({
+        "id": notification.id.to_string(),
+        "audience": if recipients.is_none() { "all" } else { "users" },
+        "kind": notification.kind.name(),
+        "title": notification.title,
+        "body": notification.body,
+        "payload": notification.payload,
+        "createdAt": notification.created_at,
+        "expiresAt": notification.expires_at,
+        "recipientCount": recipients,
+        "readCount": readers,
+    })
+}

@@ -1,0 +1,111 @@
+//! `yarrow release`: versions of the app.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, record, table};
+use crate::{
+    error::{Error, Result},
+    ops::releases::{self, AppVersion, DownloadUrl, Draft, Release},
+};
+
+/// Publish versions of the app, which clients ask about.
+#[derive(Debug, Args)]
+pub struct ReleaseArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Publish a version.
+    Publish(PublishArgs),
+    /// Print what was published, the highest version code first.
+    List {
+        #[command(flatten)]
+        page: PageArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+struct PublishArgs {
+    /// Semantic version, such as 2.3.1.
+    version: String,
+    /// Number of the build: releases are ordered by it.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(0..=9_007_199_254_740_991))]
+    code: i64,
+    /// Platform, such as android; all of them if it is left out.
+    #[arg(long, value_parser = platform)]
+    platform: Option<String>,
+    /// Clients before this release must update.
+    #[arg(long)]
+    required: bool,
+    /// What is new.
+    #[arg(long, default_value = "")]
+    notes: String,
+    /// Where clients get it.
+    #[arg(long)]
+    url: Option<String>,
+}
+
+pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::Publish(args) => {
+            let published = releases::publish(&app, draft(args)?).wait()?;
+            record(&app, "release publish", None, authority(None))?;
+            common.answer(&shown(&published), || format!("release {}", published.version))
+        }
+        Action::List { page } => {
+            let found = releases::list(&app, page.page())?;
+            let items: Vec<_> = found.items.iter().map(shown).collect();
+            common.answer(&json!({ "items": items, "total": found.total }), || {
+                let rows = found.items.iter().map(|release| {
+                    [
+                        release.version_code.to_string(),
+                        release.version.clone(),
+                        release.platform.clone().unwrap_or_else(|| "all".into()),
+                        if release.is_required { "required" } else { "" }.to_owned(),
+                        release.published_at.to_string(),
+                        release.notes.clone(),
+                    ]
+                });
+                table(["code", "version", "platform", "", "published", "notes"], rows)
+            })
+        }
+    }
+}
+
+fn draft(args: PublishArgs) -> Result<Draft> {
+    let version = AppVersion::parse(&args.version).map_err(|fault| Error::field("version", fault))?;
+    let download_url = args.url.map(|url| DownloadUrl::parse(&url)).transpose();
+    Ok(Draft {
+        version,
+        version_code: args.code,
+        platform: args.platform,
+        is_required: args.required,
+        notes: args.notes,
+        download_url: download_url.map_err(|fault| Error::field("url", fault))?,
+    })
+}
+
+fn platform(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if (1..=64).contains(&text.len()) && text.bytes().all(is_plain) {
+        return Ok(text.to_lowercase());
+    }
+    Err("must be a short name, such as android or ios".into())
+}
+
+fn shown(release: &Release) -> Value {
+    json!({
+        "id": release.id.to_string(),
+        "version": release.version,
+        "versionCode": release.version_code,
+        "platform": release.platform,
+        "isRequired": release.is_required,
+        "notes": release.notes,
+        "downloadUrl": release.download_url,
+        "publishedAt": release.published_at,
+    })
+}

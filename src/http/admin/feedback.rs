@@ -1,0 +1,80 @@
+//! `/admin/feedback`: what people wrote.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::Call,
+        params::{PageNumber, PageSize, page, parameters},
+        reply::Json,
+    },
+    ops::feedback::{self, Feedback, Filter},
+    types::{Timestamp, UserId},
+};
+
+parameters! {
+    List {
+        user_id: optional UserId = "userId", "Only what this user wrote, or somebody in this user's name.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Feedback on a page.";
+    }
+}
+
+/// Feedback as operators see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminFeedback {
+    #[schema(example = "7")]
+    id: String,
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    /// As claimed by somebody who had not signed in.
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    /// The user had signed in. Otherwise id and number are claims.
+    #[schema(example = true)]
+    is_verified: bool,
+    #[schema(example = "请加上小六壬。")]
+    content: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+impl From<Feedback> for AdminFeedback {
+    fn from(feedback: Feedback) -> Self {
+        Self {
+            id: feedback.id.to_string(),
+            user_id: feedback.user,
+            phone_number: feedback.phone_number,
+            is_verified: feedback.is_verified,
+            content: feedback.content,
+            created_at: feedback.created_at,
+        }
+    }
+}
+
+/// One page of feedback, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct AdminFeedbackPage {
+    items: Vec<AdminFeedback>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Feedback on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list(call: Call, of: List) -> Result<Json<AdminFeedbackPage>> {
+    let page = page(&call, of.page, of.size);
+    if let Some(user) = of.user_id {
+        call.context.subject.get_or_init(|| user);
+    }
+    let filter = of.user_id.map_or(Filter::All, Filter::Of);
+    let found = call.blocking(move |app| feedback::list(app, &filter, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(AdminFeedbackPage { items, page: page.number, size: page.size, total: found.total }))
+}

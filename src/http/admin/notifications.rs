@@ -1,0 +1,208 @@
+//! `/admin/notifications`: telling users something, and taking it back.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{
+            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, Rules, page,
+            parameters, text,
+        },
+        reply::{Json, Made},
+        v1::notifications::{NotificationId, NotificationPayload},
+    },
+    ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
+    types::{Timestamp, UserId},
+};
+
+parameters! {
+    Send {
+        audience: required AudienceName = "audience", "`all` for a broadcast, `users` for those in `userIds`.";
+        user_ids: list UserId = "userIds", "The users it is for.";
+        title: required NotificationTitle = "title", "The title.";
+        body: required NotificationText = "body", "The text.";
+        kind: optional Kind = "kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.";
+        payload: optional Payload = "payload", "What happens when the user taps it; nothing if it is left out.";
+        expires_at: optional Moment = "expiresAt", "From when on nobody sees it any more.";
+    }
+
+    List {
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Notifications on a page.";
+    }
+
+    OfNotification {
+        id: path NotificationId = "id", "The notification's number.";
+    }
+}
+
+/// A notification as its sender finds it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminNotification {
+    #[schema(example = "42")]
+    id: String,
+    /// `all` or `users`.
+    #[schema(example = "all")]
+    audience: &'static str,
+    #[schema(example = "activity")]
+    kind: &'static str,
+    #[schema(example = "六十四卦全新解读")]
+    title: String,
+    #[schema(example = "更新后即可使用。")]
+    body: String,
+    payload: NotificationPayload,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
+    expires_at: Option<Timestamp>,
+    /// Users it is addressed to; null for a broadcast.
+    #[schema(example = json!(null))]
+    recipient_count: Option<u32>,
+    /// Users who have read it.
+    #[schema(example = 1200)]
+    read_count: u32,
+}
+
+impl From<Sent> for AdminNotification {
+    fn from(Sent { notification, recipients, readers }: Sent) -> Self {
+        Self {
+            id: notification.id.to_string(),
+            audience: if notification.ordinal.is_some() { "all" } else { "users" },
+            kind: notification.kind.name(),
+            title: notification.title,
+            body: notification.body,
+            payload: notification.payload.into(),
+            created_at: notification.created_at,
+            expires_at: notification.expires_at,
+            recipient_count: recipients,
+            read_count: readers,
+        }
+    }
+}
+
+pub async fn send(call: Call, send: Send) -> Result<Made<AdminNotification>> {
+    let (NotificationTitle(title), NotificationText(body)) = (send.title, send.body);
+    let draft = Draft {
+        audience: audience(send.audience, send.user_ids)?,
+        kind: send.kind.unwrap_or(Kind::Activity),
+        title,
+        body,
+        payload: send.payload.unwrap_or(Payload::None {}),
+        expires_at: send.expires_at.map(|Moment(time)| time),
+    };
+    Ok(Made(call.committed(notifications::send(&call.app, draft)).await?.into()))
+}
+
+fn audience(name: AudienceName, users: Vec<UserId>) -> Result<Audience> {
+    match (name, users.is_empty()) {
+        (AudienceName::All, true) => Ok(Audience::Everybody),
+        (AudienceName::Users, false) => Ok(Audience::Users(users)),
+        (AudienceName::All, false) => {
+            let message = "must be left out for a notification to all";
+            Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, message)))
+        }
+        (AudienceName::Users, true) => {
+            Err(Error::field("userIds", Fault::new(FieldCode::Required, "is required for `users`")))
+        }
+    }
+}
+
+/// One page of what was sent, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct AdminNotificationPage {
+    items: Vec<AdminNotification>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Notifications on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list(call: Call, of: List) -> Result<Json<AdminNotificationPage>> {
+    let page = page(&call, of.page, of.size);
+    let found = call.blocking(move |app| notifications::list_sent(app, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(AdminNotificationPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+/// What was taken back.
+#[derive(Serialize, ToSchema)]
+pub struct NotificationDeleted {
+    #[schema(example = "42")]
+    id: String,
+    #[schema(example = true)]
+    deleted: bool,
+}
+
+pub async fn delete(call: Call, OfNotification { id }: OfNotification) -> Result<Json<NotificationDeleted>> {
+    call.committed(notifications::delete(&call.app, id.0)).await?;
+    Ok(Json(NotificationDeleted { id: id.0.to_string(), deleted: true }))
+}
+
+/// Whom a notification is for.
+#[derive(Clone, Copy)]
+pub enum AudienceName {
+    All,
+    Users,
+}
+
+impl Parameter for AudienceName {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match text(given)?.trim() {
+            "all" => Ok(Self::All),
+            "users" => Ok(Self::Users),
+            _ => Err(Fault::new(FieldCode::UnknownValue, "must be all or users")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": ["all", "users"], "example": "all" })
+    }
+}
+
+impl Parameter for Kind {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::named(text(given)?.trim())
+            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be system, account, activity or promotion"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "activity" })
+    }
+}
+
+impl Parameter for Payload {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let JsonData(json) = JsonData::read(given, rules)?;
+        Self::parse(&json.content(), &rules.config.notifications.url_hosts)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        let variant = |name: &str, members: Value, required: Value| {
+            let mut properties = json!({ "type": { "const": name } });
+            if let (Some(properties), Value::Object(members)) = (properties.as_object_mut(), members) {
+                properties.extend(members);
+            }
+            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+        };
+        let route = json!({ "route": { "type": "string" }, "params": { "type": "object" } });
+        let url = json!({ "url": { "type": "string", "format": "uri" } });
+        json!({
+            "oneOf": [
+                variant("none", json!({}), json!(["type"])),
+                variant("open_route", route, json!(["type", "route"])),
+                variant("open_url", url, json!(["type", "url"])),
+            ],
+            "example": { "type": "open_route", "route": "sessions/detail", "params": { "id": "7" } },
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! `/admin/releases`: versions of the app.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Fault, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{Flag, NotificationText, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        reply::{Json, Made},
+        v0::version::{AppRelease, Platform, VersionCode},
+    },
+    ops::releases::{self, AppVersion, DownloadUrl, Draft},
+};
+
+parameters! {
+    Publish {
+        version: required AppVersion = "version", "The version, such as `2.3.1`.";
+        version_code: required VersionCode = "versionCode", "The number of the build: releases are ordered by it.";
+        platform: optional Platform = "platform", "The platform; all of them if it is left out.";
+        is_required: optional Flag = "isRequired", "Whether clients before this release must update.";
+        notes: optional NotificationText = "notes", "What is new.";
+        download_url: optional DownloadUrl = "downloadUrl", "Where clients get it.";
+    }
+
+    List {
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Releases on a page.";
+    }
+}
+
+pub async fn publish(call: Call, publish: Publish) -> Result<Made<AppRelease>> {
+    let draft = Draft {
+        version: publish.version,
+        version_code: publish.version_code.0,
+        platform: publish.platform.map(|Platform(name)| name),
+        is_required: publish.is_required.is_some_and(|Flag(is_required)| is_required),
+        notes: publish.notes.map(|NotificationText(text)| text).unwrap_or_default(),
+        download_url: publish.download_url,
+    };
+    Ok(Made(call.committed(releases::publish(&call.app, draft)).await?.into()))
+}
+
+/// One page of releases, those with the highest version code first.
+#[derive(Serialize, ToSchema)]
+pub struct AppReleasePage {
+    items: Vec<AppRelease>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Releases on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list(call: Call, of: List) -> Result<Json<AppReleasePage>> {
+    let page = page(&call, of.page, of.size);
+    let found = releases::list(&call.app, page)?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(AppReleasePage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+impl Parameter for DownloadUrl {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&text(given)?)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": Self::LENGTH, "example": "https://app.example.com/download" })
+    }
+}

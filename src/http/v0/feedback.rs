@@ -1,0 +1,60 @@
+//! `/feedback`: what anybody may write to the operators.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::{Call, Caller},
+        params::{Claims, FeedbackText, parameters},
+        reply::Made,
+    },
+    ops::feedback::{self, Author},
+    types::{PhoneNumber, Timestamp, UserId},
+};
+
+parameters! {
+    Submit {
+        user_id: optional UserId = "user_id", "The writer's id. With a token, only the token's user.";
+        same_user_id: optional UserId = "userId", "Another name of `user_id`.";
+        phone_number: optional PhoneNumber = "phone_number", "The writer's number. With a token, only the token's user's.";
+        same_phone_number: optional PhoneNumber = "phoneNumber", "Another name of `phone_number`.";
+        content: required FeedbackText = "content", "What is to be said.";
+    }
+}
+
+/// Feedback that has arrived.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedbackReceived {
+    #[schema(example = "7")]
+    id: String,
+    #[schema(example = "请加上小六壬。")]
+    content: String,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+}
+
+pub async fn submit(call: Call, submit: Submit) -> Result<Made<FeedbackReceived>> {
+    let author = author(&call, &submit)?;
+    let FeedbackText(content) = submit.content;
+    let kept = call.committed(feedback::submit(&call.app, author, content)).await?;
+    Ok(Made(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
+}
+
+fn author(call: &Call, submit: &Submit) -> Result<Author> {
+    let phone_numbers = [&submit.phone_number, &submit.same_phone_number];
+    if call.caller == Caller::Anonymous {
+        return Ok(Author::Stranger {
+            client: call.context.client,
+            user: submit.user_id.or(submit.same_user_id),
+            phone_number: phone_numbers.into_iter().flatten().next().cloned(),
+        });
+    }
+    for phone_number in phone_numbers {
+        let (user_id, id) = (submit.user_id, submit.same_user_id);
+        call.acting_for(&Claims { user_id, id, phone_number: phone_number.clone() })?;
+    }
+    Ok(Author::User(call.user()?))
+}

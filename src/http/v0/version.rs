@@ -1,0 +1,158 @@
+//! `/version`: whether the app is up to date.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{Parameter, Rules, parameters, text},
+        reply::Json,
+    },
+    ops::releases::{self, AppVersion, ClientVersion, Release},
+    types::{Timestamp, clean},
+};
+
+/// Characters of a version and of a platform.
+const NAME: usize = 64;
+/// What every client reads exactly, also one whose numbers are floats.
+const LARGEST_CODE: i64 = 9_007_199_254_740_991;
+
+parameters! {
+    Check {
+        client_version: optional AppVersion = "clientVersion", "The client's version, such as `2.3.1`.";
+        client_version_code: optional VersionCode = "clientVersionCode", "The number of the client's build. It wins over `clientVersion`.";
+        platform: optional Platform = "platform", "The client's platform. Without one, the releases of all platforms count.";
+    }
+
+    Latest {
+        platform: optional Platform = "platform", "The client's platform. Without one, the releases of all platforms count.";
+    }
+}
+
+/// A published version of the app.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppRelease {
+    #[schema(example = "3")]
+    id: String,
+    #[schema(example = "2.3.1")]
+    version: String,
+    #[schema(example = 231)]
+    version_code: i64,
+    /// Null for all platforms.
+    #[schema(example = "android")]
+    platform: Option<String>,
+    /// Clients before this release must update.
+    #[schema(example = false)]
+    is_required: bool,
+    #[schema(example = "修复若干问题。")]
+    notes: String,
+    #[schema(example = "https://app.example.com/download")]
+    download_url: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    published_at: Timestamp,
+}
+
+impl From<Release> for AppRelease {
+    fn from(release: Release) -> Self {
+        Self {
+            id: release.id.to_string(),
+            version: release.version,
+            version_code: release.version_code,
+            platform: release.platform,
+            is_required: release.is_required,
+            notes: release.notes,
+            download_url: release.download_url,
+            published_at: release.published_at,
+        }
+    }
+}
+
+/// What a client should do.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateAdvice {
+    /// There is a newer version.
+    #[schema(example = true)]
+    update_available: bool,
+    /// The client's version must not be used any more.
+    #[schema(example = false)]
+    update_required: bool,
+    latest: Option<AppRelease>,
+}
+
+pub async fn check(call: Call, check: Check) -> Result<Json<UpdateAdvice>> {
+    let client = match (check.client_version_code, check.client_version) {
+        (Some(VersionCode(code)), _) => ClientVersion::Code(code),
+        (None, Some(version)) => ClientVersion::Text(version),
+        (None, None) => {
+            let fault = Fault::new(FieldCode::Required, "`clientVersion` or `clientVersionCode` is required");
+            return Err(Error::field("clientVersion", fault));
+        }
+    };
+    let advice = releases::check(&call.app, &client, name(check.platform.as_ref()))?;
+    Ok(Json(UpdateAdvice {
+        update_available: advice.update_available,
+        update_required: advice.update_required,
+        latest: advice.latest.map(Into::into),
+    }))
+}
+
+pub async fn latest(call: Call, of: Latest) -> Result<Json<AppRelease>> {
+    let latest = releases::latest(&call.app, name(of.platform.as_ref()))?;
+    latest.map(|release| Json(release.into())).ok_or_else(|| Code::NoRelease.into())
+}
+
+fn name(platform: Option<&Platform>) -> Option<&str> {
+    platform.map(|Platform(name)| name.as_str())
+}
+
+/// The number of a build.
+pub struct VersionCode(pub i64);
+
+impl Parameter for VersionCode {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let code = text(given)?.trim().parse::<i64>();
+        match code.map_err(|_| Fault::new(FieldCode::InvalidType, "must be a whole number"))? {
+            code @ 0..=LARGEST_CODE => Ok(Self(code)),
+            _ => Err(Fault::new(FieldCode::OutOfRange, format!("must be from 0 to {LARGEST_CODE}"))),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 0, "maximum": LARGEST_CODE, "example": 231 })
+    }
+}
+
+/// The short name of a platform, lower case.
+pub struct Platform(pub String);
+
+impl Parameter for Platform {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = clean(&text(given)?, NAME)?.to_lowercase();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if !name.is_empty() && name.bytes().all(is_plain) {
+            return Ok(Self(name));
+        }
+        Err(Fault::new(FieldCode::InvalidFormat, "must be a short name, such as android or ios"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": NAME, "example": "android" })
+    }
+}
+
+impl Parameter for AppVersion {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&clean(&text(given)?, NAME)?)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": NAME, "example": "2.3.1" })
+    }
+}

@@ -1,0 +1,143 @@
+//! `/api/v1/notifications`: the caller's inbox.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        cursor_page::{CursorList, CursorPage},
+        params::{Nothing, PageSize, Parameter, Rules, parameters, text},
+        reply::Json,
+    },
+    ops::notifications::{self, Payload, Received},
+    types::{Cursor, Timestamp},
+};
+
+const LIST: CursorList = CursorList("notifications");
+
+parameters! {
+    List {
+        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before. Without it, the newest.";
+        limit: optional PageSize = "limit", "Notifications in one answer.";
+    }
+
+    OfNotification {
+        id: path NotificationId = "id", "The notification's number.";
+    }
+}
+
+/// Something that the user is told.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Notification {
+    #[schema(example = "42")]
+    id: String,
+    #[schema(example = "六十四卦全新解读")]
+    title: String,
+    #[schema(example = "更新后即可使用。")]
+    body: String,
+    /// `system`, `account`, `activity` or `promotion`.
+    #[schema(example = "activity")]
+    kind: &'static str,
+    payload: NotificationPayload,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
+    expires_at: Option<Timestamp>,
+    /// When the caller first read it.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T09:04:05.678Z")]
+    read_at: Option<Timestamp>,
+}
+
+impl From<Received> for Notification {
+    fn from(Received { notification, read_at }: Received) -> Self {
+        Self {
+            id: notification.id.to_string(),
+            title: notification.title,
+            body: notification.body,
+            kind: notification.kind.name(),
+            payload: notification.payload.into(),
+            created_at: notification.created_at,
+            expires_at: notification.expires_at,
+            read_at,
+        }
+    }
+}
+
+/// What happens when the user taps it: nothing, a page of the app opens, or an address.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schema(example = json!({"type": "open_route", "route": "sessions/detail", "params": {"id": "7"}}))]
+pub enum NotificationPayload {
+    None,
+    OpenRoute { route: String, params: Map<String, Value> },
+    OpenUrl { url: String },
+}
+
+impl From<Payload> for NotificationPayload {
+    fn from(payload: Payload) -> Self {
+        match payload {
+            Payload::None {} => Self::None,
+            Payload::OpenRoute { route, params } => Self::OpenRoute { route, params },
+            Payload::OpenUrl { url } => Self::OpenUrl { url },
+        }
+    }
+}
+
+pub async fn list(call: Call, of: List) -> Result<Json<CursorPage<Notification>>> {
+    let span = LIST.span(&call, of.cursor, of.limit)?;
+    let found = notifications::list(&call.app, call.user()?, span)?;
+    LIST.page(&call, found, Notification::from)
+}
+
+/// How many are unread.
+#[derive(Serialize, ToSchema)]
+pub struct UnreadCount {
+    #[schema(example = 3)]
+    count: usize,
+}
+
+pub async fn unread_count(call: Call, _: Nothing) -> Result<Json<UnreadCount>> {
+    let count = notifications::unread_count(&call.app, call.user()?)?;
+    Ok(Json(UnreadCount { count }))
+}
+
+pub async fn mark_read(call: Call, OfNotification { id }: OfNotification) -> Result<Json<Notification>> {
+    let pending = notifications::mark_read(&call.app, call.user()?, id.0);
+    Ok(Json(call.committed(pending).await?.into()))
+}
+
+/// What is unread now, and how many were until now.
+#[derive(Serialize, ToSchema)]
+pub struct MarkedRead {
+    /// Always 0.
+    #[schema(example = 0)]
+    count: usize,
+    #[schema(example = 3)]
+    marked: usize,
+}
+
+pub async fn mark_all_read(call: Call, _: Nothing) -> Result<Json<MarkedRead>> {
+    let pending = notifications::mark_all_read(&call.app, call.user()?);
+    let done = call.committed(pending).await?;
+    Ok(Json(MarkedRead { count: 0, marked: done.marked }))
+}
+
+/// The number of a notification.
+pub struct NotificationId(pub i64);
+
+impl Parameter for NotificationId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a notification's number"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
+    }
+}

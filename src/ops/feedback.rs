@@ -1,0 +1,178 @@
+//! What people write to the operators.
+//!
+//! Nobody has to sign in for it, so ids and numbers in it are claims unless a token proved them. What strangers may
+//! send is counted by client network, which is forgotten a day later.
+
+use std::{net::IpAddr, time::Duration};
+
+use rusqlite::Params;
+use rusqlite::Row;
+
+use crate::{
+    app::App,
+    error::{Code, Error, Result},
+    ops::codes::client_network,
+    store::{Pending, Read, Write},
+    types::{Listing, Page, PhoneNumber, Timestamp, UserId},
+};
+
+const HOUR: Duration = Duration::from_hours(1);
+const CLIENT_KEPT: Duration = Duration::from_hours(24);
+
+/// Who wrote it.
+#[derive(Clone, Debug)]
+pub enum Author {
+    /// A signed-in user.
+    User(UserId),
+    /// Anybody, with what they say of themselves.
+    Stranger { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
+}
+
+/// Feedback as it is kept.
+#[derive(Clone, Debug)]
+pub struct Feedback {
+    pub id: i64,
+    pub user: Option<UserId>,
+    pub phone_number: Option<String>,
+    /// The user is proved by a token, and no claim.
+    pub is_verified: bool,
+    pub content: String,
+    pub created_at: Timestamp,
+}
+
+/// Which feedback is asked for.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    All,
+    Of(UserId),
+}
+
+/// Keeps what somebody wrote.
+///
+/// # Errors
+/// `too_many_requests`, with the time until one more is taken.
+pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
+    let (per_user, per_client) = (app.config.limits.feedback_per_user, app.config.limits.feedback_per_client);
+    app.store.write(move |tx| match &author {
+        Author::User(user) => {
+            let sql = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
+                       order by created_at desc limit 1 offset ?2";
+            require_place_in(tx, sql, (user.0, per_user.saturating_sub(1)), per_user)?;
+            insert_in(tx, Some(*user), None, None, &content)
+        }
+        Author::Stranger { client, user, phone_number } => {
+            let network = client_network(*client);
+            let sql = "select created_at from feedback where client_network = ?1 \
+                       order by created_at desc limit 1 offset ?2";
+            require_place_in(tx, sql, (&network, per_client.saturating_sub(1)), per_client)?;
+            insert_in(tx, *user, phone_number.as_ref(), Some(&network), &content)
+        }
+    })
+}
+
+/// Feedback, newest first.
+pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>> {
+    let (size, offset) = (page.size, page.offset());
+    app.store.read(|tx| match filter {
+        Filter::All => Ok(Listing {
+            items: tx.all(
+                "select id, user_id, phone_number, is_verified, content, created_at from feedback \
+                 order by id desc limit ?1 offset ?2",
+                (size, offset),
+                feedback_of,
+            )?,
+            total: tx.one("select count(*) from feedback", (), |row| row.get(0))?,
+        }),
+        Filter::Of(user) => Ok(Listing {
+            items: tx.all(
+                "select id, user_id, phone_number, is_verified, content, created_at from feedback \
+                 where user_id = ?1 order by id desc limit ?2 offset ?3",
+                (user.0, size, offset),
+                feedback_of,
+            )?,
+            total: tx.one("select count(*) from feedback where user_id = ?1", [user.0], |row| row.get(0))?,
+        }),
+    })
+}
+
+/// What this user wrote, the oldest first. Claims are not theirs: anybody can make them.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Feedback>> {
+    tx.all(
+        "select id, user_id, phone_number, is_verified, content, created_at from feedback \
+         where user_id = ?1 and is_verified = 1 order by id",
+        [user.0],
+        feedback_of,
+    )
+}
+
+/// Deletes what this user wrote, and what was written in their name or with their number.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId, phone_number: Option<&PhoneNumber>) -> Result<()> {
+    tx.execute("delete from feedback where user_id = ?1", [user.0])?;
+    if let Some(phone_number) = phone_number {
+        tx.execute("delete from feedback where phone_number = ?1", [phone_number.as_str()])?;
+    }
+    Ok(())
+}
+
+/// How much there is.
+pub fn count_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from feedback", (), |row| row.get(0))
+}
+
+/// Deletes up to `limit` of it, the oldest first.
+pub fn delete_oldest_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    tx.execute("delete from feedback where id in (select id from feedback order by id limit ?1)", [limit])
+}
+
+/// Forgets from which network up to `limit` old ones came.
+pub fn forget_clients_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    tx.execute(
+        "update feedback set client_network = null where id in (select id from feedback \
+         where client_network is not null and created_at <= ?1 order by created_at limit ?2)",
+        (tx.now.minus(CLIENT_KEPT).0, limit),
+    )
+}
+
+/// Refuses one more than are allowed in an hour. The statement finds the oldest one that counts.
+fn require_place_in(tx: &Write<'_>, sql: &str, of: impl Params, allowed: u32) -> Result<()> {
+    let oldest: Option<i64> = tx.first(sql, of, |row| row.get(0))?;
+    let wait = match oldest {
+        _ if allowed == 0 => HOUR,
+        Some(sent_at) => Timestamp(sent_at).plus(HOUR).since(tx.now),
+        None => Duration::ZERO,
+    };
+    if wait.is_zero() { Ok(()) } else { Err(Error::new(Code::TooManyRequests).retry_after(wait)) }
+}
+
+fn insert_in(
+    tx: &Write<'_>,
+    user: Option<UserId>,
+    phone_number: Option<&PhoneNumber>,
+    client_network: Option<&str>,
+    content: &str,
+) -> Result<Feedback> {
+    tx.one(
+        "insert into feedback (user_id, phone_number, is_verified, client_network, content, created_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6) returning id, user_id, phone_number, is_verified, content, created_at",
+        (
+            user.map(|user| user.0),
+            phone_number.map(PhoneNumber::as_str),
+            client_network.is_none(),
+            client_network,
+            content,
+            tx.now.0,
+        ),
+        feedback_of,
+    )
+}
+
+fn feedback_of(row: &Row<'_>) -> rusqlite::Result<Feedback> {
+    Ok(Feedback {
+        id: row.get(0)?,
+        user: row.get::<_, Option<i64>>(1)?.map(UserId),
+        phone_number: row.get(2)?,
+        is_verified: row.get(3)?,
+        content: row.get(4)?,
+        created_at: Timestamp(row.get(5)?),
+    })
+}

@@ -1,0 +1,200 @@
+//! What a notification leads to: nothing, a page of the app, or an address.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use url::{Host, Url};
+
+use crate::error::{Fault, FieldCode};
+
+/// Characters of a route.
+const ROUTE: usize = 200;
+/// Bytes of a route's parameters, as JSON.
+const PARAMS: usize = 4096;
+/// Characters of an address.
+const ADDRESS: usize = 2000;
+
+/// What happens when the user taps the notification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Payload {
+    None {},
+    OpenRoute {
+        route: String,
+        #[serde(default)]
+        params: Map<String, Value>,
+    },
+    OpenUrl {
+        url: String,
+    },
+}
+
+impl Payload {
+    /// Reads a payload from JSON and checks it.
+    ///
+    /// # Errors
+    /// `invalid_format` for what is no payload; `too_long`; `rejected` for an address that users must not be led to.
+    pub fn parse(json: &str, allowed_hosts: &[String]) -> Result<Self, Fault> {
+        let payload: Self = serde_json::from_str(json).map_err(|_| {
+            Fault::new(
+                FieldCode::InvalidFormat,
+                "must be {\"type\":\"none\"}, {\"type\":\"open_route\",\"route\":…,\"params\":{…}} or \
+                 {\"type\":\"open_url\",\"url\":…}",
+            )
+        })?;
+        match payload {
+            Self::None {} => Ok(payload),
+            Self::OpenRoute { ref route, ref params } => check_route(route, params).map(|()| payload),
+            Self::OpenUrl { url } => check_address(&url, allowed_hosts).map(|url| Self::OpenUrl { url: url.into() }),
+        }
+    }
+
+    /// The payload as it is stored.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Takes what [`Self::to_json`] gave to the store; should that have been damaged, it leads nowhere.
+    pub fn from_stored(json: &str) -> Self {
+        serde_json::from_str(json).unwrap_or(Self::None {})
+    }
+}
+
+fn check_route(route: &str, params: &Map<String, Value>) -> Result<(), Fault> {
+    if route.chars().count() > ROUTE {
+        return Err(Fault::new(FieldCode::TooLong, format!("the route must be at most {ROUTE} characters long")));
+    }
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || "/_-.:".contains(character);
+    if route.is_empty() || !route.chars().all(is_allowed) {
+        let message = "the route must be a name of the app's pages: letters, digits and / _ - . :";
+        return Err(Fault::new(FieldCode::InvalidFormat, message));
+    }
+    if Value::Object(params.clone()).to_string().len() > PARAMS {
+        return Err(Fault::new(FieldCode::TooLong, format!("the params must be at most {PARAMS} bytes of JSON")));
+    }
+    Ok(())
+}
+
+/// Lets through what leads to an allowed host over TLS and nowhere else: no user, no password, no port of its own.
+fn check_address(text: &str, allowed_hosts: &[String]) -> Result<Url, Fault> {
+    let rejected = |why: &str| Fault::new(FieldCode::Rejected, format!("the url {why}"));
+    if text.chars().count() > ADDRESS {
+        return Err(Fault::new(FieldCode::TooLong, format!("the url must be at most {ADDRESS} characters long")));
+    }
+    let url = Url::parse(text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "the url is no address"))?;
+    if url.scheme() != "https" {
+        return Err(rejected("must begin with https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.port().is_some() {
+        return Err(rejected("must have no user, password or port"));
+    }
+    match url.host() {
+        Some(Host::Domain(host)) if allowed_hosts.iter().any(|allowed| is_allowed(host, allowed)) => Ok(url),
+        _ => Err(rejected("leads to a host that is not in the setting notifications.url_hosts")),
+    }
+}
+
+/// Whether an entry of the list is this host, or `*.` and a domain above it.
+fn is_allowed(host: &str, entry: &str) -> bool {
+    let (host, entry) = (host.trim_end_matches('.').to_ascii_lowercase(), entry.to_ascii_lowercase());
+    match entry.strip_prefix("*.") {
+        Some(domain) => host.strip_suffix(domain).is_some_and(|above| above.ends_with('.')),
+        None => host == entry,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(json: &str) -> Result<Payload, FieldCode> {
+        let allowed = ["app.example.com".to_owned(), "*.example.org".to_owned()];
+        Payload::parse(json, &allowed).map_err(|fault| fault.code)
+    }
+
+    #[test]
+    fn the_three_variants_and_nothing_else() {
+        assert_eq!(parse(r#"{"type":"none"}"#), Ok(Payload::None {}));
+        let route = parse(r#"{"type":"open_route","route":"sessions/detail","params":{"id":7}}"#).unwrap();
+        assert_eq!(route.to_json(), r#"{"type":"open_route","route":"sessions/detail","params":{"id":7}}"#);
+        let bare = parse(r#"{"type":"open_route","route":"points"}"#).unwrap();
+        assert_eq!(bare.to_json(), r#"{"type":"open_route","route":"points","params":{}}"#);
+        assert!(parse(r#"{"type":"open_url","url":"https://app.example.com/a?b=c#d"}"#).is_ok());
+        for other in [
+            "{}",
+            "null",
+            "[]",
+            r#""none""#,
+            r#"{"type":"None"}"#,
+            r#"{"type":"none","url":"https://app.example.com"}"#,
+            r#"{"type":"open_route"}"#,
+            r#"{"type":"open_route","route":7}"#,
+            r#"{"type":"open_route","route":""}"#,
+            r#"{"type":"open_route","route":"a b"}"#,
+            r#"{"type":"open_route","route":"a","params":[]}"#,
+            r#"{"type":"open_route","route":"a","url":"https://app.example.com"}"#,
+            r#"{"type":"open_url"}"#,
+            r#"{"type":"open_url","url":"app.example.com"}"#,
+            r#"{"type":"open_url","url":"https://"}"#,
+            r#"{"type":"delete_account"}"#,
+        ] {
+            assert_eq!(parse(other), Err(FieldCode::InvalidFormat), "{other}");
+        }
+    }
+
+    #[test]
+    fn addresses_lead_to_allowed_hosts_only() {
+        let parse = |url: &str| parse(&serde_json::json!({ "type": "open_url", "url": url }).to_string());
+        for url in [
+            "https://APP.example.com",
+            "https://app.example.com:443/x",
+            "https://a.b.example.org/",
+            "https://app.example.com./",
+        ] {
+            assert!(parse(url).is_ok(), "{url}");
+        }
+        for url in [
+            "http://app.example.com",
+            "javascript:alert(1)",
+            "yarrow://app.example.com",
+            "https://example.com",
+            "https://evil.com/app.example.com",
+            "https://app.example.com.evil.com",
+            "https://xapp.example.com",
+            "https://example.org",
+            "https://evilexample.org",
+            "https://user@app.example.com",
+            "https://app.example.com@evil.com",
+            "https://app.example.com:8443",
+            "https://127.0.0.1",
+            "https://[::1]",
+            "https://evil.com\\@app.example.com",
+        ] {
+            assert_eq!(parse(url), Err(FieldCode::Rejected), "{url}");
+        }
+        assert_eq!(parse(&format!("https://app.example.com/{}", "x".repeat(2000))), Err(FieldCode::TooLong));
+        assert_eq!(
+            parse("https://app.example.com/ x").map(|payload| payload.to_json()),
+            Ok(r#"{"type":"open_url","url":"https://app.example.com/%20x"}"#.into())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_a_fault_of_ours(text in ".*") {
+            let _ = parse(&text);
+        }
+
+        /// However the host is dressed up, what is let through has exactly an allowed one when it is read again.
+        #[test]
+        fn what_is_let_through_leads_where_it_may(before in "[a-z.@:/\\\\%]{0,12}", after in "[a-z.@:/\\\\%#?]{0,12}") {
+            let url = format!("https://{before}app.example.com{after}");
+            if let Ok(url) = check_address(&url, &["app.example.com".into()]) {
+                let again = Url::parse(url.as_str()).unwrap();
+                prop_assert_eq!(again.host_str().map(|host| host.trim_end_matches('.')), Some("app.example.com"));
+                prop_assert_eq!(again.scheme(), "https");
+            }
+        }
+    }
+}

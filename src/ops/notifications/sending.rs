@@ -1,0 +1,209 @@
+//! What operators do: send, look how often it was read, take back. And what time does: expire.
+
+use std::time::Duration;
+
+use super::{Notification, Payload, blocks, notification_of};
+use crate::{
+    app::App,
+    error::{Code, Error, Fault, FieldCode, Result},
+    ops::{preferences::Kind, users},
+    store::{Pending, Read, Write},
+    types::{Listing, Page, Timestamp, UserId},
+};
+
+/// Notifications that expire at once, in one operation.
+const SLICE: u32 = 200;
+
+/// Whom a notification is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Audience {
+    Everybody,
+    Users(Vec<UserId>),
+}
+
+/// A notification before it is sent.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub audience: Audience,
+    pub kind: Kind,
+    pub title: String,
+    pub body: String,
+    pub payload: Payload,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A notification as its sender finds it.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub notification: Notification,
+    /// How many users it is addressed to; nothing for a broadcast.
+    pub recipients: Option<u32>,
+    /// How many users have read it.
+    pub readers: u32,
+}
+
+/// Sends a notification to everybody, which is one row, or to some users.
+///
+/// # Errors
+/// `invalid_parameters` for a user who is not there or an expiry that has passed.
+pub fn send(app: &App, draft: Draft) -> Pending<Sent> {
+    let kept = app.config.notifications.per_user;
+    app.store.write(move |tx| send_in(tx, &draft, kept))
+}
+
+/// What was sent, newest first.
+pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
+    app.store.read(|tx| {
+        let found = tx.all(
+            "select id, ordinal, kind, title, body, payload, created_at, expires_at from notifications \
+             order by id desc limit ?1 offset ?2",
+            (page.size, page.offset()),
+            notification_of,
+        )?;
+        let items = found.into_iter().map(|notification| sent_in(tx, notification)).collect::<Result<_>>()?;
+        Ok(Listing { items, total: tx.one("select count(*) from notifications", (), |row| row.get(0))? })
+    })
+}
+
+/// Takes a notification back: it is gone from every inbox.
+///
+/// # Errors
+/// `not_found`.
+pub fn delete(app: &App, id: i64) -> Pending<()> {
+    app.store.write(move |tx| if delete_in(tx, id)? { Ok(()) } else { Err(Code::NotFound.into()) })
+}
+
+/// Takes what has expired out of the blocks, so that counting need not look at it any more.
+pub fn expire_due(app: &App) -> Result<()> {
+    while !app.store.read(|tx| due_in(tx, 1))?.is_empty() {
+        app.store.write(expire_due_in).wait()?;
+    }
+    Ok(())
+}
+
+/// Deletes up to `limit` notifications that expired longer ago than `age`.
+pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    let ids: Vec<i64> = tx.all(
+        "select id from notifications where expires_at is not null and is_live = 0 and expires_at <= ?1 \
+         order by expires_at limit ?2",
+        (tx.now.minus(age).0, limit),
+        |row| row.get(0),
+    )?;
+    for id in &ids {
+        delete_in(tx, *id)?;
+    }
+    Ok(ids.len())
+}
+
+/// Sends a notification inside of another operation. Of what is addressed to single users, `kept` stay for each.
+pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
+    if draft.expires_at.is_some_and(|expires_at| expires_at <= tx.now) {
+        let fault = Fault::new(FieldCode::OutOfRange, "must be in the future");
+        return Err(Error::field("expiresAt", fault));
+    }
+    let ordinal = match draft.audience {
+        Audience::Everybody => Some(blocks::append_in(tx, draft.kind)?),
+        Audience::Users(_) => None,
+    };
+    let notification = tx.one(
+        "insert into notifications (ordinal, kind, title, body, payload, created_at, expires_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+         returning id, ordinal, kind, title, body, payload, created_at, expires_at",
+        (
+            ordinal,
+            draft.kind.name(),
+            &draft.title,
+            &draft.body,
+            draft.payload.to_json(),
+            tx.now.0,
+            draft.expires_at.map(|expires_at| expires_at.0),
+        ),
+        notification_of,
+    )?;
+    if let Audience::Users(users) = &draft.audience {
+        for user in users {
+            address_in(tx, &notification, *user, kept)?;
+        }
+    }
+    sent_in(tx, notification)
+}
+
+fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u32) -> Result<()> {
+    users::find_in(tx, user).map_err(|error| match error.code {
+        Code::NotFound => {
+            Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("there is no user {user}")))
+        }
+        _ => error,
+    })?;
+    tx.execute(
+        "insert into notification_recipients (user_id, notification_id, kind, expires_at) values (?1, ?2, ?3, ?4) \
+         on conflict (user_id, notification_id) do nothing",
+        (user.0, notification.id, notification.kind.name(), notification.expires_at.map(|expires_at| expires_at.0)),
+    )?;
+    let dropped: Vec<i64> = tx.all(
+        "select notification_id from notification_recipients where user_id = ?1 \
+         order by notification_id desc limit -1 offset ?2",
+        (user.0, kept),
+        |row| row.get(0),
+    )?;
+    for id in &dropped {
+        let sql = "delete from notification_recipients where user_id = ?1 and notification_id = ?2";
+        tx.execute(sql, (user.0, id))?;
+    }
+    delete_unaddressed_in(tx, dropped)
+}
+
+/// Deletes those of these that are addressed to nobody any more.
+pub(super) fn delete_unaddressed_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i64>) -> Result<()> {
+    tx.execute_each(
+        "delete from notifications where id = ?1 and ordinal is null \
+         and not exists (select 1 from notification_recipients where notification_id = ?1)",
+        ids.into_iter().map(|id| [id]),
+    )
+    .map(drop)
+}
+
+/// Says whether there was one.
+fn delete_in(tx: &Write<'_>, id: i64) -> Result<bool> {
+    let ordinal: Option<Option<i64>> =
+        tx.first("delete from notifications where id = ?1 returning ordinal", [id], |row| row.get(0))?;
+    if let Some(Some(ordinal)) = ordinal {
+        blocks::remove_in(tx, ordinal)?;
+    }
+    Ok(ordinal.is_some())
+}
+
+fn due_in(tx: &Read<'_>, limit: u32) -> Result<Vec<(i64, Option<i64>)>> {
+    tx.all(
+        "select id, ordinal from notifications where expires_at is not null and is_live = 1 and expires_at <= ?1 \
+         order by expires_at limit ?2",
+        (tx.now.0, limit),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+fn expire_due_in(tx: &Write<'_>) -> Result<()> {
+    for (id, ordinal) in due_in(tx, SLICE)? {
+        tx.execute("update notifications set is_live = 0 where id = ?1", [id])?;
+        if let Some(ordinal) = ordinal {
+            blocks::remove_in(tx, ordinal)?;
+        }
+    }
+    Ok(())
+}
+
+fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<Sent> {
+    if let Some(ordinal) = notification.ordinal {
+        let readers = blocks::readers_in(tx, ordinal)?;
+        return Ok(Sent { notification, recipients: None, readers });
+    }
+    let (recipients, readers) = tx.one(
+        "select count(*), coalesce(sum(exists (select 1 from notification_reads done \
+         where done.user_id = given.user_id and done.notification_id = ?1) \
+         or exists (select 1 from notification_marks mark where mark.user_id = given.user_id and mark.through >= ?1)), \
+         0) from notification_recipients given where given.notification_id = ?1",
+        [notification.id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(Sent { notification, recipients: Some(recipients), readers })
+}

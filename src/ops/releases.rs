@@ -1,0 +1,239 @@
+//! Versions of the app: which is the newest, and whether a client must have it.
+//!
+//! Releases are ordered by their version code. One without a platform is for all of them.
+
+use rusqlite::Row;
+use semver::Version;
+use url::Url;
+
+use crate::{
+    app::App,
+    error::{Code, Fault, FieldCode, Result},
+    store::{Pending, Read},
+    types::{Listing, Page, Timestamp, clean},
+};
+
+/// A release before it is published.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub version: AppVersion,
+    pub version_code: i64,
+    pub platform: Option<String>,
+    /// Clients before this release must update.
+    pub is_required: bool,
+    pub notes: String,
+    pub download_url: Option<DownloadUrl>,
+}
+
+/// A published release.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub id: i64,
+    pub version: String,
+    pub version_code: i64,
+    pub platform: Option<String>,
+    pub is_required: bool,
+    pub notes: String,
+    pub download_url: Option<String>,
+    pub published_at: Timestamp,
+}
+
+/// The version of an app, by semantic versioning. `v` in front, and a missing minor or patch number, are forgiven.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AppVersion(Version);
+
+/// Where clients get a release: an `https` address, or that of a store's own scheme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DownloadUrl(String);
+
+/// What a client says of itself. The number wins over the text.
+#[derive(Clone, Debug)]
+pub enum ClientVersion {
+    Code(i64),
+    Text(AppVersion),
+}
+
+/// What a client should do.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    pub update_available: bool,
+    pub update_required: bool,
+    pub latest: Option<Release>,
+}
+
+impl AppVersion {
+    /// Reads a version.
+    ///
+    /// # Errors
+    /// `invalid_format`.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let text = text.trim();
+        let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+        let end = text.find(['-', '+']).unwrap_or(text.len());
+        let (numbers, rest) = text.split_at(end);
+        let missing = 2_usize.saturating_sub(numbers.matches('.').count());
+        let version = format!("{numbers}{}{rest}", ".0".repeat(missing)).parse();
+        version.map(Self).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a version, such as 2.3.1"))
+    }
+}
+
+impl DownloadUrl {
+    /// Characters of an address.
+    pub const LENGTH: usize = 2000;
+
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// `too_long`, `invalid_character`, `invalid_format`; `rejected` for a scheme that leads elsewhere.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        const SCHEMES: [&str; 3] = ["https", "market", "itms-apps"];
+        let text = clean(text, Self::LENGTH)?;
+        let url = Url::parse(&text).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an address"))?;
+        if SCHEMES.contains(&url.scheme()) && url.has_host() {
+            return Ok(Self(url.into()));
+        }
+        Err(Fault::new(FieldCode::Rejected, "must begin with https://, market:// or itms-apps://"))
+    }
+}
+
+impl std::fmt::Display for AppVersion {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Publishes a release.
+///
+/// # Errors
+/// `already_exists` when the platform has a release with this version code.
+pub fn publish(app: &App, draft: Draft) -> Pending<Release> {
+    app.store.write(move |tx| {
+        let made = tx.first(
+            "insert into releases (version, version_code, platform, is_required, notes, download_url, published_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict do nothing \
+             returning id, version, version_code, platform, is_required, notes, download_url, published_at",
+            (
+                draft.version.to_string(),
+                draft.version_code,
+                &draft.platform,
+                draft.is_required,
+                &draft.notes,
+                draft.download_url.as_ref().map(|DownloadUrl(url)| url),
+                tx.now.0,
+            ),
+            release_of,
+        )?;
+        made.ok_or_else(|| Code::AlreadyExists.into())
+    })
+}
+
+/// All releases, those with the highest version code first.
+pub fn list(app: &App, page: Page) -> Result<Listing<Release>> {
+    app.store.read(|tx| {
+        let items = tx.all(
+            "select id, version, version_code, platform, is_required, notes, download_url, published_at \
+             from releases order by version_code desc, id desc limit ?1 offset ?2",
+            (page.size, page.offset()),
+            release_of,
+        )?;
+        Ok(Listing { items, total: tx.one("select count(*) from releases", (), |row| row.get(0))? })
+    })
+}
+
+/// The newest release for a platform; without one, of all.
+pub fn latest(app: &App, platform: Option<&str>) -> Result<Option<Release>> {
+    app.store.read(|tx| latest_in(tx, platform))
+}
+
+/// Says what a client of this version should do.
+pub fn check(app: &App, client: &ClientVersion, platform: Option<&str>) -> Result<Advice> {
+    app.store.read(|tx| {
+        let Some(latest) = latest_in(tx, platform)? else {
+            return Ok(Advice { update_available: false, update_required: false, latest: None });
+        };
+        let required = latest_required_in(tx, platform)?;
+        Ok(Advice {
+            update_available: client.is_before(&latest),
+            update_required: required.is_some_and(|required| client.is_before(&required)),
+            latest: Some(latest),
+        })
+    })
+}
+
+impl ClientVersion {
+    fn is_before(&self, release: &Release) -> bool {
+        match self {
+            Self::Code(code) => *code < release.version_code,
+            // What was published was read by the same function.
+            Self::Text(version) => AppVersion::parse(&release.version).is_ok_and(|published| *version < published),
+        }
+    }
+}
+
+fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
+    tx.first(
+        "select id, version, version_code, platform, is_required, notes, download_url, published_at from releases \
+         where ?1 is null or platform is null or platform = ?1 order by version_code desc, id desc limit 1",
+        [platform],
+        release_of,
+    )
+}
+
+fn latest_required_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
+    tx.first(
+        "select id, version, version_code, platform, is_required, notes, download_url, published_at from releases \
+         where is_required = 1 and (?1 is null or platform is null or platform = ?1) \
+         order by version_code desc, id desc limit 1",
+        [platform],
+        release_of,
+    )
+}
+
+fn release_of(row: &Row<'_>) -> rusqlite::Result<Release> {
+    Ok(Release {
+        id: row.get(0)?,
+        version: row.get(1)?,
+        version_code: row.get(2)?,
+        platform: row.get(3)?,
+        is_required: row.get(4)?,
+        notes: row.get(5)?,
+        download_url: row.get(6)?,
+        published_at: Timestamp(row.get(7)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn version(text: &str) -> AppVersion {
+        AppVersion::parse(text).unwrap()
+    }
+
+    #[test]
+    fn versions_are_ordered_as_semver_says() {
+        let ascending =
+            ["0.9", "1.0.0-alpha", "1.0.0-alpha.2", "1.0.0-alpha.10", "1.0.0", "v1.0.1", "1.2", "1.10", "2"];
+        assert!(ascending.windows(2).all(|pair| version(pair[0]) < version(pair[1])));
+        assert_eq!(version("v2.3"), version("2.3.0"));
+        for text in ["", "v", "one", "1.2.3.4", "1..2", "-1.0", "1.2.x", "01.2.3", "1.2.3-", "99999999999999999999.0.0"]
+        {
+            assert_eq!(AppVersion::parse(text).map_err(|fault| fault.code), Err(FieldCode::InvalidFormat), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn versions_are_read_as_they_are_written(major: u16, minor: u16, patch: u16) {
+            let text = format!("{major}.{minor}.{patch}");
+            prop_assert_eq!(version(&text).to_string(), text);
+        }
+
+        #[test]
+        fn no_text_is_a_fault_of_ours(text in ".*") {
+            let _ = AppVersion::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `/version`: whether a client is up to date.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Server, Setup};
+
+fn publish(server: &Server, key: &str, body: Value) -> Value {
+    server.post("/admin/releases").token(key).json(&body).send().expect(201).json()
+}
+
+/// Available, required, and the version of the latest.
+fn check(server: &Server, body: Value) -> (bool, bool, Value) {
+    let advice = server.post("/version/check").json(&body).send().expect(200).json();
+    let flag = |name: &str| advice[name].as_bool().unwrap();
+    (flag("updateAvailable"), flag("updateRequired"), advice["latest"]["version"].clone())
+}
+
+#[test]
+fn without_a_release_nothing_is_newer() {
+    let server = Setup::default().start();
+    server.get("/version/latest").send().expect_problem(404, "no_release");
+    let advice = server.post("/version/check").form(&[("clientVersion", "1.0.0")]).send().expect(200).json();
+    assert_eq!(advice, json!({ "updateAvailable": false, "updateRequired": false, "latest": null }));
+}
+
+#[test]
+fn the_number_wins_over_the_version() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let made = publish(&server, &key, json!({ "version": "v1.10", "versionCode": 110, "notes": "新" }));
+    assert_eq!(
+        (&made["version"], &made["isRequired"], &made["platform"]),
+        (&json!("1.10.0"), &json!(false), &Value::Null)
+    );
+    assert_eq!(server.get("/version/latest").send().expect(200).json(), made);
+    let latest = json!("1.10.0");
+    for (body, available) in [
+        (json!({ "clientVersion": "1.9.9" }), true),
+        (json!({ "clientVersion": "1.10.0-beta.1" }), true),
+        (json!({ "clientVersion": "1.10" }), false),
+        (json!({ "clientVersion": "1.11.0" }), false),
+        (json!({ "clientVersionCode": 109 }), true),
+        (json!({ "clientVersionCode": "110" }), false),
+        (json!({ "clientVersion": "9.9.9", "clientVersionCode": 1 }), true),
+        (json!({ "clientVersion": "0.0.1", "clientVersionCode": 111 }), false),
+    ] {
+        assert_eq!(check(&server, body.clone()), (available, false, latest.clone()), "{body}");
+    }
+}
+
+#[test]
+fn a_required_release_binds_those_before_it_only() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    publish(&server, &key, json!({ "version": "1.0.0", "versionCode": 100 }));
+    publish(&server, &key, json!({ "version": "1.1.0", "versionCode": 110, "isRequired": true }));
+    publish(&server, &key, json!({ "version": "1.2.0", "versionCode": 120 }));
+    let latest = json!("1.2.0");
+    for (code, expected) in [(100, (true, true)), (110, (true, false)), (119, (true, false)), (120, (false, false))] {
+        assert_eq!(
+            check(&server, json!({ "clientVersionCode": code })),
+            (expected.0, expected.1, latest.clone()),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn platforms_have_releases_of_their_own() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    publish(&server, &key, json!({ "version": "1.0.0", "versionCode": 100 }));
+    publish(
+        &server,
+        &key,
+        json!({ "version": "1.3.0", "versionCode": 130, "platform": "Android", "downloadUrl": "https://app.example.com/a.apk" }),
+    );
+    publish(&server, &key, json!({ "version": "1.2.0", "versionCode": 120, "platform": "ios", "isRequired": true }));
+    let of = |platform: &str| check(&server, json!({ "clientVersionCode": 100, "platform": platform }));
+    assert_eq!(of("android"), (true, false, json!("1.3.0")));
+    assert_eq!(of("IOS"), (true, true, json!("1.2.0")));
+    assert_eq!(of("harmony"), (false, false, json!("1.0.0")));
+    assert_eq!(server.get("/version/latest").query(&[("platform", "ios")]).send().json()["version"], "1.2.0");
+    assert_eq!(server.get("/version/latest").send().json()["version"], "1.3.0");
+}
+
+#[test]
+fn what_is_no_version_is_refused() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let check = |body: Value| server.post("/version/check").json(&body).send();
+    check(json!({})).expect_fields(&[("clientVersion", "required")]);
+    check(json!({ "clientVersion": "newest", "clientVersionCode": -1, "platform": "a b" })).expect_fields(&[
+        ("clientVersion", "invalid_format"),
+        ("clientVersionCode", "out_of_range"),
+        ("platform", "invalid_format"),
+    ]);
+    let publish = |body: Value| server.post("/admin/releases").token(&key).json(&body).send();
+    publish(json!({ "version": "1.0.0" })).expect_fields(&[("versionCode", "required")]);
+    for url in ["http://app.example.com", "javascript:alert(1)", "file:///etc/passwd", "https:app"] {
+        let code = if url == "https:app" { None } else { Some("rejected") };
+        let answer = publish(json!({ "version": "1.0.0", "versionCode": 1, "downloadUrl": url, "platform": "x" }));
+        if let Some(code) = code {
+            answer.expect_fields(&[("downloadUrl", code)]);
+        }
+    }
+    publish(json!({ "version": "1.0.0", "versionCode": 1 })).expect(201);
+    publish(json!({ "version": "1.0.1", "versionCode": 1 })).expect_problem(409, "already_exists");
+    publish(json!({ "version": "1.0.1", "versionCode": 1, "platform": "ios" })).expect(201);
+}
+
+#[test]
+fn the_command_line_publishes_and_lists() {
+    let server = Setup::default().start();
+    let publish =
+        ["release", "publish", "2.0.0", "--code", "200", "--required", "--notes", "新", "--platform", "Android"];
+    let made = server.command(&publish).expect(0).json();
+    assert_eq!(
+        (&made["versionCode"], &made["isRequired"], &made["platform"]),
+        (&json!(200), &json!(true), &json!("android"))
+    );
+    server.command(&publish).expect(1);
+    server.command(&["release", "publish", "two", "--code", "1"]).expect(2);
+    server.command(&["release", "publish", "2.0.0"]).expect(2);
+    let listed = server.command(&["release", "list"]).expect(0).json();
+    assert_eq!((&listed["items"][0], &listed["total"]), (&made, &json!(1)));
+    let key = server.api_key("tests");
+    assert_eq!(server.get("/admin/releases").token(&key).send().expect(200).json()["items"][0], made);
+}

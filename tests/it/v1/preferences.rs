@@ -1,0 +1,57 @@
+//! `/api/v1/preferences`: what a user wants.
+
+use serde_json::{Value, json};
+
+use crate::kit::Setup;
+
+#[test]
+fn who_never_chose_has_the_defaults() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let expected = json!({
+        "notifications": { "system": true, "account": true, "activity": true, "promotion": true },
+        "locale": null, "timeZone": null, "updatedAt": null,
+    });
+    assert_eq!(server.get("/api/v1/preferences").by(&user).send().expect(200).json(), expected);
+    assert_eq!(server.value::<i64>("select count(*) from preferences"), 0);
+}
+
+#[test]
+fn what_is_sent_changes_and_the_rest_stays() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let change = |body: Value| server.request("PATCH", "/api/v1/preferences").by(&user).json(&body).send();
+    let first = change(json!({ "notifications": { "promotion": false, "system": true }, "locale": "zh-CN" }));
+    let first = first.expect(200).json();
+    let switches = json!({ "system": true, "account": true, "activity": true, "promotion": false });
+    assert_eq!((&first["notifications"], &first["locale"]), (&switches, &json!("zh")));
+    let second =
+        change(json!({ "timeZone": "Europe/London", "locale": "en", "userId": other.user_id })).expect(200).json();
+    assert_eq!((&second["notifications"], &second["locale"]), (&switches, &json!("en")));
+    assert_eq!(second["timeZone"], "Europe/London");
+    let third = change(json!({})).expect(200).json();
+    assert_eq!(
+        (&third["notifications"], &third["locale"], &third["timeZone"]),
+        (&switches, &json!("en"), &json!("Europe/London"))
+    );
+    assert_eq!(server.get("/api/v1/preferences").by(&user).send().json(), third);
+    assert_eq!(server.get("/api/v1/preferences").by(&other).send().json()["updatedAt"], Value::Null);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_every_fault() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let change = |body: Value| server.request("PATCH", "/api/v1/preferences").by(&user).json(&body).send();
+    change(json!({ "notifications": { "system": false } })).expect_fields(&[("notifications", "rejected")]);
+    change(json!({ "notifications": { "gossip": true } })).expect_fields(&[("notifications", "unknown_value")]);
+    for bad in [json!({ "promotion": "no" }), json!({ "promotion": null }), json!([]), json!("all"), json!(7)] {
+        change(json!({ "notifications": bad })).expect_fields(&[("notifications", "invalid_format")]);
+    }
+    let zones = ["Mars/Olympus", "UTC+25", "../etc/passwd", "/etc/localtime", "Asia"];
+    for zone in zones {
+        change(json!({ "locale": "tlh", "timeZone": zone, "notifications": { "promotion": false } }))
+            .expect_fields(&[("locale", "unknown_value"), ("timeZone", "unknown_value")]);
+    }
+    assert_eq!(server.value::<i64>("select count(*) from preferences"), 0);
+}
