@@ -12,8 +12,8 @@ use crate::{
         body::Given,
         call::Call,
         params::{
-            Content, Described, Fields, Nothing, PageNumber, PageSize, Parameter, Parameters, Place, Rules, Truth,
-            page, parameters, text,
+            Content, Described, Fields, Flag, Nothing, PageNumber, PageSize, Parameter, Parameters, Place, Rules, page,
+            parameters, text,
         },
         reply::Json,
     },
@@ -30,11 +30,11 @@ use crate::{
 
 parameters! {
     Switch {
-        use_aliyun: required Truth = "useAliyun", "True for the outside service, false for the local list.";
+        use_aliyun: required Flag = "useAliyun", "True for the outside service, false for the local list.";
     }
 
     SetFallback {
-        enable_fallback: required Truth = "enableFallback", "Whether the local list decides when the outside service fails.";
+        enable_fallback: required Flag = "enableFallback", "Whether the local list decides when the outside service fails.";
     }
 
     Compare {
@@ -157,7 +157,7 @@ pub async fn switch(call: Call, to: Switch) -> Result<Json<ModerationStatus>> {
 }
 
 pub async fn set_fallback(call: Call, to: SetFallback) -> Result<Json<ModerationStatus>> {
-    let Truth(falls_back) = to.enable_fallback;
+    let Flag(falls_back) = to.enable_fallback;
     let before = call.committed(policy::set_fallback(&call.app, falls_back)).await?;
     let name = |falls_back| if falls_back { "on" } else { "off" };
     call.context.reason.get_or_init(|| format!("{} to {}", name(before.falls_back), name(falls_back)));

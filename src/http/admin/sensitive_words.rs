@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        params::{Content, Label, ListedWord, Nothing, PageNumber, PageSize, Truth, page, parameters},
+        params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, page, parameters},
         reply::{Json, Saved},
     },
     ops::{
@@ -25,8 +25,8 @@ parameters! {
     AddWord {
         word: required ListedWord = "word", "The word. Wildcards are plain characters.";
         kind: optional Label = "type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.";
-        force: optional Truth = "force", "Take a word of one letter, too.";
-        by_sound: optional Truth = "bySound", "Find it by its pronunciation too; true if it is not said.";
+        force: optional Flag = "force", "Take a word of one letter, too.";
+        by_sound: optional Flag = "bySound", "Find it by its pronunciation too; true if it is not said.";
     }
 
     RemoveWord {
@@ -66,9 +66,9 @@ pub async fn add(call: Call, add: AddWord) -> Result<Saved<WordAdded>> {
     let word = Word {
         text: add.word.0,
         kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
-        by_sound: add.by_sound.is_none_or(|Truth(by_sound)| by_sound),
+        by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
-    let force = add.force.is_some_and(|Truth(force)| force);
+    let force = add.force.is_some_and(|Flag(force)| force);
     let (added, statistics) =
         call.blocking(move |app| Ok((listing::add(app, word, force)?, listing::statistics(app)?))).await?;
     let is_new = added.is_new;

@@ -23,7 +23,9 @@ use crate::{
 };
 
 pub use values::{
-    AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, Moment, Nickname, NotificationText, NotificationTitle, PageNumber, PageSize, Question, Reason, Signature, TraceId, Truth, VerificationCode, before, page,
+    AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
+    FeedbackText, FileName, Flag, JsonData, Label, ListedWord, Moment, Nickname, NotificationText, NotificationTitle,
+    PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode, before, page,
 };
 
 /// What reading a value depends on.

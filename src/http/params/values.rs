@@ -118,19 +118,19 @@ pub struct Flag(pub bool);
 
 impl Parameter for Flag {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let text = match given {
+        let written = match given {
             Given::Json(raw) if matches!(raw.get(), "true" | "false") => raw.get().into(),
             given => text(given)?,
         };
-        match text.trim() {
-            "true" | "1" => Ok(Self(true)),
-            "false" | "0" => Ok(Self(false)),
-            _ => Err(Fault::new(FieldCode::UnknownValue, "must be one of: true false 1 0")),
+        match written.trim().to_ascii_lowercase().as_str() {
+            "true" | "1" | "on" | "yes" => Ok(Self(true)),
+            "false" | "0" | "off" | "no" => Ok(Self(false)),
+            _ => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
         }
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["boolean", "string"], "example": true })
+        json!({ "type": ["boolean", "string", "integer"], "example": true })
     }
 }
 
@@ -177,27 +177,6 @@ impl Parameter for DaysToKeep {
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["integer", "string"], "minimum": 1, "maximum": 36_500, "example": 180 })
-    }
-}
-
-/// Yes or no.
-pub struct Flag(pub bool);
-
-impl Parameter for Flag {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let text = match given {
-            Given::Json(raw) if matches!(raw.get(), "true" | "false") => raw.get().into(),
-            given => text(given)?,
-        };
-        match text.trim() {
-            "true" | "1" => Ok(Self(true)),
-            "false" | "0" => Ok(Self(false)),
-            _ => Err(Fault::new(FieldCode::UnknownValue, "must be one of: true false 1 0")),
-        }
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["boolean", "string"], "example": true })
     }
 }
 
@@ -296,27 +275,6 @@ texts! {
     Credential(|_| 256), false, "correct horse battery staple";
     /// A model's answer that the client stores.
     AiResult(|limits| limits.ai_result.as_usize()), true, "水雷屯：万事起头难……";
-}
-
-/// Yes or no: JSON's own `true` and `false`, and what a form writes for them.
-pub struct Truth(pub bool);
-
-impl Parameter for Truth {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let written = match given {
-            Given::Json(raw) if is_literal(given) => raw.get().into(),
-            given => text(given)?,
-        };
-        match written.trim().to_ascii_lowercase().as_str() {
-            "true" | "1" | "on" | "yes" => Ok(Self(true)),
-            "false" | "0" | "off" | "no" => Ok(Self(false)),
-            _ => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
-        }
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["boolean", "string", "integer"], "example": true })
-    }
 }
 
 impl Parameter for ContentType {
