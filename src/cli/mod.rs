@@ -43,9 +43,9 @@ use crate::{
     ops::{
         audit::{self as ops_audit, Act},
         ledger::Authority,
-        users::{self, User},
+        users::{self, Address, User},
     },
-    types::{Page, PhoneNumber, Timestamp, UserId},
+    types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId},
 };
 
 /// The whole backend of an I Ching app in one binary over one SQLite file.
@@ -202,11 +202,13 @@ impl PageArgs {
     }
 }
 
-/// The user whom somebody means by an id or a phone number.
+/// The user whom somebody means by an id, a phone number or an email address.
 fn find_user(app: &App, who: &str) -> Result<User> {
     let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
     let found = if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
         app.store.read(|tx| users::find_by_phone_in(tx, &phone_number))
+    } else if let Ok(email) = EmailAddress::parse(who) {
+        app.store.read(|tx| users::find_by_address_in(tx, &Address::Email(email))?.ok_or_else(unknown))
     } else {
         let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
         app.store.read(|tx| users::find_in(tx, id))

@@ -239,13 +239,14 @@ impl Call {
             let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
             return Err(Error::field("Idempotency-Key", Fault::new(FieldCode::InvalidFormat, message)));
         };
-        let caller = match &self.caller {
+        let (caller, user) = match &self.caller {
             Caller::Anonymous => return Ok(None),
-            Caller::User(user) => idempotency::user(*user),
-            Caller::Admin(identity) => identity.actor(),
+            Caller::User(user) => (idempotency::user(*user), Some(*user)),
+            Caller::Admin(identity) => (identity.actor(), None),
         };
         Ok(Some(Claim {
             caller,
+            user,
             route: self.context.route.get().copied().unwrap_or_default().to_owned(),
             key: key.to_owned(),
             request_sha256: *request_sha256,

@@ -11,6 +11,7 @@ mod client_ip;
 mod connection;
 pub mod cursor_page;
 mod device;
+mod download;
 mod endpoint;
 mod guard;
 mod interpreting;

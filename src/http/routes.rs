@@ -116,6 +116,11 @@ fn accounts() -> Vec<Endpoint> {
             "The caller's account."),
         Endpoint::new(Method::PATCH, "/api/v1/account", OwnUser, account::change,
             "Changes the parts of the profile that are sent.").fails(&[ContentRejected, ModerationUnavailable]),
+        Endpoint::new(Method::DELETE, "/api/v1/account", OwnUser, account::delete,
+            "Deletes the account and everything that says whose it was. The caller must have signed in a few minutes ago.")
+            .body(SMALL).fails(&[StepUpRequired, NotFound, AccountInconsistent]),
+        Endpoint::new(Method::GET, "/api/v1/account/export", OwnUser, account::export,
+            "Everything that is held of the caller."),
         Endpoint::new(Method::POST, "/api/v1/account/address", OwnUser, account::change_address,
             "Adds a phone number or an email address, or changes the one there is. The caller must have signed in a few minutes ago, and the code must have been sent for the purpose `address`.")
             .body(SMALL).fails(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),

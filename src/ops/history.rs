@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use rusqlite::Params;
 use rusqlite::Row;
+use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Result},
+    ops::Each,
     store::{Pending, Read, Write},
     types::{JsonText, Listing, Page, Timestamp, UserId},
 };
@@ -108,6 +110,32 @@ pub fn deactivate_all(app: &App, user: UserId) -> Pending<usize> {
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),
         )
+    })
+}
+
+/// Deletes all of the user's records, hidden ones too.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from history where user_id = ?1", [user.0]).map(drop)
+}
+
+/// The user's records, hidden ones too.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let hidden = "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
+                  updated_at, deactivated_at from history where user_id = ?1 order by sequence";
+    tx.each(hidden, [user.0], |row| {
+        let deactivated_at: Option<i64> = row.get(8)?;
+        let Record { draft, created_at, updated_at } = record_of(row)?;
+        each(json!({
+            "localRecordId": draft.local_record_id,
+            "questionType": draft.question_type,
+            "question": draft.question,
+            "jsonData": draft.json_data,
+            "aiResult": draft.ai_result,
+            "timestamp": draft.client_timestamp,
+            "createdAt": created_at,
+            "updatedAt": updated_at,
+            "deactivatedAt": deactivated_at.map(Timestamp),
+        }))
     })
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::{
     app::App,
     error::{Code, Error, Result},
+    ops::users,
     store::{Read, Write},
     types::{Timestamp, UserId},
 };
@@ -18,6 +19,8 @@ use crate::{
 pub struct Claim {
     /// Whose key it is: two callers may choose the same one. Users are named by [`user`].
     pub caller: String,
+    /// The user, if it is one.
+    pub user: Option<UserId>,
     /// Method and template, such as `POST /coin/consume`.
     pub route: String,
     pub key: String,
@@ -85,6 +88,9 @@ impl<T> Once<T> {
     /// request made has been deleted since.
     pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<Answered<T>> {
         let Some((claim, render)) = self.0 else { return effect(tx).map(Answered::Now) };
+        if let Some(user) = claim.user {
+            users::require_in(tx, user)?;
+        }
         match find_in(tx, &claim)? {
             Some(row) if row.is_live => return row.answer_to(&claim).map(Answered::Before),
             Some(row) => delete_in(tx, &row)?,
@@ -118,6 +124,11 @@ pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result
         (caller, route, key),
     )
     .map(drop)
+}
+
+/// Deletes the answers to the user's requests.
+pub fn erase_user_in(tx: &Write<'_>, leaving: UserId) -> Result<()> {
+    tx.execute("delete from idempotency_keys where caller = ?1", [user(leaving)]).map(drop)
 }
 
 /// Deletes up to `limit` answers that are older than `age`.

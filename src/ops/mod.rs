@@ -6,15 +6,18 @@
 //!
 //! The modules stand in order: each may use those above it and none below. A table is touched in SQL by one module
 //! only, which `schema.sql` names.
+//!
+//! A subject that holds something of its users has a step `erase_user_in`, by which they leave, and a step `export_in`,
+//! which tells them what is held; `accounts` calls them all.
 
 pub mod slots;
 pub mod settings;
+pub mod users;
 pub mod words;
 pub mod violations;
 pub mod moderation;
 pub mod audit;
 pub mod idempotency;
-pub mod users;
 pub mod codes;
 pub mod tokens;
 pub mod ledger;
@@ -44,3 +47,6 @@ pub mod access_log;
 pub mod doctor;
 pub mod cleanup;
 pub mod demonstration;
+
+/// Takes the items of an export, one by one.
+pub type Each<'each> = &'each mut dyn FnMut(serde_json::Value) -> crate::error::Result<()>;

@@ -11,13 +11,17 @@
 use std::time::Duration;
 
 use rusqlite::Row;
+use serde_json::json;
 
 use crate::{
     app::App,
     config::Auth,
     error::{Code, Error, Result},
     keys::ServerKey,
-    ops::users::{self, Profile, User},
+    ops::{
+        Each,
+        users::{self, Profile, User},
+    },
     store::{Pending, Read, Write},
     types::{Secret, Timestamp, UserId, hex, sha256},
 };
@@ -205,6 +209,19 @@ pub fn note_use(app: &App, token: &str) -> Pending<()> {
         let noted_before = tx.now.minus(USE_IS_NOTED_AFTER);
         let sql = "update tokens set last_used_at = ?2 where token_sha256 = ?1 and last_used_at <= ?3";
         tx.execute(sql, (hash, tx.now.0, noted_before.0)).map(drop)
+    })
+}
+
+/// The user's devices.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    devices_in(tx, user)?.into_iter().try_for_each(|(_, device)| {
+        each(json!({
+            "id": device.id,
+            "label": device.label,
+            "createdAt": device.signed_in_at,
+            "lastUsedAt": device.last_used_at,
+            "expiresAt": device.expires_at,
+        }))
     })
 }
 

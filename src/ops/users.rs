@@ -134,6 +134,15 @@ pub fn registered_at_in(tx: &Read<'_>, id: UserId) -> Result<Timestamp> {
         .ok_or_else(|| Code::NotFound.into())
 }
 
+/// Makes sure that the user is still there, for what a request that was let in before they left wants to keep.
+///
+/// # Errors
+/// `unauthenticated`.
+pub fn require_in(tx: &Read<'_>, id: UserId) -> Result<()> {
+    let found = tx.first("select true from users where id = ?1", [id.0], |row| row.get(0))?;
+    if found == Some(true) { Ok(()) } else { Err(Code::Unauthenticated.into()) }
+}
+
 /// The user with this phone number.
 pub fn find_by_phone_in(tx: &Read<'_>, phone_number: &PhoneNumber) -> Result<User> {
     find_by_address_in(tx, &Address::Phone(phone_number.clone()))?.ok_or_else(|| Code::NotFound.into())

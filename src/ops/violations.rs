@@ -5,9 +5,12 @@
 
 use rusqlite::Row;
 
+use serde_json::json;
+
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
+    ops::{Each, users},
     store::{Read, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -84,6 +87,7 @@ pub struct Violator {
 }
 
 pub fn record_in(tx: &Write<'_>, violation: &Violation) -> Result<()> {
+    users::require_in(tx, violation.user)?;
     tx.execute(
         "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -246,4 +250,25 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<Recorded> {
 
 fn count_of(row: &Row<'_>) -> rusqlite::Result<Count> {
     Ok(Count { name: row.get(0)?, count: row.get(1)? })
+}
+
+/// Takes the texts out of the user's violations. That there were some stays known, for the statistics.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("update violations set words = '[]', masked_text = '' where user_id = ?1", [user.0]).map(drop)
+}
+
+/// The user's violations, as they may be told.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(
+        "select content_type, violation_type, masked_text, created_at from violations where user_id = ?1 order by id",
+        [user.0],
+        |row| {
+            each(json!({
+                "contentType": row.get::<_, String>(0)?,
+                "violationType": row.get::<_, String>(1)?,
+                "maskedText": row.get::<_, String>(2)?,
+                "createdAt": Timestamp(row.get(3)?),
+            }))
+        },
+    )
 }

@@ -48,6 +48,14 @@ pub(super) fn open_writer(
     Ok(connection)
 }
 
+/// Copies what a crash left in the log into the database and truncates the log: it may hold what was deleted since. A
+/// log that others are reading from stays as it is; it is not a crash's then.
+pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+    connection.busy_timeout(BUSY_TIMEOUT)
+}
+
 /// Makes the file, if there is none, so that only its owner may read it. SQLite gives its log the same rights.
 fn make_private(path: &Path) -> Result<()> {
     let mut options = OpenOptions::new();

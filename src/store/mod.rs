@@ -82,6 +82,7 @@ impl Store {
         let refuse = |connection: &rusqlite::Connection| migrate::refuse_unusable(connection, may_migrate);
         let mut connection = connection::open_writer(path, tuning, refuse)?;
         migrate::bring_up_to_date(&mut connection, path)?;
+        connection::empty_log(&connection)?;
         let commits = Arc::new(AtomicU64::new(0));
         let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
         let readers = connection::reader_pool(path, tuning);

@@ -2,7 +2,7 @@
 //!
 //! Both kinds carry `now`, one instant for the whole transaction, so that an operation never reads the clock.
 
-use std::ops::Deref;
+use std::{cell::Cell, ops::Deref};
 
 use rusqlite::{Connection, Params, Row};
 
@@ -58,25 +58,48 @@ impl<'connection> Read<'connection> {
         let rows = statement.query_map(params, row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
+
+    /// Hands over one row after the other, for lists that are too long to be held.
+    pub fn each(&self, sql: &str, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(found) = rows.next()? {
+            row(found)?;
+        }
+        Ok(())
+    }
 }
 
 /// A place in a transaction of the writer thread.
-pub struct Write<'connection>(Read<'connection>);
+pub struct Write<'connection> {
+    read: Read<'connection>,
+    leaves_no_trace: Cell<bool>,
+}
 
 impl<'connection> Write<'connection> {
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self(Read::new(connection, now))
+        Self { read: Read::new(connection, now), leaves_no_trace: Cell::new(false) }
+    }
+
+    /// Has the write-ahead log emptied before the answer, or as soon as nobody reads from it any more: what was deleted
+    /// must not live on in pages of the log that nothing points to.
+    pub fn leave_no_trace(&self) {
+        self.leaves_no_trace.set(true);
+    }
+
+    pub(super) fn leaves_no_trace(&self) -> bool {
+        self.leaves_no_trace.get()
     }
 
     /// Runs a statement and says how many rows it changed.
     pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        Ok(self.0.connection.prepare_cached(sql)?.execute(params)?)
+        Ok(self.read.connection.prepare_cached(sql)?.execute(params)?)
     }
 
     /// Inserts one row into a table with a numeric key and returns its key. An insert that returns columns makes a
     /// temporary table each time, which costs as much as the row.
     pub fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
-        Ok(self.0.connection.prepare_cached(sql)?.insert(params)?)
+        Ok(self.read.connection.prepare_cached(sql)?.insert(params)?)
     }
 
     /// Undoes everything that this operation has done so far, so that something else can be stored in its place: goes
@@ -88,7 +111,7 @@ impl<'connection> Write<'connection> {
     /// Runs a statement once for each set of parameters and says how many rows it changed. Looking the statement up
     /// costs a third of inserting a row, so many rows share it.
     pub fn execute_each<P: Params>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
-        let mut statement = self.0.connection.prepare_cached(sql)?;
+        let mut statement = self.read.connection.prepare_cached(sql)?;
         sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
     }
 }
@@ -97,6 +120,6 @@ impl<'connection> Deref for Write<'connection> {
     type Target = Read<'connection>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.read
     }
 }

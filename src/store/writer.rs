@@ -106,6 +106,7 @@ impl Writer {
             slow: tuning.slow,
             log: log.clone(),
             checkpoint: Cell::new(Checkpoint::default()),
+            empty_log_at: Cell::new(None),
         };
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work.run());
         Ok(Self {
@@ -264,6 +265,8 @@ struct Work {
     slow: Duration,
     log: PathBuf,
     checkpoint: Cell<Checkpoint>,
+    /// When the log is to be emptied, or tried to be again, for somebody who left no trace.
+    empty_log_at: Cell<Option<Instant>>,
 }
 
 /// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due.
@@ -298,9 +301,16 @@ impl Work {
                     if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
                         self.free_log();
                     }
+                    self.empty_log_if_due();
                 }
-                Err(RecvTimeoutError::Timeout) if is_welcome => self.free_log(),
-                Err(RecvTimeoutError::Timeout) => self.truncate_log_if_large(),
+                Err(RecvTimeoutError::Timeout) if is_welcome => {
+                    self.free_log();
+                    self.empty_log_if_due();
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.empty_log_if_due();
+                    self.truncate_log_if_large();
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     // A database at rest is one file, which is what people copy.
                     self.checkpoint("pragma wal_checkpoint(truncate)");
@@ -352,6 +362,10 @@ impl Work {
         match outcome {
             Ok(()) => {
                 self.commits.fetch_add(1, Ordering::Release);
+                if transaction.leaves_no_trace() {
+                    self.empty_log_at.set(Some(Instant::now()));
+                    self.empty_log_if_due();
+                }
                 answer(jobs, None);
             }
             Err(error) => {
@@ -443,6 +457,26 @@ impl Work {
             LOG_PAGES.store(0, Ordering::Relaxed);
         }
         self.checkpoint.set(if is_free { Checkpoint::default() } else { Checkpoint::again_after(pages) });
+    }
+
+    /// Copies the log into the database and truncates it, so that nothing of what was deleted is left in it. Kept
+    /// snapshots end by the counter; a long read is not waited for, and the next attempt comes a second later. It ends
+    /// within half a minute, because reads that take longer are cut; and whatever ends the process, the next start
+    /// empties the log.
+    fn empty_log_if_due(&self) {
+        if self.empty_log_at.get().is_none_or(|due| Instant::now() < due) {
+            return;
+        }
+        self.checkpoint("pragma wal_checkpoint(passive)");
+        self.commits.fetch_add(1, Ordering::Release);
+        self.wait_for_others(RESTART_WAIT);
+        let is_empty = self.checkpoint("pragma wal_checkpoint(truncate)");
+        self.wait_for_others(BUSY_TIMEOUT);
+        if is_empty {
+            LOG_PAGES.store(0, Ordering::Relaxed);
+            self.checkpoint.set(Checkpoint::default());
+        }
+        self.empty_log_at.set(if is_empty { None } else { Some(Instant::now() + IDLE) });
     }
 
     /// How long this connection waits for a lock from now on.

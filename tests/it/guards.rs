@@ -48,6 +48,8 @@ const PROMISED: &[(&str, Access)] = &[
     ("DELETE /api/v1/auth/tokens/{id}", OwnUser),
     ("GET /api/v1/account", OwnUser),
     ("PATCH /api/v1/account", OwnUser),
+    ("DELETE /api/v1/account", OwnUser),
+    ("GET /api/v1/account/export", OwnUser),
     ("POST /api/v1/account/address", OwnUser),
     ("GET /user/profile", OwnUserOrAdmin),
     ("PUT /user/profile", OwnUser),

@@ -475,6 +475,7 @@ fn limit_of(operation: &Operation) -> usize {
     match operation.path.as_str() {
         path if path.starts_with("/auth/") || path.starts_with("/api/v1/auth/") => 4,
         "/admin/login" | "/api/v1/account/address" => 4,
+        "/api/v1/account" if operation.method == "DELETE" => 4,
         "/divination-history/save" => 256,
         "/divination/enhanced" | "/llm/chat" | "/feedback" => 32,
         _ => 64,

@@ -442,6 +442,7 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
 
     let (_directory, app) = open_app();
     let claim = Claim {
+        user: None,
         caller: "user:1".into(),
         route: "/test".into(),
         key: "a".into(),

@@ -1,21 +1,27 @@
 //! `/api/v1/account`: who the caller is, and by which addresses.
 
 use serde::Serialize;
+use tempfile::spooled_tempfile_in;
 use utoipa::ToSchema;
 
 use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         call::Call,
+        download::Download,
         params::{Birthday, Nickname, Nothing, Signature, VerificationCode, parameters},
-        reply::Json,
+        reply::{Json, NoContent},
     },
     ops::{
-        accounts, profile,
+        accounts::{self, EraseBy},
+        profile,
         users::{Address, Gender, ProfileChange},
     },
     types::{EmailAddress, PhoneNumber, Timestamp, UserId},
 };
+
+/// Bytes of an export that are held in memory; what is more waits in a file without a name.
+const HELD_IN_MEMORY: usize = 1 << 20;
 
 parameters! {
     ChangeAccount {
@@ -99,6 +105,24 @@ pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Ac
     let address = one_address(change.email, change.phone_number)?;
     call.committed(accounts::change_address(&call.app, user, token, address, &change.code.0)).await?;
     Ok(Json(accounts::find(&call.app, user)?.into()))
+}
+
+/// Everything that is held of the caller.
+pub async fn export(call: Call, _: Nothing) -> Result<Download> {
+    let user = call.user()?;
+    call.blocking(move |app| {
+        let directory = &app.config.installation.data_dir.0;
+        let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);
+        accounts::export(app, user, &mut file)?;
+        Download::of(file)
+    })
+    .await
+}
+
+pub async fn delete(call: Call, _: Nothing) -> Result<NoContent> {
+    let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
+    call.committed(accounts::erase(&call.app, user, EraseBy::Owner { token })).await?;
+    Ok(NoContent)
 }
 
 fn one_address(email: Option<EmailAddress>, phone_number: Option<PhoneNumber>) -> Result<Address> {

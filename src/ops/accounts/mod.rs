@@ -1,10 +1,14 @@
 //! Accounts: coming in by an address and a code, staying by a token, and leaving.
 
 mod codes_sent;
+mod export;
 mod joining;
+mod leaving;
 
 pub use codes_sent::{CodeRequest, SentCode, send_code};
+pub use export::export;
 pub use joining::{SignIn, SignedIn, change_address, sign_in};
+pub use leaving::{EraseBy, erase};
 
 use crate::{
     app::App,

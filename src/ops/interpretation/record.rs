@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use rusqlite::Row;
+use serde_json::json;
 
 use super::Question;
 use crate::{
     app::App,
     error::{Code, Result},
     ops::{
+        Each,
         budget::{self, Used},
         model_calls::{Outcome, Status},
+        users,
     },
     store::{Read, Write},
     types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId},
@@ -159,25 +162,6 @@ pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result
     })
 }
 
-/// All of the user's records, oldest first, for whoever asks what is held of them.
-pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Record>> {
-    tx.all(
-        concat!("select ", columns!(), " from interpretations where user_id = ?1 order by created_at, id"),
-        [user.0],
-        record_of,
-    )
-}
-
-/// Takes the texts out of the user's records, also of calls that still run: what was asked, cast and answered. The
-/// numbers stay, for the reports. Says how many records there are.
-pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<usize> {
-    tx.execute(
-        "update interpretations set question_type = null, question = '', divination_data = null, result = null \
-         where user_id = ?1",
-        [user.0],
-    )
-}
-
 /// Whether this call is running.
 pub fn is_running_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
     let running = "select 1 from interpretations where trace_id = ?1 and status = 'running'";
@@ -189,7 +173,40 @@ pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
     tx.execute("delete from interpretations where trace_id = ?1", [trace_id]).map(drop)
 }
 
+/// Takes the texts out of the user's records, and ends the calls that are running. How long calls took stays known.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute(
+        "update interpretations set question_type = null, question = '', divination_data = null, result = null, \
+         status = case status when 'running' then 'cancelled' else status end, \
+         finished_at = coalesce(finished_at, ?2) where user_id = ?1",
+        (user.0, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// The user's records.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let sql = concat!("select ", columns!(), " from interpretations where user_id = ?1 order by created_at, id");
+    tx.each(sql, [user.0], |row| {
+        let record = record_of(row)?;
+        each(json!({
+            "traceId": record.trace_id,
+            "questionType": record.question_type,
+            "question": record.question,
+            "divinationData": record.divination_data,
+            "status": record.status.name(),
+            "provider": record.provider,
+            "model": record.model,
+            "result": record.result,
+            "durationMs": record.duration_ms,
+            "createdAt": record.created_at,
+            "finishedAt": record.finished_at,
+        }))
+    })
+}
+
 pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
+    users::require_in(tx, draft.user)?;
     tx.execute(
         "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
          model, prompt_version, created_at) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9)",

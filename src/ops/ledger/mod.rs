@@ -13,10 +13,12 @@ pub mod verification;
 use std::ops::Range;
 
 use rusqlite::Row;
+use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Error, Result},
+    ops::Each,
     store::{Read, Write},
     types::{Listing, Page, Slice, Span, Timestamp, UserId},
 };
@@ -258,6 +260,25 @@ pub fn entries_between_in(
 /// The number of the last entry; 0 if there is none.
 pub fn last_number_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))
+}
+
+/// The account's entries, oldest first. References other than of castings and orders hold keyed hashes, which are for
+/// the service to compare and mean nothing to anybody else.
+pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> Result<()> {
+    let sql = "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
+               where user_id = ?1 and asset = ?2 order by sequence";
+    tx.each(sql, (user.0, asset.name()), |row| {
+        let entry = entry_of(row)?;
+        let is_telling = |reference: &String| ["session:", "order:"].iter().any(|prefix| reference.starts_with(prefix));
+        each(json!({
+            "sequence": entry.sequence,
+            "delta": entry.delta,
+            "balanceAfter": entry.balance_after,
+            "kind": entry.kind.name(),
+            "ref": entry.reference.filter(is_telling),
+            "createdAt": entry.created_at,
+        }))
+    })
 }
 
 /// Makes the user's account if there is none; true if it was made.

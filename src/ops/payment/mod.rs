@@ -15,6 +15,8 @@ pub mod report;
 pub mod sandbox;
 pub mod settle;
 
+pub use orders::export_in;
+
 use std::sync::Arc;
 
 use secrecy::ExposeSecret;

@@ -1,11 +1,13 @@
 //! Orders: what a user is about to buy, at the price of that moment, and how far it came.
 
 use rusqlite::Row;
+use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Error, Result},
     ops::{
+        Each,
         ledger::{self, Asset, Entry, Kind},
         payment::{
             callbacks::{self, Callback},
@@ -321,6 +323,27 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
                 count,
             )?,
         },
+    })
+}
+
+/// The user's orders, oldest first.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
+        let order = order_of(row)?;
+        each(json!({
+            "orderNo": order.order_no,
+            "channel": order.channel,
+            "amount": order.amount,
+            "coinCount": order.coin_count,
+            "status": order.state.name(),
+            "tradeNo": order.trade_no,
+            "refunded": order.refunded,
+            "createdAt": order.created_at,
+            "paidAt": order.paid_at,
+            "creditedAt": order.credited_at,
+            "closedAt": order.closed_at,
+            "refundedAt": order.refunded_at,
+        }))
     })
 }
 

@@ -3,6 +3,7 @@
 mod account;
 mod auth;
 mod invite;
+mod leaving;
 mod points;
 mod sessions;
 

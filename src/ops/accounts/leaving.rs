@@ -1,0 +1,70 @@
+//! Leaving: everything that says who somebody was goes in one write, or nothing does.
+//!
+//! What stays, stays under the user's number, which is given to nobody else: ledger entries and what coins there were,
+//! orders (a payment that still comes in is left to a person), how long model calls took, that texts were refused, and
+//! the network log until its retention ends. The points of an account with an email address are parked for that
+//! address; those of an account with only a phone number stay where they are, because nothing may be kept of the number.
+
+use crate::{
+    app::App,
+    error::Result,
+    keys::ServerKey,
+    ops::{
+        codes::{self, Recipient},
+        history, idempotency, interpretation, invites,
+        known_emails::{self, Mark},
+        sessions, tokens, users, violations,
+    },
+    store::{Pending, Write},
+    types::{Secret, TimeZone, UserId},
+};
+
+/// Who has an account deleted.
+#[derive(Clone, Debug)]
+pub enum EraseBy {
+    /// Its owner, who must have proved a code a short while ago.
+    Owner {
+        token: Secret,
+    },
+    Operator,
+}
+
+/// Deletes the account.
+///
+/// When it is answered, neither the database file nor its log holds the user's addresses, texts or tokens; if somebody
+/// was reading from the log, it is emptied half a minute later at most, or at the next start.
+///
+/// # Errors
+/// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
+/// cannot be parked until the account is repaired.
+pub fn erase(app: &App, user: UserId, by: EraseBy) -> Pending<()> {
+    let (limits, key, home) = (app.config.auth.clone(), app.keys.clone(), app.config.limits.time_zone.clone());
+    app.store.write(move |tx| {
+        if let EraseBy::Owner { token } = &by {
+            tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
+        }
+        erase_in(tx, &key, &home, user)
+    })
+}
+
+/// Days that stay are those of `home`.
+pub fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId) -> Result<()> {
+    let user = users::find_in(tx, id)?;
+    if let Some(email) = &user.email {
+        known_emails::park_in(tx, Mark::of(key, email), id)?;
+    }
+    for address in user.addresses() {
+        codes::erase_in(tx, &Recipient::of(key, address.as_str()))?;
+    }
+    // Each session leaves its anonymous snapshot, which says whether it was interpreted: before the records go.
+    sessions::erase_user_in(tx, home, id)?;
+    invites::leave_in(tx, key, id)?;
+    tokens::end_all_in(tx, id)?;
+    history::erase_user_in(tx, id)?;
+    interpretation::erase_user_in(tx, id)?;
+    violations::erase_user_in(tx, id)?;
+    idempotency::erase_user_in(tx, id)?;
+    users::delete_in(tx, id)?;
+    tx.leave_no_trace();
+    Ok(())
+}

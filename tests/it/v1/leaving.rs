@@ -1,0 +1,390 @@
+//! Leaving: what goes, what stays, what comes back, and that it is whole or absent whenever the process is killed.
+
+use std::{
+    path::Path,
+    thread::{scope, sleep},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once};
+
+const EMAIL: &str = "li.ming@example.com";
+const PHONE: &str = "13800138000";
+/// What a person has written, none of which may be found afterwards.
+const TEXTS: [&str; 8] = [
+    "the-nickname",
+    "the-signature",
+    "the-question-of-the-record",
+    "the-json-of-the-record",
+    "the-answer-of-the-record",
+    "the-question-of-the-call",
+    "the-casting-of-the-call",
+    "the-refused-text",
+];
+
+fn delete(server: &Server, user: &Caller) -> Request {
+    server.delete("/api/v1/account").by(user)
+}
+
+/// A user with both addresses who has left traces everywhere.
+fn person(server: &Server) -> Caller {
+    let mut user = server.sign_in_by_email(EMAIL);
+    server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE, "purpose": "address" })).send().expect(200);
+    let code = loop {
+        if let Some(code) = server.sent_codes(PHONE).last() {
+            break code.clone();
+        }
+        sleep(Duration::from_millis(2));
+    };
+    let address = json!({ "phoneNumber": PHONE, "code": code });
+    server.post("/api/v1/account/address").by(&user).json(&address).send().expect(200);
+    PHONE.clone_into(&mut user.phone_number);
+    let profile = json!({ "nickname": TEXTS[0], "signature": TEXTS[1], "birthday": "1990-05-17" });
+    server.patch("/api/v1/account").by(&user).json(&profile).send().expect(200);
+    for number in 0..20 {
+        let record = json!({
+            "localRecordId": format!("record-{number}"),
+            "question": TEXTS[2],
+            "jsonData": { "text": TEXTS[3], "padding": "x".repeat(500 * number) },
+            "aiResult": TEXTS[4],
+        });
+        server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+    }
+    let ask = json!({ "question": TEXTS[5], "questionType": "career", "divinationData": TEXTS[6] });
+    server.post("/divination/enhanced").by(&user).json(&ask).send().expect(200);
+    let refused = json!({ "nickname": format!("{}赌博", TEXTS[7]) });
+    server.patch("/api/v1/account").by(&user).json(&refused).send().expect_problem(422, "content_rejected");
+    let key = server.api_key("shop");
+    server.grant(&key, PHONE, 5);
+    server.post("/coin/consume").by(&user).header("idempotency-key", "the-key").send().expect(200);
+    user
+}
+
+/// The texts that stand in some file of the directory, with the file.
+fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in std::fs::read_dir(directory).unwrap() {
+        let path = file.unwrap().path();
+        // Backups are made before somebody leaves, and hold what was there.
+        if path.is_dir() {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        for text in texts {
+            if bytes.windows(text.len()).any(|window| window == text) {
+                found.push(format!("{} in {}", String::from_utf8_lossy(text), path.display()));
+            }
+        }
+    }
+    found
+}
+
+fn traces_of(user: &Caller) -> Vec<Vec<u8>> {
+    let hash = ring::digest::digest(&ring::digest::SHA256, user.token.as_bytes()).as_ref().to_vec();
+    let texts = TEXTS.iter().chain(&[EMAIL, PHONE]).map(|text| text.as_bytes().to_vec());
+    texts.chain([user.token.as_bytes().to_vec(), hash]).collect()
+}
+
+/// Waits until none of it is found any more.
+#[track_caller]
+fn expect_no_trace(directory: &Path, texts: &[Vec<u8>], within: Duration) {
+    let deadline = Instant::now() + within;
+    loop {
+        let found = found(directory, texts);
+        if found.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{found:#?}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn count(server: &Server, sql: &str) -> i64 {
+    server.value(&format!("select count(*) from {sql}"))
+}
+
+#[test]
+fn nothing_of_a_person_is_found_in_the_files_afterwards() {
+    let server = Setup::default().start();
+    let stays = server.sign_in("13800138001");
+    let user = person(&server);
+    let traces = traces_of(&user);
+    // The search finds what is there. A token is kept as its hash only, and a refused text only masked.
+    assert!(found(server.directory(), &traces).len() >= traces.len() - 2, "{:#?}", found(server.directory(), &traces));
+    let gone = delete(&server, &user).send().expect(204);
+    assert!(gone.bytes.is_empty());
+    expect_no_trace(server.directory(), &traces, Duration::from_secs(5));
+    server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
+    delete(&server, &user).send().expect_problem(401, "unauthenticated");
+    server.get("/user/profile").by(&stays).send().expect(200);
+    let left = "(select user_id from history union all select user_id from tokens)";
+    assert_eq!(count(&server, &format!("{left} where user_id = {}", user.user_id)), 0);
+    assert_eq!(count(&server, &format!("idempotency_keys where caller = 'user:{}'", user.user_id)), 0);
+}
+
+#[test]
+fn what_stays_stays_under_a_number_that_is_nobodys() {
+    let server = Setup::default().start();
+    let user = person(&server);
+    let entries = count(&server, "ledger_entries");
+    delete(&server, &user).send().expect(204);
+    // One more: the points that were parked.
+    assert_eq!(count(&server, "ledger_entries"), entries + 1);
+    assert_eq!(
+        count(&server, &format!("interpretations where user_id = {} and duration_ms is not null", user.user_id)),
+        1
+    );
+    assert_eq!(count(&server, &format!("violations where user_id = {} and masked_text = ''", user.user_id)), 1);
+    let balance = |asset: &str| -> i64 {
+        server.value(&format!("select balance from balances where user_id = {} and asset = '{asset}'", user.user_id))
+    };
+    assert_eq!((balance("point"), balance("coin")), (0, 4));
+    server.command(&["ledger", "verify"]).expect(0);
+    let newcomer = server.sign_in_by_email(EMAIL);
+    assert_ne!(newcomer.user_id, user.user_id);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_long_read_holds_the_log_back_and_not_the_answer() {
+    let server = Setup::default().start();
+    let user = person(&server);
+    let traces = traces_of(&user);
+    let reader = server.database();
+    reader.execute_batch("begin; select count(*) from users").unwrap();
+    delete(&server, &user).send().expect(204);
+    // The reader still sees what there was: it stands in the log.
+    assert!(!found(server.directory(), &traces).is_empty());
+    reader.execute_batch("commit").unwrap();
+    expect_no_trace(server.directory(), &traces, Duration::from_secs(10));
+}
+
+#[test]
+fn leaving_needs_a_recent_sign_in() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    server.edit("update tokens set signed_in_at = signed_in_at - 600001");
+    delete(&server, &user).send().expect_problem(403, "step_up_required");
+    server.get("/api/v1/account").by(&user).send().expect(200);
+    let again = server.sign_in_by_email(EMAIL);
+    delete(&server, &again).send().expect(204);
+    // All devices are out, the older one too.
+    server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn coming_back_restores_the_points_once_and_grants_no_second_bonus() {
+    let server = Setup::default().start();
+    let first = server.sign_in_by_email(EMAIL);
+    server.command(&["points", "adjust", &first.user_id, "-27", "--reason", "test"]).expect(0);
+    delete(&server, &first).send().expect(204);
+    for _ in 0..2 {
+        let back = server.log_in_by_email(EMAIL);
+        assert_eq!((&back["isNewUser"], &back["restored"]), (&json!(true), &json!(true)));
+        assert_eq!((&back["pointsRestored"], &back["pointsGranted"]), (&json!(73), &json!(0)));
+        assert_eq!(back["user"]["points"], 73);
+        let again = server.log_in_by_email(EMAIL);
+        assert_eq!((&again["isNewUser"], &again["restored"]), (&json!(false), &json!(false)));
+        let token = back["token"].as_str().unwrap();
+        server.delete("/api/v1/account").token(token).send().expect(204);
+    }
+    assert_eq!(server.value::<i64>("select sum(balance) from balances"), 0);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn points_are_parked_for_two_years_and_the_bonus_is_remembered_for_ever() {
+    let server = Setup::default().start();
+    for (days, restored) in [(729, 100), (731, 0)] {
+        let email = format!("after-{days}@example.com");
+        delete(&server, &server.sign_in_by_email(&email)).send().expect(204);
+        server.edit(&format!("update known_emails set parked_at = parked_at - {days} * 86400000"));
+        let back = server.log_in_by_email(&email);
+        assert_eq!((&back["pointsRestored"], &back["pointsGranted"]), (&json!(restored), &json!(0)));
+    }
+}
+
+#[test]
+fn returns_at_once_restore_once() {
+    let server = Setup::default().start();
+    for round in 0..5 {
+        let email = format!("round-{round}@example.com");
+        let phone_number = format!("1380013810{round}");
+        delete(&server, &server.sign_in_by_email(&email)).send().expect(204);
+        let other = server.sign_in(&phone_number);
+        server.edit("delete from code_sends");
+        let sign_in = server.request_email_code(&email, "sign_in");
+        server.edit("delete from code_sends");
+        let address = server.request_email_code(&email, "address");
+        // By signing up, and by giving the address to an account that is there.
+        let login = json!({ "email": email, "code": sign_in });
+        let change = json!({ "email": email, "code": address });
+        let mut requests = Vec::new();
+        for _ in 0..8 {
+            requests.push(server.post("/api/v1/auth/login").json(&login));
+            requests.push(server.post("/api/v1/account/address").by(&other).json(&change));
+        }
+        let done = at_once(requests).iter().filter(|answer| answer.status == 200).count();
+        // Whoever comes second signs in to the other's account, or is told that the address is taken.
+        assert!((1..=2).contains(&done), "{done}");
+    }
+    assert_eq!(count(&server, "ledger_entries where kind = 'restored'"), 5);
+    assert_eq!(count(&server, "ledger_entries where kind = 'signup_bonus' and asset = 'point'"), 5);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn who_has_only_a_phone_number_leaves_everything() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.grant(&server.api_key("shop"), PHONE, 7);
+    delete(&server, &user).send().expect(204);
+    expect_no_trace(server.directory(), &[PHONE.as_bytes().to_vec()], Duration::from_secs(5));
+    let back = server.sign_in_again(PHONE);
+    assert_ne!(back.user_id, user.user_id);
+    assert_eq!(server.get("/coin/balance").by(&back).send().expect(200).json()["balance"], 0);
+    assert_eq!(server.value::<i64>(&format!("select balance from balances where user_id = {}", user.user_id)), 7);
+    assert_eq!(count(&server, "known_emails"), 0);
+}
+
+#[test]
+fn a_payment_that_comes_after_its_user_left_is_left_to_a_person() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let order = json!({ "amount": "6.00", "coinCount": 60 });
+    let order = server.post("/payment/gateway/order").by(&user).json(&order).send().expect(200).json();
+    let order_no = order["orderNo"].as_str().unwrap();
+    delete(&server, &user).send().expect(204);
+    server.command(&["payments", "sandbox-pay", order_no]).expect(0);
+    let state = || server.value::<String>(&format!("select state from payment_orders where order_no = '{order_no}'"));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while state() != "review" && Instant::now() < deadline {
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(state(), "review");
+}
+
+#[test]
+fn a_call_that_runs_while_its_user_leaves_keeps_nothing() {
+    let model = Model::start(Behaviour::Gated(vec!["the-answer ", "goes on"]));
+    let server = model.setup().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let ask = json!({ "question": "the-question", "divinationData": "the-casting" });
+    scope(|scope| {
+        let asked = scope.spawn(|| server.post("/divination/enhanced").by(&user).json(&ask).send());
+        model.wait_for_calls(1);
+        delete(&server, &user).send().expect(204);
+        model.open_gate();
+        asked.join().unwrap().expect_problem(401, "unauthenticated");
+    });
+    assert_eq!(
+        server.value::<String>("select status || question || coalesce(result, '') from interpretations"),
+        "cancelled"
+    );
+    let texts = ["the-question", "the-casting", "the-answer"].map(|text| text.as_bytes().to_vec());
+    expect_no_trace(server.directory(), &texts, Duration::from_secs(5));
+}
+
+/// Whether the person is whole or gone, by what the file holds. Fails the test for anything between.
+fn is_gone(server: &Server, user: &Caller) -> bool {
+    let id = &user.user_id;
+    let counts: Vec<i64> = ["users where id =", "tokens where user_id =", "history where user_id ="]
+        .iter()
+        .map(|part| count(server, &format!("{part} {id}")))
+        .chain([count(server, &format!("interpretations where question <> '' and user_id = {id}"))])
+        .chain([count(server, &format!("balances where asset = 'point' and balance > 0 and user_id = {id}"))])
+        .chain([count(server, &format!("idempotency_keys where caller = 'user:{id}'"))])
+        .chain([count(server, "known_emails where parked_points is null")])
+        .collect();
+    let gone = counts[0] == 0;
+    for (place, found) in counts.iter().enumerate() {
+        assert_eq!(*found == 0, gone, "number {place} of {counts:?}");
+    }
+    gone
+}
+
+#[test]
+fn killed_at_any_point_it_is_whole_or_absent() {
+    let (mut gone, mut whole) = (0, 0);
+    for round in 0..24_u64 {
+        let server = Setup::default().start();
+        let user = person(&server);
+        let was_answered = scope(|scope| {
+            let request = delete(&server, &user);
+            let asked = scope.spawn(move || request.try_send().is_ok_and(|answer| answer.status == 204));
+            sleep(Duration::from_micros(400 * round));
+            let kill = std::process::Command::new("kill").arg("-KILL").arg(server.process_id().to_string()).status();
+            assert!(kill.unwrap().success());
+            asked.join().unwrap()
+        });
+        let directory = server.kill();
+        let restarted = Setup::default().on(&directory).start();
+        let is_gone = is_gone(&restarted, &user);
+        assert!(is_gone || !was_answered, "an answered deletion was undone");
+        if is_gone {
+            gone += 1;
+            expect_no_trace(restarted.directory(), &traces_of(&user), Duration::from_secs(5));
+        } else {
+            whole += 1;
+            restarted.get("/api/v1/account").by(&user).send().expect(200);
+        }
+        restarted.command(&["ledger", "verify"]).expect(0);
+        drop(restarted);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+    println!("gone {gone} times, whole {whole} times");
+    assert!(gone > 0 && whole > 0, "gone {gone} times, whole {whole} times");
+}
+
+// The export.
+
+fn export(server: &Server, user: &Caller) -> Value {
+    let answer = server.get("/api/v1/account/export").by(user).send().expect(200);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    answer.json()
+}
+
+#[test]
+fn an_export_tells_everything_that_is_held() {
+    let server = Setup::default().start();
+    let other = server.sign_in("13800138001");
+    server.post("/divination-history/save").by(&other).json(&json!({ "localRecordId": "theirs" })).send().expect(201);
+    let user = person(&server);
+    let told = export(&server, &user);
+    assert_eq!((&told["account"]["email"], &told["account"]["phoneNumber"]), (&json!(EMAIL), &json!(PHONE)));
+    assert_eq!((&told["account"]["points"], &told["account"]["coins"]), (&json!(100), &json!(4)));
+    assert_eq!(told["devices"].as_array().unwrap().len(), 1);
+    let text = told.to_string();
+    // Of a refused text only what is not masked is held.
+    for known in TEXTS {
+        assert!(text.contains(known), "{known}");
+    }
+    assert!(!text.contains("theirs") && !text.contains(&user.token));
+    assert_eq!(told["history"].as_array().unwrap().len(), 20);
+    assert_eq!(told["history"][3]["jsonData"]["text"], TEXTS[3]);
+    let kinds = |asset: &str| -> Vec<_> {
+        told[asset].as_array().unwrap().iter().map(|entry| entry["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (kinds("points"), kinds("coins")),
+        (vec!["signup_bonus".into()], vec!["adjust".into(), "consume".into()])
+    );
+    server.get("/api/v1/account/export").send().expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn an_export_of_many_megabytes_comes_whole() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    for number in 0..200 {
+        let record = json!({ "localRecordId": format!("record-{number}"), "jsonData": "x".repeat(60_000) });
+        server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+    }
+    let told = export(&server, &user);
+    let history = told["history"].as_array().unwrap();
+    assert_eq!(history.len(), 200);
+    assert!(history.iter().all(|record| record["jsonData"].as_str().unwrap().len() == 60_000));
+}
