@@ -10,10 +10,11 @@ use crate::{
     error::Result,
     keys::ServerKey,
     ops::{
+        budget,
         codes::{self, Recipient},
-        history, idempotency, interpretation, invites,
+        feedback, history, idempotency, interpretation, invites,
         known_emails::{self, Mark},
-        sessions, tokens, users, violations,
+        notifications, preferences, sessions, tokens, users, violations,
     },
     store::{Pending, Write},
     types::{Secret, TimeZone, UserId},
@@ -59,6 +60,10 @@ pub fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId) ->
     // Each session leaves its anonymous snapshot, which says whether it was interpreted: before the records go.
     sessions::erase_user_in(tx, home, id)?;
     invites::leave_in(tx, key, id)?;
+    notifications::erase_user_in(tx, id)?;
+    preferences::erase_user_in(tx, id)?;
+    feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
+    budget::erase_user_in(tx, home, id)?;
     tokens::end_all_in(tx, id)?;
     history::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;
