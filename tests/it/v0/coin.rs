@@ -145,7 +145,7 @@ fn a_reset_needs_a_fresh_sign_in() {
     let key = server.api_key("shop");
     server.grant(&key, OWN, 5);
     let age = |minutes: i64| {
-        let sql = "update tokens set created_at = created_at - ?1 * 60000";
+        let sql = "update tokens set signed_in_at = signed_in_at - ?1 * 60000";
         server.database().execute(sql, [minutes]).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(100));
     };
