@@ -73,6 +73,16 @@ fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
     was_running
 }
 
+/// How long a command takes: the first time may be slower, since what it reads is not in memory yet.
+fn duration_of(directory: &Path, arguments: &[&str]) -> Duration {
+    let timed = (0..3).map(|_| {
+        let begun = Instant::now();
+        run(directory, arguments).expect(0);
+        begun.elapsed()
+    });
+    timed.min().unwrap()
+}
+
 fn copy_of(directory: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(directory).arg(to).status().unwrap();
     assert!(copied.success());
@@ -215,9 +225,7 @@ fn a_backup_that_is_killed_leaves_the_good_ones() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
     at_rest(&directory, 2, 6_000);
-    let begun = Instant::now();
-    run(&directory, &["backup", "create"]).expect(0);
-    let whole = begun.elapsed();
+    let whole = duration_of(&directory, &["backup", "create"]);
     let mut cut_off = 0;
     for kill in 0..KILLS {
         cut_off += u32::from(killed_after(&directory, &["backup", "create"], whole * kill / KILLS));
@@ -246,9 +254,7 @@ fn a_restore_that_is_killed_leaves_a_good_database() {
     server.terminate();
     let timed = temporary.path().join("timed");
     copy_of(&pristine, &timed);
-    let begun = Instant::now();
-    run(&timed, &["restore", &backup, "--yes"]).expect(0);
-    let whole = begun.elapsed();
+    let whole = duration_of(&timed, &["restore", &backup, "--yes"]);
     let mut cut_off = 0;
     for kill in 0..=KILLS {
         let directory = temporary.path().join(format!("killed-{kill}"));
@@ -275,7 +281,7 @@ fn a_damaged_backup_is_found_out_and_restores_nothing() {
     let made = run(&directory, &["backup", "create"]).expect(0).json();
     let path = made["path"].as_str().unwrap();
     let mut bytes = std::fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
+    let middle = bytes.len() / 2 / 4096 * 4096;
     for page in bytes[middle..].chunks_mut(4096).take(40) {
         page[..16].fill(0xff);
     }

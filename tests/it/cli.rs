@@ -255,7 +255,9 @@ fn the_sample_is_a_file_of_defaults_once_its_marks_are_taken_away() {
     // Each value stands behind a mark, under the line that explains it.
     let is_setting = |line: &str| {
         let name = line.split(" = ").next().unwrap_or_default();
-        line.contains(" = ") && name.chars().all(|character| character.is_ascii_lowercase() || character == '_')
+        let in_names =
+            |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_';
+        line.contains(" = ") && name.chars().all(in_names)
     };
     let uncommented: Vec<_> = sample
         .lines()

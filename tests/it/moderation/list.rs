@@ -123,7 +123,9 @@ fn each_kind_of_text_has_its_own_strictness() {
         ["nickname", "signature", "question"].map(|kind| test(&server, &key, kind, text)["allowed"] == false)
     };
     assert_eq!(judge("心安 赌，博"), [true, true, false]);
-    assert_eq!(judge("我们赌，博士不信"), [true, false, false]);
+    assert_eq!(judge("我们赌，博他不信"), [true, false, false]);
+    // A common word that begins after the mark is that word, even in a nickname.
+    assert_eq!(judge("我们赌，博士不信"), [false, false, false]);
     assert_eq!(judge("加我13800138000"), [true, true, false]);
     assert_eq!(judge("一三八零零一三八零零零"), [true, true, false]);
     assert_eq!(judge("生于1990年5月17日"), [false, false, false]);

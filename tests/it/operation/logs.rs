@@ -80,7 +80,7 @@ fn what_is_slow_is_named() {
     assert!(query.contains("operation=\"yarrow::"), "{query}");
     let lines = server.lines();
     assert!(
-        lines.iter().any(|line| line.contains("slow query") && line.contains("ops::accounts::sign_in")),
+        lines.iter().any(|line| line.contains("slow query") && line.contains("ops::accounts::joining::sign_in")),
         "{lines:#?}"
     );
     assert!(!lines.iter().any(|line| line.contains(PHONE) && !line.starts_with("SMS")), "{lines:#?}");

@@ -288,7 +288,7 @@ fn a_repeated_request_casts_once() {
     assert_eq!(points(&server, &user), 25);
     keyed(&manual("788976")).send().expect_problem(422, "idempotency_key_reused");
     // What was answered once is answered again, whatever has been put on the list since.
-    server.edit("insert into words (folded, word, type, created_at) values ('换工作', '换工作', 'other', 0)");
+    server.command(&["words", "add", "换工作"]).expect(0);
     let server = server.crash_and_restart(Setup::default());
     let again = cast(&server, &user, &simple()).header("idempotency-key", "a").send().expect(201);
     assert_eq!(again.bytes, first[0].bytes);
@@ -728,7 +728,7 @@ fn a_session_deleted_while_it_is_interpreted_leaves_nothing() {
 fn a_question_that_is_listed_by_now_reaches_no_model() {
     let (server, user) = world(100);
     let session = made(&server, &user, &simple());
-    server.edit("insert into words (folded, word, type, created_at) values ('换工作', '换工作', 'other', 0)");
+    server.command(&["words", "add", "换工作"]).expect(0);
     let server = server.crash_and_restart(Setup::default());
     interpret(&server, &user, &session).send().expect_problem(422, "content_rejected");
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
