@@ -6,6 +6,7 @@ mod ai;
 mod audit;
 mod backup;
 mod coins;
+mod completions;
 mod config;
 mod demo;
 mod doctor;
@@ -15,6 +16,7 @@ mod ledger;
 mod logs;
 mod moderation;
 mod notify;
+mod man;
 mod openapi;
 mod payments;
 mod release;
@@ -23,6 +25,7 @@ mod restore;
 mod serve;
 mod violations;
 mod words;
+mod version;
 
 use std::{
     collections::BTreeMap,
@@ -96,6 +99,9 @@ enum Subcommands {
     Restore(restore::RestoreArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Openapi(openapi::OpenapiArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    Version(version::VersionArgs),
 }
 
 /// Runs the command that this process was started with.
@@ -128,6 +134,9 @@ pub fn run() -> Result<()> {
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
         Subcommands::Openapi(args) => openapi::run(&common, &args),
+        Subcommands::Completions(args) => completions::run(&args),
+        Subcommands::Man(args) => man::run(&args),
+        Subcommands::Version(args) => version::run(&common, &args),
     }
 }
 

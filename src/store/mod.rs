@@ -52,6 +52,11 @@ pub const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 /// How long one read outside the worker threads may take before it is cut, because it pins the WAL.
 const LONG_READ_LIMIT: Duration = Duration::from_secs(30);
 
+/// The version of SQLite that is compiled in.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 /// The database of one data directory. Clones share it.
 #[derive(Clone)]
 pub struct Store {

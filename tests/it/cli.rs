@@ -444,3 +444,55 @@ fn the_log_never_says_who_asked_what() {
         assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
     }
 }
+
+#[test]
+fn the_facts_of_the_build_are_told() {
+    let told = run(&["version", "--json"]);
+    assert_code(&told, 0);
+    let facts: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(facts["version"], env!("CARGO_PKG_VERSION"));
+    assert!(facts["compiler"].as_str().unwrap().starts_with("rustc 1."), "{facts}");
+    assert!(facts["sqlite"].as_str().unwrap().starts_with("3."), "{facts}");
+    assert!(
+        facts["target"].as_str().unwrap().contains('-') && !facts["commit"].as_str().unwrap().is_empty(),
+        "{facts}"
+    );
+    let schema: u32 = facts["schema"].as_str().unwrap().parse().unwrap();
+    assert!(schema >= 4);
+    let text = stdout(&run(&["version"]));
+    assert!(facts.as_object().unwrap().values().all(|value| text.contains(value.as_str().unwrap())), "{text}");
+}
+
+#[test]
+fn completions_are_printed_for_every_shell_and_understood_by_it() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let printed = run(&["completions", shell]);
+        assert_code(&printed, 0);
+        let script = stdout(&printed);
+        for word in ["serve", "healthcheck", "data-dir"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_code(&run(&["completions", "abacus"]), 2);
+    let script = stdout(&run(&["completions", "bash"]));
+    let ask = "COMP_WORDS=(yarrow adm); COMP_CWORD=1; _yarrow yarrow adm yarrow; echo \"${COMPREPLY[@]}\"";
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("completions");
+    std::fs::write(&file, format!("{script}\n{ask}\n")).unwrap();
+    let completed = Command::new("bash").arg(&file).output().unwrap();
+    assert_eq!(stdout(&completed).trim(), "admin", "{}", stderr(&completed));
+}
+
+#[test]
+fn every_command_has_its_manual_page() {
+    let page = stdout(&run(&["man"]));
+    assert!(page.contains(".TH yarrow 1") && page.contains("SUBCOMMANDS"), "{page}");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    assert_code(&run(&["man", "--out-dir", path]), 0);
+    for page in ["yarrow.1", "yarrow-serve.1", "yarrow-admin-totp-enrol.1", "yarrow-ledger-verify.1"] {
+        let text = std::fs::read_to_string(directory.path().join(page)).unwrap();
+        assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
+    }
+    assert_code(&run(&["man", "--out-dir", "/nonexistent"]), 1);
+}
