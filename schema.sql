@@ -472,6 +472,16 @@ create table admin_tokens (
 create index admin_tokens_by_admin on admin_tokens (admin_id);
 create index admin_tokens_by_expiry on admin_tokens (expires_at);
 
+-- Owner: admins. Second factors of administrators: secrets of authenticator apps, sealed under the server key. One
+-- counts from its confirmation on. No code of `last_step` or before it counts again.
+create table admin_second_factors (
+    admin_id integer primary key references admins (id) on delete cascade,
+    sealed_secret blob not null,
+    confirmed_at integer,
+    last_step integer not null,
+    created_at integer not null
+) strict;
+
 -- Owner: admins. Keys of programs that operate the service, kept as SHA-256. A revoked one keeps its label taken.
 create table api_keys (
     id integer primary key autoincrement,

@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ring::hmac;
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hmac,
+};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 
@@ -58,6 +61,35 @@ impl ServerKey {
     pub fn position(&self, list: &str, user: UserId, cursor: &Cursor) -> Option<i64> {
         let genuine = self.cursor(list, user, cursor.position);
         bool::from(genuine.seal.ct_eq(&cursor.seal)).then_some(cursor.position)
+    }
+
+    /// Encrypts what has to be read again, by AES-256-GCM under a key of the purpose: a random nonce, then the sealed
+    /// bytes. It opens for the same purpose and owner only.
+    ///
+    /// # Errors
+    /// `internal` when the system has no random source.
+    pub fn seal(&self, purpose: &str, owner: &[u8], plain: &[u8]) -> Result<Vec<u8>> {
+        let mut nonce = [0; NONCE_LEN];
+        fill_random(&mut nonce)?;
+        let mut bytes = plain.to_vec();
+        let key = self.sealing_key(purpose).ok_or_else(|| Error::internal("there is no sealing key"))?;
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut bytes)
+            .map_err(Error::internal)?;
+        Ok([&nonce[..], &bytes].concat())
+    }
+
+    /// What [`Self::seal`] was given. Nothing if it was sealed under another key, or for another purpose or owner.
+    pub fn unseal(&self, purpose: &str, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, bytes) = sealed.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut bytes = bytes.to_vec();
+        let plain = self.sealing_key(purpose)?.open_in_place(nonce, Aad::from(owner), &mut bytes).ok()?;
+        Some(plain.to_vec())
+    }
+
+    fn sealing_key(&self, purpose: &str) -> Option<LessSafeKey> {
+        let bytes = self.authenticate(&["sealing", purpose]);
+        UnboundKey::new(&AES_256_GCM, &bytes).ok().map(LessSafeKey::new)
     }
 }
 
@@ -129,5 +161,23 @@ mod tests {
         assert_eq!(key(2).position("notifications", UserId(7), &cursor), None);
         let moved = Cursor { position: 41, ..cursor };
         assert_eq!(key(1).position("notifications", UserId(7), &moved), None);
+    }
+
+    #[test]
+    fn what_is_sealed_opens_for_its_key_purpose_and_owner_only() {
+        let ours = key(1);
+        let sealed = ours.seal("a", b"1", b"plain").unwrap();
+        assert_ne!(sealed, ours.seal("a", b"1", b"plain").unwrap());
+        assert_eq!(ours.unseal("a", b"1", &sealed).as_deref(), Some(&b"plain"[..]));
+        let theirs = key(2);
+        for opened in
+            [ours.unseal("b", b"1", &sealed), ours.unseal("a", b"2", &sealed), theirs.unseal("a", b"1", &sealed)]
+        {
+            assert_eq!(opened, None);
+        }
+        let mut broken = sealed.clone();
+        broken[NONCE_LEN] ^= 1;
+        assert_eq!(ours.unseal("a", b"1", &broken), None);
+        assert_eq!(ours.unseal("a", b"1", &sealed[..NONCE_LEN - 1]), None);
     }
 }

@@ -1,5 +1,9 @@
 //! `yarrow admin`: the people and programs that may operate the service.
 
+mod networks;
+mod sessions;
+mod totp;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -7,11 +11,11 @@ use super::{Common, authority, confirm, print, record, table};
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::admins,
+    ops::admins::{self, Admin},
     types::Timestamp,
 };
 
-/// Make and list administrators and API keys.
+/// Make and list administrators and API keys, and say how they may sign in.
 #[derive(Debug, Args)]
 pub struct AdminArgs {
     #[command(subcommand)]
@@ -22,6 +26,13 @@ pub struct AdminArgs {
 enum Action {
     /// Make an administrator.
     Create {
+        name: String,
+        /// Read the password from the first line of standard input.
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+    /// Give an administrator another password and end their sessions.
+    Password {
         name: String,
         /// Read the password from the first line of standard input.
         #[arg(long, required = true)]
@@ -41,6 +52,9 @@ enum Action {
         #[command(subcommand)]
         action: KeyAction,
     },
+    Totp(totp::TotpArgs),
+    Sessions(sessions::SessionsArgs),
+    Networks(networks::NetworksArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,29 +76,45 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::Create { name, .. } => create(common, &app, &name),
+        Action::Password { name, .. } => change_password(common, &app, &name),
         Action::List => list(common, &app),
         Action::Remove { name, yes } => remove(common, &app, &name, yes),
         Action::Key { action: KeyAction::Create { label } } => create_key(common, &app, &label),
         Action::Key { action: KeyAction::List } => list_keys(common, &app),
         Action::Key { action: KeyAction::Revoke { label, yes } } => revoke_key(common, &app, &label, yes),
+        Action::Totp(args) => totp::run(common, &app, args),
+        Action::Sessions(args) => sessions::run(common, &app, args),
+        Action::Networks(args) => networks::run(common, &app, &args),
     }
 }
 
 fn create(common: &Common, app: &App, name: &str) -> Result<()> {
-    let mut password = String::new();
-    std::io::stdin().read_line(&mut password).map_err(Error::internal)?;
-    let admin =
-        admins::create(app, name, password.trim_end_matches(['\r', '\n'])).map_err(|error| taken(error, name))?;
+    let admin = admins::create(app, name, &first_line()?).map_err(|error| taken(error, name))?;
     record(app, "admin create", None, authority(Some(admin.name.clone())))?;
     common.answer(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("made `{}`", admin.name))
 }
 
+fn change_password(common: &Common, app: &App, name: &str) -> Result<()> {
+    admins::change_password(app, name, &first_line()?)?;
+    record(app, "admin password", None, authority(Some(name.to_owned())))?;
+    common.answer(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
+}
+
+/// The first line of standard input, without its end.
+fn first_line() -> Result<String> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(Error::internal)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
 fn list(common: &Common, app: &App) -> Result<()> {
     let admins = admins::list(app)?;
-    let json: Vec<_> =
-        admins.iter().map(|admin| json!({ "name": admin.name, "createdAt": admin.created_at })).collect();
+    let shown = |admin: &Admin| json!({ "name": admin.name, "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
+    let json: Vec<_> = admins.iter().map(shown).collect();
     common.answer(&json!(json), || {
-        table(["name", "made"], admins.into_iter().map(|admin| [admin.name, admin.created_at.to_string()]))
+        let second = |admin: &Admin| if admin.has_second_factor { "yes" } else { "no" }.to_owned();
+        let rows = admins.iter().map(|admin| [admin.name.clone(), admin.created_at.to_string(), second(admin)]);
+        table(["name", "made", "second factor"], rows)
     })
 }
 

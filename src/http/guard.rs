@@ -84,7 +84,8 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
 /// Lets the call in and says who it is, or refuses it.
 ///
 /// # Errors
-/// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not.
+/// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not;
+/// `address_not_allowed` for whatever looks like an administrator's credential and comes from elsewhere.
 pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
     if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
@@ -93,7 +94,7 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
         return if access.needs_token() { Err(unauthenticated()) } else { Ok(Caller::Anonymous) };
     };
     if admins::is_credential(token) {
-        return admit_admin(app, access, token).await;
+        return admit_admin(app, access, token, context).await;
     }
     let (standing, bearer) = app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))?;
     match standing {
@@ -121,8 +122,11 @@ fn admit_user(access: Access, context: &Context, user: UserId, bearer: Option<Be
     if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
 }
 
-async fn admit_admin(app: &App, access: Access, token: &str) -> Result<Caller> {
-    let standing = app.store.read(|tx| admins::standing_in(tx, &app.config.admin, token))?;
+async fn admit_admin(app: &App, access: Access, token: &str, context: &Context) -> Result<Caller> {
+    let standing = app.store.read(|tx| {
+        admins::networks::admit_in(tx, context.client)?;
+        admins::standing_in(tx, &app.config.admin, token)
+    })?;
     let Some(standing) = standing else { return Err(unauthenticated()) };
     if standing.is_use_due {
         admins::note_use(app, token).await?;

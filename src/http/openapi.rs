@@ -206,6 +206,9 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
         codes.push(Code::Forbidden);
     }
+    if endpoint.access.is_audited() {
+        codes.push(Code::AddressNotAllowed);
+    }
     if endpoint.is_repeatable {
         codes.push(Code::IdempotencyKeyReused);
     }

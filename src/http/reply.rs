@@ -25,8 +25,10 @@ pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidRequest | Code::InvalidJson | Code::ConflictingParameter => StatusCode::BAD_REQUEST,
         Code::InsufficientCoins | Code::InsufficientPoints => StatusCode::PAYMENT_REQUIRED,
-        Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials => StatusCode::UNAUTHORIZED,
-        Code::NotYours | Code::Forbidden | Code::StepUpRequired => StatusCode::FORBIDDEN,
+        Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials | Code::TotpRequired => {
+            StatusCode::UNAUTHORIZED
+        }
+        Code::NotYours | Code::Forbidden | Code::StepUpRequired | Code::AddressNotAllowed => StatusCode::FORBIDDEN,
         Code::NotFound | Code::NoRelease | Code::UnknownInvite => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,

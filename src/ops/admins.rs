@@ -4,6 +4,10 @@
 //! how often may be tried, and by how many hashes run at once. A try is counted before the password is looked at, so
 //! that many tries at once are not one try.
 
+pub mod networks;
+pub mod second_factor;
+pub mod sessions;
+
 use std::{net::IpAddr, time::Duration};
 
 use argon2::{
@@ -72,6 +76,8 @@ pub struct Admin {
     pub id: i64,
     pub name: String,
     pub created_at: Timestamp,
+    /// Signs in with a second factor.
+    pub has_second_factor: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -99,13 +105,7 @@ fn verify(_: &Slot<'_>, hash: &str, password: &str) -> Result<bool> {
 /// `invalid_parameters` for an unfit name or password; `already_exists`.
 pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
     let name = fit_name("name", name)?;
-    // Texts lose the spaces around them at every door, and so does the password when it is sent to sign in.
-    let password = password.trim();
-    if !(SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&password.chars().count()) {
-        let message = format!("must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters");
-        return Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)));
-    }
-    let password_hash = hash(&app.hashing.enter()?, password)?;
+    let password_hash = hash(&app.hashing.enter()?, fit_password(password)?)?;
     let insert = move |tx: &Write<'_>| {
         let id = tx.first(
             "insert into admins (name, password_hash, created_at) values (?1, ?2, ?3) \
@@ -114,17 +114,42 @@ pub fn create(app: &App, name: &str, password: &str) -> Result<Admin> {
             |row| row.get(0),
         )?;
         let id = id.ok_or(Code::AlreadyExists)?;
-        Ok(Admin { id, name, created_at: tx.now })
+        Ok(Admin { id, name, created_at: tx.now, has_second_factor: false })
     };
     app.store.write(insert).wait()
+}
+
+/// Gives an administrator another password and ends their sessions. Blocks on the hash.
+///
+/// # Errors
+/// `invalid_parameters` for an unfit password; `not_found`.
+pub fn change_password(app: &App, name: &str, password: &str) -> Result<()> {
+    let password_hash = hash(&app.hashing.enter()?, fit_password(password)?)?;
+    let name = name.to_owned();
+    let update = move |tx: &Write<'_>| {
+        let admin = id_of_in(tx, &name)?;
+        tx.execute("update admins set password_hash = ?2 where id = ?1", (admin, &password_hash))?;
+        tx.execute("delete from admin_tokens where admin_id = ?1", [admin]).map(drop)
+    };
+    app.store.write(update).wait()
 }
 
 /// The administrators by name.
 pub fn list(app: &App) -> Result<Vec<Admin>> {
     app.store.read(|tx| {
-        tx.all("select id, name, created_at from admins order by name", (), |row| {
-            Ok(Admin { id: row.get(0)?, name: row.get(1)?, created_at: Timestamp(row.get(2)?) })
-        })
+        tx.all(
+            "select id, name, created_at, exists (select 1 from admin_second_factors \
+             where admin_id = admins.id and confirmed_at is not null) from admins order by name",
+            (),
+            |row| {
+                Ok(Admin {
+                    id: row.get(0)?,
+                    name: row.get(1)?,
+                    created_at: Timestamp(row.get(2)?),
+                    has_second_factor: row.get(3)?,
+                })
+            },
+        )
     })
 }
 
@@ -146,11 +171,13 @@ pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
     app.store.write(move |tx| tx.execute("delete from admin_tokens where token_sha256 = ?1", [hash]).map(drop))
 }
 
-/// Exchanges name and password for a session. Blocks on the hash.
+/// Exchanges name, password and, where there is one, a code of the second factor for a session. Blocks on the hash.
 ///
 /// # Errors
-/// `too_many_requests` after some failures of this name or this client; `invalid_credentials`, whichever is wrong.
-pub fn sign_in(app: &App, name: &str, password: &str, client: IpAddr) -> Result<Issued> {
+/// `too_many_requests` after some failures of this name or this client; `invalid_credentials`, whichever is wrong;
+/// `totp_required` when only the code is missing, which is no failure; `address_not_allowed`.
+pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client: IpAddr) -> Result<Issued> {
+    app.store.read(|tx| networks::admit_in(tx, client))?;
     let permit = app.hashing.enter()?;
     let (limits, tried, network) = (app.config.admin.clone(), name.to_owned(), codes::client_network(client));
     let begin = move |tx: &Write<'_>| Ok((reserve_in(tx, &limits, &tried, &network)?, password_of_in(tx, &tried)?));
@@ -158,10 +185,16 @@ pub fn sign_in(app: &App, name: &str, password: &str, client: IpAddr) -> Result<
     let hash = known.as_ref().map_or(NOBODY, |(_, hash)| hash);
     let is_right = verify(&permit, hash, password)?;
     let Some((admin, _)) = known.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
-    let limits = app.config.admin.clone();
+    let (limits, keys, totp) = (app.config.admin.clone(), app.keys.clone(), totp.map(ToOwned::to_owned));
     let finish = move |tx: &Write<'_>| {
-        tx.execute("delete from admin_attempts where id = ?1", [attempt])?;
-        issue_in(tx, &limits, admin)
+        let proved = second_factor::prove_in(tx, &keys, admin, totp.as_deref());
+        let forget = || tx.execute("delete from admin_attempts where id = ?1", [attempt]);
+        match proved {
+            // A client that asks for the code only when it is needed has failed at nothing.
+            Err(error) if error.code == Code::TotpRequired => forget().and_then(|_| Err(error.keeping_changes())),
+            Err(error) => Err(error),
+            Ok(()) => forget().and_then(|_| issue_in(tx, &limits, admin)),
+        }
     };
     app.store.write(finish).wait()
 }
@@ -279,6 +312,21 @@ pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
 
 fn is_use_due(now: Timestamp, last_used_at: Option<i64>) -> bool {
     last_used_at.is_none_or(|at| now >= Timestamp(at).plus(USE_NOTED_EVERY))
+}
+
+fn id_of_in(tx: &Read<'_>, name: &str) -> Result<i64> {
+    let id = tx.first("select id from admins where name = ?1", [name], |row| row.get(0))?;
+    id.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no administrator `{name}`.")))
+}
+
+/// Texts lose the spaces around them at every door, and so does the password when it is sent to sign in.
+fn fit_password(password: &str) -> Result<&str> {
+    let password = password.trim();
+    if (SHORTEST_PASSWORD..=LONGEST_PASSWORD).contains(&password.chars().count()) {
+        return Ok(password);
+    }
+    let message = format!("must have {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters");
+    Err(Error::field("password", Fault::new(FieldCode::OutOfRange, message)))
 }
 
 /// A name that stands in audit rows and on command lines.

@@ -28,6 +28,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0009.sql"),
     include_str!("migrations/0010.sql"),
     include_str!("migrations/0011.sql"),
+    include_str!("migrations/0012.sql"),
 ];
 
 /// The version that this program reads and writes.

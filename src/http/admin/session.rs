@@ -4,10 +4,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     error::Result,
     http::{
         call::Call,
-        params::{Credential, Nothing, parameters},
+        params::{Credential, Nothing, VerificationCode, parameters},
         reply::Json,
     },
     ops::admins,
@@ -18,6 +19,7 @@ parameters! {
     Login {
         name: required Credential = "name", "The administrator's name.";
         password: required Credential = "password", "The password.";
+        totp: optional VerificationCode = "totp", "The present code of the authenticator app, if the administrator has one.";
     }
 }
 
@@ -32,9 +34,13 @@ pub struct AdminSession {
     expires_at: Timestamp,
 }
 
-pub async fn login(call: Call, Login { name, password }: Login) -> Result<Json<AdminSession>> {
+pub async fn login(call: Call, Login { name, password, totp }: Login) -> Result<Json<AdminSession>> {
     let client = call.context.client;
-    let issued = call.blocking(move |app| admins::sign_in(app, &name.0, &password.0, client)).await?;
+    let sign_in = move |app: &App| {
+        let totp = totp.as_ref().map(|totp| totp.0.as_str());
+        admins::sign_in(app, &name.0, &password.0, totp, client)
+    };
+    let issued = call.blocking(sign_in).await?;
     Ok(Json(AdminSession { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }
 

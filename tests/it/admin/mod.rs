@@ -1,7 +1,9 @@
 //! What only operators may.
 
 mod audit;
+mod entrance;
 mod keys;
 mod network_logs;
 mod reading;
+mod second_factor;
 mod session;
