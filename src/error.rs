@@ -45,6 +45,8 @@ codes! {
     MethodNotAllowed = "method_not_allowed", "The path exists, but not with this method.";
     StepUpRequired = "step_up_required", "This needs a verification code that was proved a few minutes ago: sign in again.";
     InvalidCredentials = "invalid_credentials", "The name or the password is wrong.";
+    TotpRequired = "totp_required", "The password is right; this administrator's `totp`, a code of the authenticator app, is needed too.";
+    AddressNotAllowed = "address_not_allowed", "Administrators may not call from this address.";
     InsufficientCoins = "insufficient_coins", "The user has not enough coins.";
     InsufficientPoints = "insufficient_points", "The user has not enough points.";
     AlreadyPosted = "already_posted", "This event has been posted to the ledger before.";
@@ -198,6 +200,11 @@ impl Error {
     /// A fault of the service itself: the cause is for the log, the client learns nothing of it.
     pub fn internal(source: impl Into<Source>) -> Self {
         Self::new(Code::Internal).caused_by(source)
+    }
+
+    /// The configuration is wrong, in words.
+    pub fn misconfigured(fault: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Configuration).detail(fault)
     }
 
     /// One bad field.

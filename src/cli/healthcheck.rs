@@ -15,10 +15,11 @@ use crate::{
 pub struct HealthcheckArgs {}
 
 pub fn run(common: &Common, _: &HealthcheckArgs) -> Result<()> {
-    let listen = common.load()?.config.server.listen;
-    let address = reachable(listen);
+    let server = common.load()?.config.server;
+    let address = reachable(server.address());
+    let scheme = if server.has_tls() { "https" } else { "http" };
     let fails = |detail: String| Err(Error::new(Code::ProviderUnavailable).detail(detail));
-    match client::status_of(&format!("http://{address}/readyz")) {
+    match client::status_of(&format!("{scheme}://{address}/readyz")) {
         Ok(200) if common.json => print(r#"{"ready":true}"#),
         Ok(200) => print("ready"),
         Ok(status) => fails(format!("The server at {address} is not ready: it answered {status}.")),
@@ -28,6 +29,7 @@ pub fn run(common: &Common, _: &HealthcheckArgs) -> Result<()> {
 
 /// The address at which a server that listens everywhere is reached from here.
 fn reachable(listen: SocketAddr) -> SocketAddr {
+    // A server that listens everywhere is reached by IPv4 even where there is no IPv6.
     let ip = if listen.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen.ip() };
     SocketAddr::new(ip, listen.port())
 }

@@ -37,13 +37,35 @@ declare::settings! {
     /// Where the service listens and whom it believes.
     "server" server: Server {
         listen: SocketAddr = "127.0.0.1:8080", flag "listen",
-            "Address and port to serve on. Port 0 picks a free port, printed at the start.";
+            "Address and port to serve on. Port 0 picks a free port, printed at the start. With server.domain the default is [::]:443.";
+        domain: Vec<String> = "", flag "domain",
+            "Names of the service, for which it gets and renews a certificate by ACME. Without, and without `tls_certificate`, it serves plain HTTP.";
+        tls_certificate: Option<String> = "", no flag,
+            "PEM file with a chain of certificates that somebody else renews. It is read again when it changes and on SIGHUP.";
+        tls_key: Option<String> = "", no flag,
+            "PEM file with the private key of `tls_certificate`.";
+        redirect_listen: Option<SocketAddr> = "", no flag,
+            "Address and port of a plain listener that sends everybody to HTTPS. With server.domain the default is [::]:80, because certificate authorities ask there.";
+        admin_listen: Option<SocketAddr> = "", flag "admin-listen",
+            "Address and port of a second listener, which alone serves /admin then. It serves everything else too.";
         public_url: Option<String> = "", flag "public-url",
             "Address under which clients reach the service, for the API document.";
         trusted_proxies: Vec<IpNet> = "127.0.0.0/8, ::1/128", no flag,
             "Networks whose X-Forwarded-For is believed. The client is the last hop that none of them added.";
         workers: u16 = "0", no flag,
             "Worker threads; 0 for one a core.";
+    }
+
+    /// Certificates by ACME, for `server.domain`.
+    "acme" acme: Acme {
+        directory: String = "https://acme-v02.api.letsencrypt.org/directory", no flag,
+            "Address of the certificate authority's directory. Getting a certificate means agreeing to its terms.";
+        contact: Option<String> = "", no flag,
+            "Email address that the certificate authority may write to.";
+        root_certificate: Option<String> = "", no flag,
+            "PEM file with the only root that the authority's own address is trusted by, for an authority of your own.";
+        retry_after: Duration = "2 minutes", no flag,
+            "Time after which a failed attempt is repeated; it doubles with each, up to 6 hours.";
     }
 
     /// Sign-in.
@@ -488,11 +510,38 @@ declare::settings! {
 }
 
 impl Server {
+    /// The service does TLS itself.
+    pub fn has_tls(&self) -> bool {
+        !self.domain.is_empty() || self.tls_certificate.is_some()
+    }
+
+    /// Where the service listens. Whoever names a domain and nothing else wants it served where the world looks.
+    pub fn address(&self) -> SocketAddr {
+        let is_default = self.listen == SocketAddr::from(([127, 0, 0, 1], 8080));
+        if is_default && !self.domain.is_empty() { everywhere(443) } else { self.listen }
+    }
+
+    /// Where clients reach the service, as far as the configuration tells.
+    pub fn base_url(&self) -> String {
+        let scheme = if self.has_tls() { "https" } else { "http" };
+        let named = self.domain.first().map(|name| format!("https://{name}"));
+        self.public_url.clone().or(named).unwrap_or_else(|| format!("{scheme}://{}", self.address()))
+    }
+
+    /// Where the plain listener beside TLS listens, if there is to be one.
+    pub fn redirect_address(&self) -> Option<SocketAddr> {
+        self.redirect_listen.or_else(|| (!self.domain.is_empty()).then(|| everywhere(80)))
+    }
+
     /// Worker threads, with "one a core" counted out.
     pub fn worker_threads(&self) -> u32 {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         if self.workers > 0 { u32::from(self.workers) } else { u32::try_from(cores()).unwrap_or(1) }
     }
+}
+
+fn everywhere(port: u16) -> SocketAddr {
+    SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, port))
 }
 
 impl Config {
@@ -552,6 +601,7 @@ impl Config {
             self.log.level.parse::<tracing_subscriber::filter::Targets>().is_ok(),
             "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
         );
+        self.check_tls(&mut demand);
         self.check_sms(&mut demand);
         self.check_email(&mut demand);
         self.check_moderation(&mut demand);
@@ -559,6 +609,27 @@ impl Config {
         self.check_payment(&mut demand);
         self.check_secrets(&mut demand);
         faults
+    }
+
+    fn check_tls(&self, demand: &mut impl FnMut(bool, &str)) {
+        let server = &self.server;
+        demand(
+            server.tls_certificate.is_some() == server.tls_key.is_some(),
+            "server.tls_certificate: needs server.tls_key, and the other way round",
+        );
+        demand(
+            server.domain.is_empty() || server.tls_certificate.is_none(),
+            "server.domain: its certificate is got by ACME, and server.tls_certificate names another one",
+        );
+        demand(
+            server.has_tls() || server.redirect_listen.is_none(),
+            "server.redirect_listen: sends to HTTPS, which needs server.domain or server.tls_certificate",
+        );
+        for name in &server.domain {
+            demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
+        }
+        demand(is_url(&self.acme.directory), "acme.directory: must be an http or https address");
+        demand(!self.acme.retry_after.is_zero(), "acme.retry_after: must be longer than 0");
     }
 
     fn check_sms(&self, demand: &mut impl FnMut(bool, &str)) {
@@ -642,7 +713,8 @@ impl Config {
             payment.gateway == PaymentGateway::Alipay || payment.private_key.is_none(),
             "payment.gateway: is `sandbox`, whose payments cost nothing, although payment.private_key is set",
         );
-        let has_address = payment.notify_url.is_some() || self.server.public_url.is_some();
+        let is_known = self.server.public_url.is_some() || !self.server.domain.is_empty();
+        let has_address = payment.notify_url.is_some() || is_known;
         demand(
             payment.gateway == PaymentGateway::Sandbox || has_address,
             "payment.notify_url: is needed by the gateway `alipay`, unless server.public_url is set",
@@ -677,6 +749,15 @@ impl Config {
             );
         }
     }
+}
+
+/// A name with at least one dot, as certificate authorities take it. They take no addresses.
+fn is_domain(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label =
+        |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_letter) && !label.starts_with('-');
+    let is_address = text.parse::<std::net::IpAddr>().is_ok();
+    text.len() <= 253 && text.contains('.') && text.split('.').all(is_label) && !is_address
 }
 
 fn is_url(text: &str) -> bool {

@@ -60,11 +60,24 @@ pub fn endpoints() -> Vec<Endpoint> {
     .collect()
 }
 
-/// The router over all endpoints.
+/// Which of the endpoints an address serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Everything,
+    EverythingButAdmin,
+}
+
+impl Part {
+    fn serves(self, endpoint: &Endpoint) -> bool {
+        self == Self::Everything || !endpoint.path.starts_with("/admin/")
+    }
+}
+
+/// The router over the endpoints of a part.
 ///
 /// # Errors
 /// `internal` if two endpoints are in the same place.
-pub fn router(app: &Arc<App>) -> Result<Router> {
+pub fn router(app: &Arc<App>, part: Part) -> Result<Router> {
     let endpoints = endpoints();
     for (index, endpoint) in endpoints.iter().enumerate() {
         let is_same = |other: &Endpoint| other.path == endpoint.path && other.method == endpoint.method;
@@ -72,8 +85,8 @@ pub fn router(app: &Arc<App>) -> Result<Router> {
             return Err(Error::internal(format!("{} {} is declared twice", endpoint.method, endpoint.path)));
         }
     }
-    let router =
-        endpoints.iter().fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router()));
+    let served = endpoints.iter().filter(|endpoint| part.serves(endpoint));
+    let router = served.fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router()));
     Ok(router
         .fallback(|request| refuse(NotFound, request))
         .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request))
@@ -273,7 +286,8 @@ fn invites() -> Vec<Endpoint> {
 fn admin_sessions() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/admin/login", Anyone, session::login,
-            "Exchanges an administrator's name and password for a token.").body(SMALL).fails(&[InvalidCredentials, TooManyRequests]),
+            "Exchanges an administrator's name and password, and the code of an authenticator app if there is one, for a token.").body(SMALL)
+            .fails(&[InvalidCredentials, TotpRequired, AddressNotAllowed, TooManyRequests]),
         Endpoint::new(Method::POST, "/admin/logout", Admin, session::logout,
             "Ends an administrator's session."),
     ]

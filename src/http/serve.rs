@@ -3,23 +3,32 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use axum::body::Body;
+use futures_util::future::join_all;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown};
+use hyper_util::{
+    rt::TokioIo,
+    server::graceful::{GracefulShutdown, Watcher},
+};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
 };
+use tokio_rustls::TlsAcceptor;
 
 use super::{
     connection::{Phase, StreamLimits, TimedStream},
     metrics::{self, RequestTally},
-    routes,
+    redirect::Redirect,
+    routes::{self, Part},
+    service_manager,
+    tls::{Tls, Upkeep},
     trace::Envelope,
 };
 use crate::{
@@ -66,24 +75,39 @@ fn close_interrupted(app: &App) -> Result<()> {
     chat::close_interrupted(app)
 }
 
+/// An address that is listened on, and what is served there.
+struct Entrance {
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    service: Service,
+}
+
+#[derive(Clone)]
+enum Service {
+    Everything(Envelope),
+    Redirect(Redirect),
+}
+
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
-    let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
-    let requests = Arc::new(RequestTally::new(endpoints, app.config.server.worker_threads() as usize));
-    let envelope = Envelope::new(Arc::clone(app), routes::router(app)?, Arc::clone(&requests))?;
-    metrics::serve(app, &requests, announce).await?;
-    let address = app.config.server.listen;
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Error::new(crate::error::Code::Configuration).detail(format!("Cannot listen on {address}: {error}"))
-    })?;
+    let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    announce(&format!("yarrow is listening on http://{}", listener.local_addr().map_err(Error::internal)?));
+    let Opened { entrances, upkeep } = open(app, announce).await?;
+    // Whoever renews certificates says so by this signal; without any it must not end the service.
+    tokio::spawn(async move { while hangups.recv().await.is_some() {} });
+    let upkeep = upkeep.map(tokio::spawn);
     let connections = GracefulShutdown::new();
     let door = Doorkeeper::new(app);
+    let accepting = entrances.iter().map(|entrance| accept(entrance, &connections, &door));
+    service_manager::ready();
     tokio::select! {
-        () = accept(&listener, &envelope, &connections, &door) => {}
+        _ = join_all(accepting) => {}
         _ = stop.recv() => {}
     }
-    drop(listener);
+    service_manager::stopping();
+    drop(entrances);
+    if let Some(upkeep) = upkeep {
+        upkeep.abort();
+    }
     tracing::info!("stopping: running requests may end");
     tokio::select! {
         () = connections.shutdown() => {}
@@ -93,6 +117,58 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
         _ = stop.recv() => tracing::warn!("told to stop twice: not waiting any longer"),
     }
     Ok(())
+}
+
+struct Opened {
+    entrances: Vec<Entrance>,
+    upkeep: Option<Upkeep>,
+}
+
+/// Listens on every address, and then says so. The line about the main one comes last: whoever waits for it finds
+/// everything open.
+async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
+    let server = &app.config.server;
+    let part = if server.admin_listen.is_some() { Part::EverythingButAdmin } else { Part::Everything };
+    let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
+    let requests = Arc::new(RequestTally::new(endpoints, server.worker_threads() as usize));
+    let envelope = Envelope::new(Arc::clone(app), routes::router(app, part)?, Arc::clone(&requests))?;
+    metrics::serve(app, &requests, announce).await?;
+    let tls = Tls::open(app)?;
+    let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
+    let listener = bind(server.address()).await?;
+    let target = address_of(&listener)?;
+    let mut entrances = Vec::new();
+    let mut enter = |entrance: Entrance, what: &str| {
+        let scheme = if entrance.acceptor.is_some() { "https" } else { "http" };
+        announce(&format!("yarrow {what} {scheme}://{}", address_of(&entrance.listener)?));
+        entrances.push(entrance);
+        Ok::<_, Error>(())
+    };
+    if let Some(address) = server.admin_listen {
+        let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
+        // The certificate names the service and no loopback address, and nobody listens in on that.
+        let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
+        enter(Entrance { listener: bind(address).await?, acceptor, service }, "serves /admin on")?;
+    }
+    if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
+        let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));
+        enter(Entrance { listener: bind(address).await?, acceptor: None, service }, "redirects to HTTPS on")?;
+    }
+    enter(Entrance { listener, acceptor, service: Service::Everything(envelope) }, "is listening on")?;
+    Ok(Opened { entrances, upkeep: tls.map(|tls| tls.upkeep) })
+}
+
+fn address_of(listener: &TcpListener) -> Result<SocketAddr> {
+    listener.local_addr().map_err(Error::internal)
+}
+
+/// Listens. "Everywhere" is meant to work on machines without IPv6 too.
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    let mut bound = TcpListener::bind(address).await;
+    if bound.is_err() && address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) {
+        bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
+    }
+    bound.map_err(|error| Error::misconfigured(format!("Cannot listen on {address}: {error}")))
 }
 
 /// SIGTERM and SIGINT, each time one comes.
@@ -114,12 +190,12 @@ fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
     Ok(receiver)
 }
 
-async fn accept(listener: &TcpListener, envelope: &Envelope, connections: &GracefulShutdown, door: &Doorkeeper) {
+async fn accept(entrance: &Entrance, connections: &GracefulShutdown, door: &Doorkeeper) {
     loop {
-        match listener.accept().await {
+        match entrance.listener.accept().await {
             Ok((stream, peer)) => {
                 if let Some(visit) = door.admit(peer.ip().to_canonical()) {
-                    serve_connection(stream, visit, envelope.clone(), connections, door.limits);
+                    serve_connection(stream, visit, entrance, connections.watcher(), door.limits);
                 }
             }
             Err(error) => {
@@ -131,36 +207,49 @@ async fn accept(listener: &TcpListener, envelope: &Envelope, connections: &Grace
     }
 }
 
-fn serve_connection(
-    stream: TcpStream,
-    visit: Visit,
-    envelope: Envelope,
-    connections: &GracefulShutdown,
-    limits: StreamLimits,
-) {
+fn serve_connection(stream: TcpStream, visit: Visit, entrance: &Entrance, watcher: Watcher, limits: StreamLimits) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection could not be set to send at once");
     }
-    let peer = visit.peer;
     let phase = Phase::default();
-    let stream = TokioIo::new(TimedStream::new(stream, phase.clone(), limits));
+    let stream = TimedStream::new(stream, phase.clone(), limits);
+    let service = entrance.service.clone();
+    match entrance.acceptor.clone() {
+        None => drop(tokio::spawn(speak(stream, visit, service, phase, watcher))),
+        Some(acceptor) => drop(tokio::spawn(async move {
+            // The handshake has the time of the first head, which the stream under it keeps.
+            match acceptor.accept(stream).await {
+                Ok(stream) => speak(stream, visit, service, phase, watcher).await,
+                Err(error) => tracing::debug!(%error, "a handshake failed"),
+            }
+        })),
+    }
+}
+
+/// Serves one connection until it ends.
+async fn speak<S>(stream: S, visit: Visit, service: Service, phase: Phase, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let peer = visit.peer;
     let service = service_fn(move |request: Request<Incoming>| {
-        let (envelope, phase) = (envelope.clone(), phase.clone());
+        let (service, phase) = (service.clone(), phase.clone());
         phase.answering();
         async move {
-            let response = envelope.serve(peer, request.map(Body::new)).await;
+            let response = match service {
+                Service::Everything(envelope) => envelope.serve(peer, request.map(Body::new)).await,
+                Service::Redirect(redirect) => redirect.answer(&request),
+            };
             Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
         }
     });
-    let connection =
-        http1::Builder::new().header_read_timeout(None).max_buf_size(HEAD_BUFFER).serve_connection(stream, service);
-    let connection = connections.watch(connection);
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection ended early");
-        }
-        drop(visit);
-    });
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_buf_size(HEAD_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
 }
 
 /// Counts connections, over all and for each peer.

@@ -56,12 +56,21 @@ struct Shared {
 
 impl Envelope {
     pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestTally>) -> Result<Self> {
+        let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()?, requests };
+        Ok(Self::over(Arc::new(shared), router))
+    }
+
+    /// The same around another router: requests of both count as one.
+    pub fn with_router(&self, router: Router) -> Self {
+        Self::over(Arc::clone(&self.shared), router)
+    }
+
+    fn over(shared: Arc<Shared>, router: Router) -> Self {
         let compressing = Compression::new(router.clone())
             .quality(CompressionLevel::Fastest)
             // Events are to be read as they come, by clients that may well unpack only what is complete.
             .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
-        let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()?, requests };
-        Ok(Self { shared: Arc::new(shared), router, compressing })
+        Self { shared, router, compressing }
     }
 
     /// Serves one request that came over a connection from `peer`.

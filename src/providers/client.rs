@@ -13,7 +13,8 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 use ureq::config::Config;
-use ureq::http::{HeaderMap, Uri};
+use ureq::http::{HeaderMap, Request, Response, Uri};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport};
 use ureq::{Agent, Body, Error, Timeout};
@@ -67,6 +68,43 @@ pub struct Post<'a> {
     pub total: Option<Duration>,
     /// The answer is not begun before it is complete, so that only the limit of the whole call has a meaning.
     pub comes_whole: bool,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Those that browsers believe.
+    Web,
+    /// Those of these roots alone, for an authority of one's own.
+    Only(Vec<Certificate<'static>>),
+    /// Any: for asking this machine whether a service answers, and for nothing else.
+    Anybody,
+}
+
+impl Trust {
+    /// The certificates of a PEM text.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn only(pem: &[u8]) -> Result<Self, String> {
+        let certificate = |item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
+            Ok(_) => None,
+            Err(error) => Some(Err(format!("is no PEM: {error}"))),
+        };
+        let roots: Vec<_> = parse_pem(pem).filter_map(certificate).collect::<Result<_, String>>()?;
+        if roots.is_empty() { Err("holds no certificate".into()) } else { Ok(Self::Only(roots)) }
+    }
+
+    fn config(self) -> TlsConfig {
+        let builder = TlsConfig::builder();
+        match self {
+            Self::Web => builder.root_certs(RootCerts::WebPki),
+            Self::Only(roots) => builder.root_certs(RootCerts::Specific(roots.into())),
+            Self::Anybody => builder.disable_verification(true),
+        }
+        .build()
+    }
 }
 
 /// A client of one vendor.
@@ -132,11 +170,12 @@ impl Endpoint {
     }
 }
 
-/// The status with which this address answers a GET, within a few seconds.
+/// The status with which this address of this machine answers a GET, within a few seconds. Its certificate is not looked
+/// at, because it names the service and not the machine.
 pub fn status_of(url: &str) -> Result<u16, Failure> {
     let wait = Duration::from_secs(5);
     let limits = Limits { connect: wait, first_byte: wait, idle: wait, total: wait, reuse_connections: false };
-    let client = Client::new("service", limits);
+    let client = Client::trusting("service", limits, Trust::Anybody);
     let response = client.agent.get(url).call().map_err(|error| client.failure_before_body(&error))?;
     Ok(response.status().as_u16())
 }
@@ -144,7 +183,13 @@ pub fn status_of(url: &str) -> Result<u16, Failure> {
 impl Client {
     /// A client for `provider` that keeps to `limits`.
     pub fn new(provider: &'static str, limits: Limits) -> Self {
+        Self::trusting(provider, limits, Trust::Web)
+    }
+
+    /// The same with a say in whose certificates are believed.
+    pub fn trusting(provider: &'static str, limits: Limits, trust: Trust) -> Self {
         let config = Config::builder()
+            .tls_config(trust.config())
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
@@ -201,6 +246,20 @@ impl Client {
         let response = sent.map_err(|error| self.failure_before_body(&error))?;
         let (parts, body) = response.into_parts();
         Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+    }
+
+    /// Sends a request as it is, and reads the whole answer, whatever its status.
+    pub fn exchange(&self, request: Request<Vec<u8>>, limit: usize) -> Result<Response<Vec<u8>>, Failure> {
+        let (parts, body) = request.into_parts();
+        let sent = if body.is_empty() {
+            self.agent.run(Request::from_parts(parts, ()))
+        } else {
+            self.agent.run(Request::from_parts(parts, body))
+        };
+        let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
+        let headers = parts.headers.clone();
+        let answer = Answer { status: parts.status.as_u16(), provider: self.provider, headers, body };
+        Ok(Response::from_parts(parts, answer.read_all(limit)?))
     }
 
     /// Before the body every wait is a wait for the first byte, whichever limit of the transport noticed it.

@@ -8,6 +8,7 @@
 //! permits, and passes wall-clock time in; only elapsed time is measured here.
 
 pub mod acs3;
+pub mod authority;
 pub mod breaker;
 pub mod client;
 pub mod email;

@@ -108,7 +108,7 @@ fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>) ->
 
 fn notify_url(config: &Config) -> String {
     let own = || {
-        let base = config.server.public_url.clone().unwrap_or_else(|| format!("http://{}", config.server.listen));
+        let base = config.server.base_url();
         format!("{}/payment/notify", base.trim_end_matches('/'))
     };
     config.payment.notify_url.clone().unwrap_or_else(own)

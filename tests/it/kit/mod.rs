@@ -1,6 +1,7 @@
 //! What every test needs: a real server, callers as values, answers that are easy to ask.
 
 pub mod alipay;
+pub mod authority;
 pub mod bucket;
 mod client;
 pub mod mail;
@@ -11,6 +12,7 @@ mod model;
 mod parallel;
 mod raw;
 mod server;
+pub mod tls;
 pub mod vendors;
 
 pub use client::{Answer, Caller, Request};

@@ -16,6 +16,11 @@ pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     // The server may refuse before it has read everything: what it answered is still to be read.
     let _ = stream.write_all(bytes);
+    answer(stream)
+}
+
+/// Reads one answer.
+pub fn answer(stream: impl Read) -> Answer {
     let mut reader = BufReader::new(stream);
     let (status, headers) = head(&mut reader);
     let mut body = Vec::new();

@@ -98,8 +98,8 @@ impl Server {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = collect(process.stderr.take().unwrap());
         let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)), directory, temporary, lines };
-        let ready = server.wait_for_line("yarrow is listening on http://");
-        server.address = ready.rsplit("http://").next().unwrap().trim().parse().unwrap();
+        let ready = server.wait_for_line("yarrow is listening on http");
+        server.address = ready.rsplit("://").next().unwrap().trim().parse().unwrap();
         server
     }
 

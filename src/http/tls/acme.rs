@@ -1,0 +1,199 @@
+//! Certificates by ACME (RFC 8555): got when there is none, renewed when a third of their time is left.
+//!
+//! The names are proved over HTTP (`http-01`), through the listener that redirects to HTTPS anyway. While there is no
+//! certificate yet, handshakes fail and everything else runs. A failure is logged and tried again after a while that
+//! doubles up to some hours, because certificate authorities count failures too.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::Bytes,
+    http::{Request, Response},
+};
+use http_body_util::{BodyExt, Full};
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType, HttpClient,
+    Identifier, NewAccount, NewOrder, OrderStatus, RetryPolicy,
+};
+
+use super::{
+    certificates::{Certificate, Certificates},
+    kept::Kept,
+};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    providers::authority::Authority,
+    types::Timestamp,
+};
+
+/// How often it is looked whether a renewal is due. Clocks may be set meanwhile.
+const LOOK_EVERY: Duration = Duration::from_hours(1);
+const LONGEST_PAUSE: Duration = Duration::from_hours(6);
+/// How long a certificate authority may take to look at a name, and to sign.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What a certificate authority asks for at `/.well-known/acme-challenge/TOKEN`, by token.
+#[derive(Clone, Default)]
+pub struct Challenges(Arc<Mutex<HashMap<String, String>>>);
+
+impl Challenges {
+    pub fn answer(&self, token: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+    }
+
+    fn put(&self, token: &str, answer: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), answer.to_owned());
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+pub struct Acme {
+    app: Arc<App>,
+    certificates: Arc<Certificates>,
+    challenges: Challenges,
+    authority: Arc<Authority>,
+    kept: Kept,
+    renewal: Option<Timestamp>,
+}
+
+impl Acme {
+    /// Shows the certificate that was got before, if there is one.
+    ///
+    /// # Errors
+    /// `configuration` for a root certificate that is none; `data_directory_unusable`.
+    pub fn open(app: &Arc<App>, certificates: Arc<Certificates>, challenges: Challenges) -> Result<Self> {
+        let root = app.config.acme.root_certificate.as_deref();
+        let authority = Arc::new(Authority::new(root).map_err(Error::misconfigured)?);
+        let kept = Kept::of(&app.config)?;
+        let mut acme = Self { app: Arc::clone(app), certificates, challenges, authority, kept, renewal: None };
+        if let Some(pem) = Kept::read(&acme.kept.certificate)? {
+            match Certificate::parse(&pem, &pem) {
+                Ok(certificate) => acme.show(certificate),
+                Err(fault) => tracing::error!(fault, "the kept certificate cannot be read and is got anew"),
+            }
+        }
+        Ok(acme)
+    }
+
+    fn show(&mut self, certificate: Certificate) {
+        tracing::info!(until = %certificate.validity.until, "showing the certificate got by ACME");
+        self.renewal = Some(certificate.validity.renewal());
+        self.certificates.show(certificate);
+    }
+
+    fn is_due(&self) -> bool {
+        self.renewal.is_none_or(|renewal| self.app.clock.now() >= renewal)
+    }
+
+    /// Gets a certificate, keeps it and shows it.
+    async fn renew(&mut self) -> Result<()> {
+        let account = self.account().await?;
+        let outcome = self.order(&account).await;
+        self.challenges.clear();
+        let pem = outcome?;
+        let certificate = Certificate::parse(pem.as_bytes(), pem.as_bytes()).map_err(Error::internal)?;
+        self.kept.write(&self.kept.certificate, pem.as_bytes())?;
+        self.show(certificate);
+        Ok(())
+    }
+
+    /// Chain and key of a new certificate.
+    async fn order(&self, account: &Account) -> Result<String> {
+        let names: Vec<_> = self.app.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
+        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(Error::internal)?;
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(Error::internal)?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            let challenge = authorization.challenge(ChallengeType::Http01);
+            let mut challenge = challenge.ok_or_else(|| Error::internal("no http-01 challenge is offered"))?;
+            self.challenges.put(&challenge.token, challenge.key_authorization().as_str());
+            challenge.set_ready().await.map_err(Error::internal)?;
+        }
+        let patience = RetryPolicy::new().timeout(PATIENCE);
+        let status = order.poll_ready(&patience).await.map_err(Error::internal)?;
+        if status != OrderStatus::Ready {
+            return Err(Error::internal(format!("the order is {status:?}: the names could not be proved")));
+        }
+        let key = order.finalize().await.map_err(Error::internal)?;
+        let chain = order.poll_certificate(&patience).await.map_err(Error::internal)?;
+        Ok(format!("{chain}\n{key}"))
+    }
+
+    /// The account that this data directory has at the certificate authority, made if there is none.
+    async fn account(&self) -> Result<Account> {
+        let builder = Account::builder_with_http(Box::new(Transport(Arc::clone(&self.authority))));
+        if let Some(kept) = Kept::read(&self.kept.account)? {
+            let credentials: AccountCredentials = serde_json::from_slice(&kept).map_err(Error::internal)?;
+            return builder.from_credentials(credentials).await.map_err(Error::internal);
+        }
+        let settings = &self.app.config.acme;
+        let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));
+        let contact: Vec<_> = contact.iter().map(String::as_str).collect();
+        let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+        let made = builder.create(&new, settings.directory.clone(), None).await;
+        let (account, credentials) = made.map_err(Error::internal)?;
+        self.kept.write(&self.kept.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
+        Ok(account)
+    }
+}
+
+pub async fn keep_up(mut acme: Acme) {
+    let first_pause = acme.app.config.acme.retry_after;
+    let mut pause = first_pause;
+    loop {
+        if !acme.is_due() {
+            tokio::time::sleep(LOOK_EVERY).await;
+            continue;
+        }
+        match acme.renew().await {
+            Ok(()) if !acme.is_due() => pause = first_pause,
+            // A clock that is wrong must not make this a loop without end.
+            Ok(()) => {
+                tracing::error!("the new certificate is due for renewal; is the clock of this machine right?");
+                tokio::time::sleep(pause).await;
+            }
+            Err(error) => {
+                tracing::error!(%error, retry_after_s = pause.as_secs(), "no certificate was got by ACME");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// The library's requests over the service's own HTTP client, which blocks.
+struct Transport(Arc<Authority>);
+
+impl HttpClient for Transport {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, instant_acme::Error>> + Send>> {
+        let authority = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = match body.collect().await {
+                Ok(body) => body.to_bytes().to_vec(),
+                Err(never) => match never {},
+            };
+            let request = Request::from_parts(parts, body);
+            let other = |error: Box<dyn std::error::Error + Send + Sync>| instant_acme::Error::Other(error);
+            let answer = tokio::task::spawn_blocking(move || authority.ask(request)).await;
+            let answer: Response<Vec<u8>> =
+                answer.map_err(|panic| other(panic.into()))?.map_err(|failure| other(failure.into()))?;
+            Ok(BytesResponse::from(answer.map(|body| Full::new(Bytes::from(body)))))
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! TLS at the door: which certificate is shown, and where it comes from.
+//!
+//! It is either a pair of PEM files that somebody else renews, or got and renewed here by ACME. The handshake runs over
+//! the same timed stream as plain requests do, so that the limits of a connection hold for it too.
+
+mod acme;
+mod certificates;
+mod files;
+mod kept;
+mod validity;
+
+use std::{pin::Pin, sync::Arc};
+
+use rustls::{ServerConfig, crypto::ring};
+use tokio_rustls::TlsAcceptor;
+
+use acme::Acme;
+pub use acme::Challenges;
+use certificates::Certificates;
+use files::PemFiles;
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+};
+
+/// What accepts handshakes, and what keeps its certificate good.
+pub struct Tls {
+    pub acceptor: TlsAcceptor,
+    pub challenges: Challenges,
+    pub upkeep: Upkeep,
+}
+
+/// Never ends by itself.
+pub type Upkeep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Tls {
+    /// Reads what the configuration names. Nothing if it names nothing.
+    ///
+    /// # Errors
+    /// `configuration` for PEM files that are none; `data_directory_unusable` when what ACME left cannot be read.
+    pub fn open(app: &Arc<App>) -> Result<Option<Self>> {
+        let server = &app.config.server;
+        let certificates = Arc::new(Certificates::default());
+        let challenges = Challenges::default();
+        let upkeep: Upkeep = match (&server.tls_certificate, &server.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let files = PemFiles::new(certificate, key);
+                files.load_into(&certificates).map_err(Error::misconfigured)?;
+                Box::pin(files::keep_up(files, Arc::clone(&certificates)))
+            }
+            _ if !server.domain.is_empty() => {
+                let acme = Acme::open(app, Arc::clone(&certificates), challenges.clone())?;
+                Box::pin(acme::keep_up(acme))
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { acceptor: acceptor(certificates)?, challenges, upkeep }))
+    }
+}
+
+fn acceptor(certificates: Arc<Certificates>) -> Result<TlsAcceptor> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(Error::internal)?
+        .with_no_client_auth()
+        .with_cert_resolver(certificates);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // A phone that comes back skips the signature; nothing is kept here for it.
+    config.ticketer = ring::Ticketer::new().map_err(Error::internal)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

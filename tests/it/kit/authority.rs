@@ -1,0 +1,367 @@
+//! A certificate authority that speaks ACME (RFC 8555), for one name at a time. It checks what the protocol lets it
+//! check: signatures, nonces, addresses in signatures, accounts, proofs of names, requests for certificates.
+
+use std::{
+    collections::HashSet,
+    net::SocketAddr,
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData,
+    SignatureAlgorithm, date_time_ymd,
+};
+use ring::{digest, signature};
+use serde_json::{Value, json};
+
+use super::{
+    client::Request,
+    vendors::{Received, Reply, Vendor},
+};
+
+const TOKEN: &str = "a-token-of-the-authority";
+
+/// What goes wrong, and how often.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Behaviour {
+    /// The first so many orders are answered 500.
+    pub failing_orders: usize,
+    /// The first so many nonces are called stale.
+    pub stale_nonces: usize,
+    /// The first so many certificates have expired long ago.
+    pub expired_certificates: usize,
+}
+
+/// The authority at work.
+pub struct Authority {
+    vendor: Vendor,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    looks_at: Mutex<Option<SocketAddr>>,
+    told: Condvar,
+    root: CertifiedIssuer<'static, KeyPair>,
+}
+
+#[derive(Default)]
+struct State {
+    base: String,
+    behaviour: Behaviour,
+    nonces: HashSet<String>,
+    nonces_given: usize,
+    /// The keys of the accounts, in the order in which they came.
+    accounts: Vec<Value>,
+    contacts: Vec<String>,
+    name: String,
+    is_proved: bool,
+    chain: Option<String>,
+    issued: usize,
+    complaints: Vec<String>,
+}
+
+/// A signed request whose signature is right.
+struct Signed {
+    key: Value,
+    /// Nothing in a request that only fetches.
+    payload: Option<Value>,
+}
+
+impl Authority {
+    pub fn new(behaviour: Behaviour) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let root = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let state = Mutex::new(State { behaviour, ..State::default() });
+        let shared = Arc::new(Shared { state, looks_at: Mutex::default(), told: Condvar::new(), root });
+        let at_work = Arc::clone(&shared);
+        let vendor = Vendor::answering(move |request| at_work.answer(request));
+        shared.state.lock().unwrap().base = vendor.url();
+        Self { vendor, shared }
+    }
+
+    /// The address of the directory, for the configuration.
+    pub fn directory(&self) -> String {
+        format!("{}/directory", self.vendor.url())
+    }
+
+    /// The root certificate, for whoever is to believe in it.
+    pub fn root(&self) -> String {
+        self.shared.root.pem()
+    }
+
+    /// Says where whoever claims a name is to be asked. Until then the authority waits.
+    pub fn look_at(&self, address: SocketAddr) {
+        *self.shared.looks_at.lock().unwrap() = Some(address);
+        self.shared.told.notify_all();
+    }
+
+    pub fn issued(&self) -> usize {
+        self.shared.state.lock().unwrap().issued
+    }
+
+    pub fn accounts(&self) -> usize {
+        self.shared.state.lock().unwrap().accounts.len()
+    }
+
+    pub fn contacts(&self) -> Vec<String> {
+        self.shared.state.lock().unwrap().contacts.clone()
+    }
+
+    /// What was wrong with requests.
+    pub fn complaints(&self) -> Vec<String> {
+        self.shared.state.lock().unwrap().complaints.clone()
+    }
+}
+
+impl Shared {
+    fn answer(&self, request: &Received) -> Reply {
+        let mut state = self.state.lock().unwrap();
+        let reply = match self.reply(&mut state, request) {
+            Ok(reply) => reply,
+            Err(fault) => {
+                state.complaints.push(format!("{} {}: {fault}", request.method, request.target));
+                problem(400, "malformed", &fault)
+            }
+        };
+        state.nonces_given += 1;
+        let nonce = format!("nonce-{}", state.nonces_given);
+        state.nonces.insert(nonce.clone());
+        reply.header("replay-nonce", &nonce)
+    }
+
+    fn reply(&self, state: &mut State, request: &Received) -> Result<Reply, String> {
+        let base = state.base.clone();
+        match (request.method.as_str(), request.path()) {
+            ("GET", "/directory") => {
+                return Ok(Reply::json(
+                    json!({
+                        "newNonce": format!("{base}/nonce"), "newAccount": format!("{base}/account"),
+                        "newOrder": format!("{base}/order"), "revokeCert": format!("{base}/revoke"),
+                        "keyChange": format!("{base}/key"),
+                    })
+                    .to_string(),
+                ));
+            }
+            ("HEAD", "/nonce") => return Ok(Reply::status(200)),
+            ("POST", _) => {}
+            _ => return Err("there is no such thing".into()),
+        }
+        if state.behaviour.stale_nonces > 0 {
+            state.behaviour.stale_nonces -= 1;
+            return Ok(problem(400, "badNonce", "stale"));
+        }
+        let Signed { key, payload } = state.opened(request)?;
+        match request.path() {
+            "/account" => state.account(key, &payload.ok_or("no payload")?),
+            "/order" => state.order(&payload.ok_or("no payload")?),
+            "/order/1" => Ok(Reply::json(state.order_object().to_string())),
+            "/authorization/1" => Ok(Reply::json(state.authorization_object().to_string())),
+            "/challenge/1" => {
+                let found = self.asked(&state.name)?;
+                let expected = format!("{TOKEN}.{}", thumbprint(&key));
+                state.is_proved = found == expected;
+                if !state.is_proved {
+                    return Err(format!("found {found:?} where {expected:?} should be"));
+                }
+                Ok(Reply::json(state.challenge_object().to_string()))
+            }
+            "/finalize/1" => self.finalize(state, &payload.ok_or("no payload")?),
+            "/certificate/1" => {
+                let chain = state.chain.clone().ok_or("there is no certificate")?;
+                Ok(Reply::status(200).header("content-type", "application/pem-certificate-chain").body(chain))
+            }
+            _ => Err("there is no such thing".into()),
+        }
+    }
+
+    /// What is found where the name is to be proved.
+    fn asked(&self, name: &str) -> Result<String, String> {
+        let looks_at = self.looks_at.lock().unwrap();
+        let waited = self.told.wait_timeout_while(looks_at, Duration::from_secs(20), |looks_at| looks_at.is_none());
+        let address = waited.unwrap().0.ok_or("nobody said where to look")?;
+        let url = format!("http://{address}/.well-known/acme-challenge/{TOKEN}");
+        let answer = Request::new("GET", &url).header("host", name).try_send().map_err(|error| error.to_string())?;
+        if answer.status == 200 { Ok(answer.text()) } else { Err(format!("status {}", answer.status)) }
+    }
+
+    fn finalize(&self, state: &mut State, payload: &Value) -> Result<Reply, String> {
+        if !state.is_proved {
+            return Err("the name was not proved".into());
+        }
+        let request = SigningRequest::parse(&decoded(&payload["csr"])?)?;
+        if !request.names(&state.name) {
+            return Err(format!("the request is not for {}", state.name));
+        }
+        let mut params = CertificateParams::new([state.name.clone()]).map_err(|error| error.to_string())?;
+        params.not_before = date_time_ymd(2000, 1, 1);
+        params.not_after = date_time_ymd(if state.behaviour.expired_certificates > 0 { 2001 } else { 2090 }, 1, 1);
+        state.behaviour.expired_certificates = state.behaviour.expired_certificates.saturating_sub(1);
+        let certificate = params.signed_by(&request, &self.root).map_err(|error| error.to_string())?;
+        state.chain = Some(format!("{}{}", certificate.pem(), self.root.pem()));
+        state.issued += 1;
+        Ok(Reply::json(state.order_object().to_string()))
+    }
+}
+
+impl State {
+    /// Checks a request as RFC 8555, section 6, asks for.
+    fn opened(&mut self, request: &Received) -> Result<Signed, String> {
+        if request.header("content-type") != Some("application/jose+json") {
+            return Err("another content type".into());
+        }
+        let body = request.json();
+        let protected: Value = serde_json::from_slice(&decoded(&body["protected"])?).map_err(|e| e.to_string())?;
+        if protected["alg"] != "ES256" || protected["url"] != format!("{}{}", self.base, request.target) {
+            return Err(format!("the protected header is {protected}"));
+        }
+        if !self.nonces.remove(protected["nonce"].as_str().unwrap_or_default()) {
+            return Err(format!("the nonce {} was not given, or is used", protected["nonce"]));
+        }
+        let key = match (&protected["jwk"], protected["kid"].as_str()) {
+            (key @ Value::Object(_), None) if request.path() == "/account" => key.clone(),
+            (Value::Null, Some(account)) => {
+                let number = account.strip_prefix(&format!("{}/account/", self.base)).ok_or("whose account?")?;
+                let place: usize = number.parse().map_err(|_| "whose account?")?;
+                self.accounts.get(place).cloned().ok_or("whose account?")?
+            }
+            _ => return Err("neither an account nor a new key, or both".into()),
+        };
+        let point = [vec![4], decoded(&key["x"])?, decoded(&key["y"])?].concat();
+        let text = |name: &str| body[name].as_str().ok_or_else(|| format!("no {name}"));
+        let signed = format!("{}.{}", text("protected")?, text("payload")?);
+        signature::UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, point)
+            .verify(signed.as_bytes(), &decoded(&body["signature"])?)
+            .map_err(|_| "the signature is wrong")?;
+        let payload = decoded(&body["payload"])?;
+        let payload = (!payload.is_empty()).then(|| serde_json::from_slice(&payload).map_err(|e| e.to_string()));
+        Ok(Signed { key, payload: payload.transpose()? })
+    }
+
+    fn account(&mut self, key: Value, payload: &Value) -> Result<Reply, String> {
+        if payload["termsOfServiceAgreed"] != true {
+            return Err("the terms were not agreed to".into());
+        }
+        self.contacts =
+            payload["contact"].as_array().into_iter().flatten().map(|c| c.as_str().unwrap().into()).collect();
+        self.accounts.push(key);
+        let address = format!("{}/account/{}", self.base, self.accounts.len() - 1);
+        Ok(Reply::json(r#"{"status":"valid"}"#).with_status(201).header("location", &address))
+    }
+
+    fn order(&mut self, payload: &Value) -> Result<Reply, String> {
+        if self.behaviour.failing_orders > 0 {
+            self.behaviour.failing_orders -= 1;
+            return Ok(problem(500, "serverInternal", "not today"));
+        }
+        let identifiers = payload["identifiers"].as_array().ok_or("no identifiers")?;
+        let [identifier] = &identifiers[..] else { return Err("not one name".into()) };
+        (self.is_proved, self.chain) = (false, None);
+        identifier["value"].as_str().ok_or("no name")?.clone_into(&mut self.name);
+        let address = format!("{}/order/1", self.base);
+        Ok(Reply::json(self.order_object().to_string()).with_status(201).header("location", &address))
+    }
+
+    fn order_object(&self) -> Value {
+        let status = match (self.is_proved, &self.chain) {
+            (false, _) => "pending",
+            (true, None) => "ready",
+            (true, Some(_)) => "valid",
+        };
+        let base = &self.base;
+        let mut order = json!({
+            "status": status, "identifiers": [{ "type": "dns", "value": self.name }],
+            "authorizations": [format!("{base}/authorization/1")], "finalize": format!("{base}/finalize/1"),
+        });
+        if self.chain.is_some() {
+            order["certificate"] = format!("{base}/certificate/1").into();
+        }
+        order
+    }
+
+    fn authorization_object(&self) -> Value {
+        let status = if self.is_proved { "valid" } else { "pending" };
+        let other =
+            json!({ "type": "dns-01", "url": format!("{}/challenge/2", self.base), "token": "x", "status": "pending" });
+        json!({
+            "status": status, "identifier": { "type": "dns", "value": self.name },
+            "challenges": [other, self.challenge_object()],
+        })
+    }
+
+    fn challenge_object(&self) -> Value {
+        let status = if self.is_proved { "valid" } else { "pending" };
+        json!({ "type": "http-01", "url": format!("{}/challenge/1", self.base), "token": TOKEN, "status": status })
+    }
+}
+
+/// A request for a certificate (RFC 2986), as far as it matters here. Its own signature was checked.
+struct SigningRequest {
+    signed: Vec<u8>,
+    /// An uncompressed point on the curve P-256.
+    key: Vec<u8>,
+}
+
+impl SigningRequest {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let (request, _) = element(bytes)?;
+        let (content, rest) = element(request)?;
+        let signed = request[..request.len() - rest.len()].to_vec();
+        let (_, signature) = element(rest)?;
+        let (signature, _) = element(signature)?;
+        // Version and subject come before the key; the key is an algorithm and a string of bits.
+        let (_, content) = element(content)?;
+        let (_, content) = element(content)?;
+        let (key, _) = element(content)?;
+        let (key, _) = element(element(key)?.1)?;
+        let (key, signature) = (key[1..].to_vec(), &signature[1..]);
+        signature::UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_ASN1, &key)
+            .verify(&signed, signature)
+            .map_err(|_| "the signature of the request for a certificate is wrong")?;
+        Ok(Self { signed, key })
+    }
+
+    /// Whether it asks for this name.
+    fn names(&self, name: &str) -> bool {
+        self.signed.windows(name.len()).any(|window| window == name.as_bytes())
+    }
+}
+
+impl PublicKeyData for SigningRequest {
+    fn der_bytes(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &PKCS_ECDSA_P256_SHA256
+    }
+}
+
+/// The content of the first element of DER, and what follows it.
+fn element(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
+    let cut = || "the request for a certificate is cut off".to_owned();
+    let first = usize::from(*bytes.get(1).ok_or_else(cut)?);
+    let digits = if first < 0x80 { 0 } else { first & 0x7f };
+    let length =
+        bytes.get(2..2 + digits).ok_or_else(cut)?.iter().fold(0, |length, digit| length << 8 | usize::from(*digit));
+    let length = if first < 0x80 { first } else { length };
+    bytes[2 + digits..].split_at_checked(length).ok_or_else(cut)
+}
+
+fn problem(status: u16, kind: &str, detail: &str) -> Reply {
+    let body = json!({ "type": format!("urn:ietf:params:acme:error:{kind}"), "detail": detail, "status": status });
+    Reply::status(status).header("content-type", "application/problem+json").body(body.to_string())
+}
+
+fn decoded(text: &Value) -> Result<Vec<u8>, String> {
+    URL_SAFE_NO_PAD.decode(text.as_str().ok_or("no text")?).map_err(|error| error.to_string())
+}
+
+/// RFC 7638: the hash of the key's required members in the order of their names.
+fn thumbprint(key: &Value) -> String {
+    let members = format!(r#"{{"crv":{},"kty":{},"x":{},"y":{}}}"#, key["crv"], key["kty"], key["x"], key["y"]);
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, members.as_bytes()))
+}

@@ -1,0 +1,232 @@
+//! TLS of the service's own: the pair of files, the redirect beside it, and that a connection's limits hold under it.
+
+mod acme;
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use crate::kit::{
+    Binary, Request, Server, Setup,
+    tls::{self, PemPair, TlsStream},
+};
+
+const NAME: &str = "yarrow.test";
+
+fn with(pair: &PemPair) -> Setup {
+    Setup::default().with("SERVER_TLS_CERTIFICATE", pair.certificate()).with("SERVER_TLS_KEY", pair.key())
+}
+
+fn pair_of<'a>(certificate: &'a str, key: &'a str) -> [(&'static str, &'a str); 2] {
+    [("SERVER_TLS_CERTIFICATE", certificate), ("SERVER_TLS_KEY", key)]
+}
+
+fn connect(server: &Server, pair: &PemPair) -> TlsStream {
+    tls::connect(server.address(), NAME, &pair.root()).unwrap()
+}
+
+/// Asks for health on a connection that stays open.
+#[track_caller]
+fn expect_health(stream: &mut TlsStream) {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n").unwrap();
+    let mut received = Vec::new();
+    let mut piece = [0; 4096];
+    while !received.ends_with(b"}") {
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&piece[..count]);
+    }
+    assert!(received.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&received));
+}
+
+/// Reads until the other side has closed, in whatever way, and says how long that took.
+fn until_closed(stream: &mut impl Read) -> Duration {
+    let begun = Instant::now();
+    let mut piece = [0; 4096];
+    while matches!(stream.read(&mut piece), Ok(count) if count > 0) {}
+    begun.elapsed()
+}
+
+#[track_caller]
+fn assert_between(took: Duration, least: u64, most: u64) {
+    assert!((Duration::from_millis(least)..Duration::from_millis(most)).contains(&took), "it took {took:?}");
+}
+
+#[test]
+fn a_pair_of_files_is_served() {
+    let pair = PemPair::new(NAME);
+    let mut server = with(&pair).start();
+    assert!(server.wait_for_line("yarrow is listening on").contains("https://"));
+    let answer = tls::get(server.address(), NAME, &pair.root(), "/readyz").unwrap().expect(200);
+    assert_eq!(answer.json()["status"], "ready");
+    // Nobody else's certificate, and no other name.
+    assert!(tls::get(server.address(), NAME, &PemPair::new(NAME).root(), "/readyz").is_err());
+    assert!(tls::get(server.address(), "other.test", &pair.root(), "/readyz").is_err());
+    // What is not TLS is not answered.
+    let mut plain = TcpStream::connect(server.address()).unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut received = Vec::new();
+    let _ = plain.read_to_end(&mut received);
+    assert!(!received.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&received));
+    expect_health(&mut connect(&server, &pair));
+
+    let mut check = Binary::command();
+    check.args(["healthcheck", "--listen", &server.address().to_string()]);
+    check.env("YARROW_SERVER_TLS_CERTIFICATE", pair.certificate()).env("YARROW_SERVER_TLS_KEY", pair.key());
+    assert!(check.status().unwrap().success());
+}
+
+#[test]
+fn a_connection_keeps_its_limits_under_tls() {
+    let pair = PemPair::new(NAME);
+    let setup = with(&pair).with("LIMITS_HEADER_TIMEOUT", "1 s").with("LIMITS_BODY_TIMEOUT", "1 s");
+    let server = setup.with("LIMITS_IDLE_TIMEOUT", "3 s").start();
+
+    // Nothing at all, and half a handshake.
+    assert_between(until_closed(&mut TcpStream::connect(server.address()).unwrap()), 800, 3_000);
+    let mut half = TcpStream::connect(server.address()).unwrap();
+    half.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 0xfc]).unwrap();
+    assert_between(until_closed(&mut half), 800, 3_000);
+    // A handshake, and then silence.
+    assert_between(until_closed(&mut connect(&server, &pair)), 500, 3_000);
+
+    // A head a byte at a time.
+    let mut slow = connect(&server, &pair);
+    let begun = Instant::now();
+    let head = b"GET /healthz HTTP/1.1\r\nhost: yarrow\r\naccept: something quite long\r\n\r\n";
+    for byte in head {
+        if slow.write_all(&[*byte]).and_then(|()| slow.flush()).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    until_closed(&mut slow);
+    assert_between(begun.elapsed(), 800, 8_000);
+
+    // A quiet client is not a slow one, and is let go in the end.
+    let mut idle = connect(&server, &pair);
+    expect_health(&mut idle);
+    std::thread::sleep(Duration::from_millis(1_700));
+    expect_health(&mut idle);
+    assert_between(until_closed(&mut idle), 2_500, 5_000);
+
+    // A body that does not come is answered.
+    let mut unfinished = connect(&server, &pair);
+    let head = "POST /auth/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    unfinished.write_all(head.as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    unfinished.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[test]
+fn an_idle_connection_does_not_hold_up_the_end() {
+    let pair = PemPair::new(NAME);
+    let mut server = with(&pair).start();
+    let mut idle = connect(&server, &pair);
+    expect_health(&mut idle);
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    assert_between(begun.elapsed(), 0, 5_000);
+    until_closed(&mut idle);
+}
+
+#[test]
+fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
+    let pair = PemPair::new(NAME);
+    let mut server = with(&pair).start();
+    let healthy = |root: &str| tls::get(server.address(), NAME, root, "/healthz").is_ok();
+    let first = pair.root();
+    let wait_until = |is_so: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "nothing changed");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let hang_up = || {
+        let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
+        assert!(told.unwrap().success());
+    };
+    let mut open = connect(&server, &pair);
+    expect_health(&mut open);
+
+    pair.renew(NAME);
+    let second = pair.root();
+    hang_up();
+    wait_until(&|| healthy(&second));
+    assert!(!healthy(&first));
+    // What was open before goes on.
+    expect_health(&mut open);
+
+    std::fs::write(pair.certificate(), "no certificate").unwrap();
+    hang_up();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(healthy(&second));
+
+    // Without being told, within some seconds.
+    pair.renew(NAME);
+    let third = pair.root();
+    wait_until(&|| healthy(&third));
+    server.wait_for_line("a certificate cannot be taken; the one before stays");
+}
+
+#[test]
+fn a_hangup_ends_nothing_where_there_are_no_certificates() {
+    let server = Setup::default().start();
+    let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
+    assert!(told.unwrap().success());
+    std::thread::sleep(Duration::from_millis(200));
+    server.get("/healthz").send().expect(200);
+}
+
+#[test]
+fn the_plain_listener_sends_everybody_to_https_and_serves_nothing() {
+    let pair = PemPair::new(NAME);
+    let mut server = with(&pair).with("SERVER_REDIRECT_LISTEN", "127.0.0.1:0").start();
+    let line = server.wait_for_line("yarrow redirects to HTTPS on http://");
+    let address: SocketAddr = line.rsplit("http://").next().unwrap().trim().parse().unwrap();
+    let plain = |method: &str, path: &str| Request::new(method, &format!("http://{address}{path}"));
+    let port = server.address().port();
+    for (method, path) in
+        [("GET", "/docs/?a=b"), ("POST", "/auth/login"), ("GET", "/healthz"), ("PUT", "/user/profile")]
+    {
+        let answer = plain(method, path).send().expect(308);
+        assert_eq!(answer.header("location").unwrap(), format!("https://127.0.0.1:{port}{path}"));
+        assert!(answer.bytes.is_empty());
+    }
+    plain("GET", "/.well-known/acme-challenge/anything").send().expect(404);
+    plain("GET", "/.well-known/acme-challenge/").send().expect(404);
+}
+
+#[test]
+fn what_cannot_be_served_stops_the_start_and_says_why() {
+    let (pair, other) = (PemPair::new(NAME), PemPair::new(NAME));
+    let directory = tempfile::tempdir().unwrap();
+    let empty = directory.path().join("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    let refused = |settings: &[(&str, &str)], why: &str| {
+        let mut command = Binary::command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
+        command.envs(settings.iter().map(|(name, value)| (format!("YARROW_{name}"), value)));
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(3), "{said}");
+        assert!(said.contains(why), "{why} is not in: {said}");
+    };
+    let (certificate, key) = (pair.certificate(), pair.key());
+    refused(&pair_of(&certificate, &key)[..1], "needs server.tls_key");
+    refused(&pair_of("/nonexistent.pem", &key), "/nonexistent.pem");
+    refused(&pair_of(&certificate, &other.key()), "do not fit");
+    refused(&pair_of(empty.to_str().unwrap(), &key), "no certificate");
+    refused(&pair_of(&certificate, empty.to_str().unwrap()), "the key is no PEM");
+    refused(&[("SERVER_REDIRECT_LISTEN", "127.0.0.1:0")], "server.redirect_listen");
+    refused(&[("SERVER_DOMAIN", "localhost")], "is not a domain name");
+    refused(&[("SERVER_DOMAIN", "10.0.0.1")], "is not a domain name");
+    let both = [pair_of(&certificate, &key).to_vec(), vec![("SERVER_DOMAIN", NAME)]].concat();
+    refused(&both, "names another one");
+    let root = [("SERVER_DOMAIN", NAME), ("ACME_ROOT_CERTIFICATE", empty.to_str().unwrap())];
+    refused(&root, "holds no certificate");
+}
