@@ -277,7 +277,7 @@ fn a_call_that_runs_while_its_user_leaves_keeps_nothing() {
         model.wait_for_calls(1);
         delete(&server, &user).send().expect(204);
         model.open_gate();
-        asked.join().unwrap().expect_problem(404, "unauthenticated");
+        asked.join().unwrap().expect_problem(404, "not_found");
     });
     assert_eq!(
         server.value::<String>("select status || question || coalesce(result, '') from interpretations"),
