@@ -519,6 +519,7 @@ create table audit (
 
 create index audit_by_user on audit (user_id, id) where user_id is not null;
 create index audit_by_actor on audit (actor, id);
+create index audit_by_time on audit (at);
 
 create trigger audit_is_not_changed before update on audit
 begin

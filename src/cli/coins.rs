@@ -70,7 +70,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
             record(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }
-        Action::Sync => synchronise(common, &app),
+        Action::Sync => synchronise(common, &app, "coins sync"),
     }
 }
 
@@ -87,10 +87,10 @@ fn show(common: &Common, user: &User, balance: i64) -> Result<()> {
     common.answer(&json, || balance.to_string())
 }
 
-fn synchronise(common: &Common, app: &App) -> Result<()> {
+pub fn synchronise(common: &Common, app: &App, command: &str) -> Result<()> {
     let by = authority(None);
     let done = coins::synchronise(app, &by)?;
-    record(app, "coins sync", None, by)?;
+    record(app, command, None, by)?;
     let issues: Vec<Value> = done.issues.iter().map(super::ledger::discrepancy).collect();
     let json = json!({
         "checked": done.checked, "created": done.created, "repaired": done.repaired, "issues": issues,

@@ -146,27 +146,26 @@ fn list(common: &Common, app: &App, command: &str, user: Option<UserId>, filter:
     record(app, command, user, authority(None))?;
     let items: Vec<_> = found.items.iter().map(json_of).collect();
     common.answer(&json!({ "items": items, "total": found.total }), || {
-        let rows = found.items.iter().map(|entry| {
-            [
-                entry.at.to_string(),
-                entry.user.map_or_else(String::new, |user| user.to_string()),
-                entry.client_ip.clone(),
-                format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(no such endpoint)")),
-                entry.status.to_string(),
-                format!("{}.{:03}", entry.duration_us / 1000, entry.duration_us % 1000),
-                entry.request_id.clone(),
-            ]
-        });
-        format!(
-            "{}\n{} of {}",
-            table(["at", "user", "address", "request", "status", "ms", "request id"], rows),
-            items.len(),
-            found.total
-        )
+        format!("{}\n{} of {}", table_of(&found.items), items.len(), found.total)
     })
 }
 
-fn json_of(entry: &Logged) -> Value {
+pub fn table_of(entries: &[Logged]) -> String {
+    let rows = entries.iter().map(|entry| {
+        [
+            entry.at.to_string(),
+            entry.user.map_or_else(String::new, |user| user.to_string()),
+            entry.client_ip.clone(),
+            format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(no such endpoint)")),
+            entry.status.to_string(),
+            format!("{}.{:03}", entry.duration_us / 1000, entry.duration_us % 1000),
+            entry.request_id.clone(),
+        ]
+    });
+    table(["at", "user", "address", "request", "status", "ms", "request id"], rows)
+}
+
+pub fn json_of(entry: &Logged) -> Value {
     json!({
         "id": entry.id, "time": entry.at, "userId": entry.user, "clientIp": entry.client_ip, "method": entry.method,
         "route": entry.route, "status": entry.status, "success": entry.is_success(),

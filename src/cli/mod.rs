@@ -26,6 +26,8 @@ mod serve;
 mod violations;
 mod words;
 mod version;
+mod sync;
+mod users;
 
 use std::{
     collections::BTreeMap,
@@ -46,7 +48,7 @@ use crate::{
     ops::{
         audit::{self as ops_audit, Act},
         ledger::Authority,
-        users::{self, Address, User},
+        users::{self as ops_users, Address, User},
     },
     types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId},
 };
@@ -92,6 +94,8 @@ enum Subcommands {
     Notify(notify::NotifyArgs),
     Release(release::ReleaseArgs),
     Feedback(feedback::FeedbackArgs),
+    Users(users::UsersArgs),
+    Sync(sync::SyncArgs),
     Audit(audit::AuditArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -126,6 +130,8 @@ pub fn run() -> Result<()> {
         Subcommands::Notify(args) => notify::run(&common, args),
         Subcommands::Release(args) => release::run(&common, args),
         Subcommands::Feedback(args) => feedback::run(&common, args),
+        Subcommands::Users(args) => users::run(&common, args),
+        Subcommands::Sync(args) => sync::run(&common, &args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Doctor(args) => doctor::run(&common, &args),
         Subcommands::Backup(args) => backup::run(&common, args),
@@ -215,12 +221,12 @@ impl PageArgs {
 fn find_user(app: &App, who: &str) -> Result<User> {
     let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
     let found = if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
-        app.store.read(|tx| users::find_by_phone_in(tx, &phone_number))
+        app.store.read(|tx| ops_users::find_by_phone_in(tx, &phone_number))
     } else if let Ok(email) = EmailAddress::parse(who) {
-        app.store.read(|tx| users::find_by_address_in(tx, &Address::Email(email))?.ok_or_else(unknown))
+        app.store.read(|tx| ops_users::find_by_address_in(tx, &Address::Email(email))?.ok_or_else(unknown))
     } else {
         let id = who.trim().parse().map(UserId).map_err(|_| unknown())?;
-        app.store.read(|tx| users::find_in(tx, id))
+        app.store.read(|tx| ops_users::find_in(tx, id))
     };
     found.map_err(|error| if error.code == Code::NotFound { unknown() } else { error })
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use axum::{Router, http::Method};
 
 use super::{
-    admin::{self, network_logs, payments, sensitive_word_migration, sensitive_words, session, violations},
+    admin::{
+        self, audit, network_logs, payments, sensitive_word_migration, sensitive_words, session, user_data, violations,
+    },
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
     system,
@@ -53,6 +55,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         inboxes(),
         app_feedback(),
         app_versions(),
+        admin_user_data(),
+        admin_audit(),
         service(),
     ]
     .into_iter()
@@ -388,6 +392,22 @@ fn moderation() -> Vec<Endpoint> {
 }
 
 #[rustfmt::skip]
+fn admin_user_data() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::POST, "/admin/user-data/sync", Admin, user_data::synchronise,
+            "Validates and repairs what is kept of every user.").fails(&[AlreadyRunning]),
+        Endpoint::new(Method::GET, "/admin/user-data/validate/user/{userId}", Admin, user_data::validate_by_id,
+            "Holds what is kept of a user against itself.").fails(&[NotFound]),
+        Endpoint::new(Method::GET, "/admin/user-data/validate/phone/{phoneNumber}", Admin, user_data::validate_by_phone,
+            "Holds what is kept of the user with this number against itself.").fails(&[NotFound]),
+        Endpoint::new(Method::POST, "/admin/user-data/fix/{phoneNumber}", Admin, user_data::fix,
+            "Repairs what can be repaired without a decision. A second run finds nothing to do.").fails(&[NotFound]),
+        Endpoint::new(Method::POST, "/admin/user-data/validate/batch", Admin, user_data::validate_batch,
+            "Validates many users at once."),
+    ]
+}
+
+#[rustfmt::skip]
 fn inboxes() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::GET, "/notifications/latest", Anyone, notifications::latest,
@@ -437,6 +457,14 @@ fn app_versions() -> Vec<Endpoint> {
             "Publishes a version of the app.").fails(&[AlreadyExists]),
         Endpoint::new(Method::GET, "/admin/releases", Admin, admin::releases::list,
             "Published versions, the newest first."),
+    ]
+}
+
+#[rustfmt::skip]
+fn admin_audit() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(Method::GET, "/admin/audit", Admin, audit::list,
+            "What administrators saw and changed, newest first."),
     ]
 }
 

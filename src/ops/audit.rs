@@ -7,7 +7,7 @@ use rusqlite::Row;
 use crate::{
     app::App,
     error::Result,
-    store::{Pending, Write},
+    store::{Pending, Read, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
 
@@ -35,12 +35,21 @@ pub struct Recorded {
     pub act: Act,
 }
 
-/// Which rows are asked for.
+/// Which rows are asked for. The range is half-open.
 #[derive(Clone, Debug)]
-pub enum Filter {
-    All,
-    About(UserId),
-    By(String),
+pub struct Filter {
+    /// Only what was about this user.
+    pub user: Option<UserId>,
+    /// Only what this actor did.
+    pub actor: Option<String>,
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self { user: None, actor: None, from: Timestamp(0), to: Timestamp(i64::MAX) }
+    }
 }
 
 /// Writes an act down.
@@ -68,36 +77,51 @@ pub fn record_in(tx: &Write<'_>, act: &Act) -> Result<()> {
 
 /// Rows, newest first.
 pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
+    app.store.read(|tx| list_in(tx, filter, page))
+}
+
+pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
+    let Filter { user, actor, from, to } = filter;
     let (size, offset) = (page.size, page.offset());
-    app.store.read(|tx| match filter {
-        Filter::All => Ok(Listing {
+    // One statement for each index, so that none has to be chosen by guessing.
+    match (user, actor) {
+        (Some(user), actor) => Ok(Listing {
             items: tx.all(
                 "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit \
-                 order by id desc limit ?1 offset ?2",
-                (size, offset),
+                 where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
+                 order by id desc limit ?5 offset ?6",
+                (user.0, actor, from.0, to.0, size, offset),
                 row_of,
             )?,
-            total: tx.one("select count(*) from audit", (), |row| row.get(0))?,
+            total: tx.one(
+                "select count(*) from audit where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4",
+                (user.0, actor, from.0, to.0),
+                |row| row.get(0),
+            )?,
         }),
-        Filter::About(user) => Ok(Listing {
+        (None, Some(actor)) => Ok(Listing {
             items: tx.all(
                 "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit \
-                 where user_id = ?1 order by id desc limit ?2 offset ?3",
-                (user.0, size, offset),
+                 where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5",
+                (actor, from.0, to.0, size, offset),
                 row_of,
             )?,
-            total: tx.one("select count(*) from audit where user_id = ?1", [user.0], |row| row.get(0))?,
+            total: tx.one(
+                "select count(*) from audit where actor = ?1 and at >= ?2 and at < ?3",
+                (actor, from.0, to.0),
+                |row| row.get(0),
+            )?,
         }),
-        Filter::By(actor) => Ok(Listing {
+        (None, None) => Ok(Listing {
             items: tx.all(
                 "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit \
-                 where actor = ?1 order by id desc limit ?2 offset ?3",
-                (actor, size, offset),
+                 where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4",
+                (from.0, to.0, size, offset),
                 row_of,
             )?,
-            total: tx.one("select count(*) from audit where actor = ?1", [actor], |row| row.get(0))?,
+            total: tx.one("select count(*) from audit where at >= ?1 and at < ?2", (from.0, to.0), |row| row.get(0))?,
         }),
-    })
+    }
 }
 
 fn row_of(row: &Row<'_>) -> rusqlite::Result<Recorded> {

@@ -6,6 +6,8 @@
 //! caller's address resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never
 //! sent a code answers like one that was.
 
+mod seen;
+
 use std::{net::IpAddr, time::Duration};
 
 use subtle::ConstantTimeEq;
@@ -18,6 +20,8 @@ use crate::{
     tally::Counter,
     types::{Secret, Timestamp},
 };
+
+pub use seen::{LiveCode, SentCode, live_in, sent_in};
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);

@@ -16,7 +16,7 @@ use crate::{
         users::{self, Address},
     },
     store::{Pending, Write},
-    types::{Secret, Timestamp, UserId},
+    types::{Secret, UserId},
 };
 
 /// The most that one increase adds.
@@ -131,9 +131,9 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address,
 /// # Errors
 /// `already_running`.
 pub fn synchronise(app: &App, by: &Authority) -> Result<Synchronised> {
-    app.store.write(begin_sync_in).wait()?;
+    app.store.write(|tx| settings::begin_run_in(tx, SYNC_MARK, STALLED_AFTER)).wait()?;
     let outcome = synchronise_marked(app, by);
-    app.store.write(|tx| settings::put_in(tx, SYNC_MARK, "0")).wait()?;
+    app.store.write(|tx| settings::end_run_in(tx, SYNC_MARK)).wait()?;
     outcome
 }
 
@@ -147,7 +147,7 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
         done.checked += users.len() as u64;
         done.created += created;
     }
-    let keep_mark = || app.store.write(mark_sync_in).wait();
+    let keep_mark = || app.store.write(|tx| settings::keep_run_in(tx, SYNC_MARK)).wait();
     let mut kept = Ok(());
     let report = ledger::verify(app, &mut |_, _| kept = keep_mark())?;
     kept?;
@@ -156,7 +156,7 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
     for user in suspended {
         let authority = by.clone();
         let repair = move |tx: &Write<'_>| {
-            mark_sync_in(tx)?;
+            settings::keep_run_in(tx, SYNC_MARK)?;
             ledger::verification::repair_in(tx, &authority, user, Asset::Coin)
         };
         if matches!(app.store.write(repair).wait()?, Repair::Repaired { .. }) {
@@ -173,21 +173,8 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
     Ok(done)
 }
 
-/// Takes the mark that one synchronisation holds, whichever process it runs in.
-fn begin_sync_in(tx: &Write<'_>) -> Result<()> {
-    let moved_at = settings::find_in(tx, SYNC_MARK)?.and_then(|mark| mark.parse().ok()).unwrap_or(0);
-    if tx.now < Timestamp(moved_at).plus(STALLED_AFTER) {
-        return Err(Code::AlreadyRunning.into());
-    }
-    mark_sync_in(tx)
-}
-
-fn mark_sync_in(tx: &Write<'_>) -> Result<()> {
-    settings::put_in(tx, SYNC_MARK, &tx.now.0.to_string())
-}
-
 fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> {
-    mark_sync_in(tx)?;
+    settings::keep_run_in(tx, SYNC_MARK)?;
     let users = users::ids_after_in(tx, after, SLICE)?;
     let mut created = 0;
     for user in &users {

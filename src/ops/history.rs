@@ -4,6 +4,8 @@
 //! service: order and limits follow the server's own sequence. Deactivating hides a user's records for some weeks
 //! before they are deleted; saving one of them again makes it a new record.
 
+mod orphans;
+
 use std::time::Duration;
 
 use rusqlite::Params;
@@ -17,6 +19,8 @@ use crate::{
     store::{Pending, Read, Write},
     types::{JsonText, Listing, Page, Timestamp, UserId},
 };
+
+pub use orphans::{delete_orphans_in, next_owner_in};
 
 /// Records that one unpaged list holds at most.
 const UNPAGED: u32 = 1000;

@@ -45,6 +45,8 @@ pub mod alerts;
 pub mod accounts;
 pub mod access_log;
 pub mod doctor;
+pub mod user_data;
+pub mod support;
 pub mod cleanup;
 pub mod demonstration;
 

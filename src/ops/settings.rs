@@ -1,8 +1,11 @@
 //! What is remembered about the installation itself while it runs, by name: switches and marks, not configuration.
 
+use std::time::Duration;
+
 use crate::{
-    error::Result,
+    error::{Code, Result},
     store::{Read, Write},
+    types::Timestamp,
 };
 
 /// The value under this name, if one was ever put there.
@@ -24,4 +27,26 @@ pub fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
         (name, value, tx.now.0),
     )
     .map(drop)
+}
+
+/// Takes the mark by which something runs once at a time, whichever process it runs in.
+///
+/// # Errors
+/// `already_running`, unless the other run has not moved its mark for `stalled_after` and so was killed.
+pub fn begin_run_in(tx: &Write<'_>, name: &str, stalled_after: Duration) -> Result<()> {
+    let moved_at = find_in(tx, name)?.and_then(|mark| mark.parse().ok()).unwrap_or(0);
+    if tx.now < Timestamp(moved_at).plus(stalled_after) {
+        return Err(Code::AlreadyRunning.into());
+    }
+    keep_run_in(tx, name)
+}
+
+/// Moves the mark of a run that goes on.
+pub fn keep_run_in(tx: &Write<'_>, name: &str) -> Result<()> {
+    put_in(tx, name, &tx.now.0.to_string())
+}
+
+/// Gives the mark back.
+pub fn end_run_in(tx: &Write<'_>, name: &str) -> Result<()> {
+    put_in(tx, name, "0")
 }

@@ -1,5 +1,7 @@
 //! The people who use the app: who they are, by which addresses they are known, what they say of themselves.
 
+mod kept;
+
 use rusqlite::Row;
 
 use crate::{
@@ -7,6 +9,8 @@ use crate::{
     store::{Read, Write},
     types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId},
 };
+
+pub use kept::{Kept, count_in, find_by_stored_email_in, find_kept_in, respell_in, spelled_in};
 
 /// What a user is, as other users of this module need it.
 #[derive(Clone, Debug)]

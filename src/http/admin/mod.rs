@@ -1,5 +1,6 @@
 //! `/admin`: what only administrators may. One file for each second segment of the path.
 
+pub mod audit;
 pub mod network_logs;
 pub mod feedback;
 pub mod notifications;
@@ -9,3 +10,4 @@ pub mod sensitive_words;
 pub mod releases;
 pub mod session;
 pub mod violations;
+pub mod user_data;

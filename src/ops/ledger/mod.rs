@@ -8,6 +8,7 @@
 //! one would write over the evidence.
 
 pub mod changes;
+pub mod soundness;
 pub mod verification;
 
 use std::ops::Range;

@@ -232,7 +232,7 @@ fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
     Ok(suspended == 1)
 }
 
-fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(Entries, Vec<Discrepancy>)> {
+pub(super) fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(Entries, Vec<Discrepancy>)> {
     let lines = tx.all(
         "select seq, user_id, asset, sequence, delta, balance_after from ledger_entries \
          where user_id = ?1 and asset = ?2 order by sequence",
@@ -258,11 +258,11 @@ struct Line {
 
 /// What the entries of one account that were read so far come to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entries {
-    sequence: i64,
+pub(super) struct Entries {
+    pub sequence: i64,
     balance_after: i64,
     /// Wider than a balance, so that no forged delta can make it overflow.
-    sum: i128,
+    pub sum: i128,
     /// The account's cached balance was found.
     is_accounted_for: bool,
 }
@@ -284,7 +284,7 @@ impl Entries {
         self.sum += i128::from(line.delta);
     }
 
-    fn agrees_with(&self, account: &Account) -> bool {
+    pub fn agrees_with(&self, account: &Account) -> bool {
         i128::from(account.balance) == self.sum && account.last_sequence == self.sequence
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::Setup;
+use crate::kit::{Document, Setup};
 
 #[test]
 fn every_call_of_an_administrator_leaves_a_row() {
@@ -36,4 +36,77 @@ fn every_call_of_an_administrator_leaves_a_row() {
     assert_eq!(about["total"], 2);
     assert!(!about.to_string().contains("13800138000"));
     assert_eq!(server.command(&["audit"]).expect(0).json()["total"], 4);
+}
+
+#[test]
+fn every_endpoint_for_administrators_leaves_a_row_whatever_it_answers() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let document = Document::of(&server);
+    let walked: Vec<_> = document.operations.iter().filter(|operation| operation.key.is_some()).collect();
+    assert!(walked.len() > 15);
+    for (number, operation) in walked.iter().enumerate() {
+        let id = format!("walked-{number}");
+        let request = operation.bare(&server, &user).header("x-request-id", &id);
+        let request = if operation.takes_body() {
+            request.json(&serde_json::Value::Object(operation.required_values(&user)))
+        } else {
+            let values = operation.required_values(&user);
+            let texts: Vec<_> = values.iter().map(|(name, value)| (name.as_str(), text_of(value))).collect();
+            let texts: Vec<_> = texts.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            request.query(&texts)
+        };
+        let answer = request.send();
+        let row = "select action || ' ' || outcome || ' ' || actor from audit where request_id = ?1";
+        let row: Result<String, _> = server.database().query_row(row, [&id], |row| row.get(0));
+        let expected = format!("{} {} key:tests", operation.name(), answer.status);
+        assert_eq!(row.as_deref(), Ok(expected.as_str()), "{}: {}", operation.name(), answer.text());
+    }
+}
+
+fn text_of(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+#[test]
+fn the_audit_is_listed_by_user_actor_and_time() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let (one, two) = (server.api_key("one"), server.api_key("two"));
+    let who = [("userId", user.user_id.as_str())];
+    server.get("/coin/balance").query(&who).token(&one).send().expect(200);
+    server.get("/coin/balance").query(&who).token(&two).send().expect(200);
+    server.post("/coin/sync").token(&one).send().expect(200);
+    let total = |query: &[(&str, &str)]| {
+        let listed = server.get("/admin/audit").query(query).token(&two).send().expect(200).json();
+        listed["total"].as_i64().unwrap()
+    };
+    assert_eq!(total(&[("actor", "key:one")]), 2);
+    assert_eq!(total(&[("actor", "key:one"), ("userId", &user.user_id)]), 1);
+    assert_eq!(total(&[("endTime", "2026-01-01")]), 0);
+    assert_eq!(total(&[("actor", "key:one"), ("startTime", "2026-01-01")]), 2);
+    // Listing what was done to a user is itself about the user.
+    assert_eq!(total(&[("userId", &user.user_id)]), 3);
+    assert_eq!(total(&[("userId", &user.user_id)]), 4);
+    let page = server.get("/admin/audit?size=1&page=2").token(&two).send().expect(200).json();
+    assert_eq!((&page["page"], page["items"].as_array().unwrap().len()), (&json!(2), 1));
+    let list = |query: &str| server.get(&format!("/admin/audit?{query}")).token(&two).send();
+    list("actor=nobody&startTime=soon&page=0").expect_fields(&[
+        ("actor", "invalid_format"),
+        ("startTime", "invalid_format"),
+        ("page", "out_of_range"),
+    ]);
+    list("startTime=2026-01-02&endTime=2026-01-01").expect_fields(&[("endTime", "out_of_range")]);
+    for sql in [
+        "select id from audit where user_id = 1 and at >= 0 order by id desc limit 20",
+        "select id from audit where actor = 'cli' and at >= 0 order by id desc limit 20",
+        "select id from audit where at >= 0 and at < 9 order by at desc, id desc limit 20",
+        "select count(*) from audit where at >= 0 and at < 9",
+    ] {
+        let database = server.database();
+        let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
+        let steps = statement.query_map([], |row| row.get::<_, String>(3)).unwrap();
+        let steps: Vec<_> = steps.map(Result::unwrap).collect();
+        assert!(steps.len() == 1 && steps[0].starts_with("SEARCH"), "{sql}: {steps:?}");
+    }
 }

@@ -7,3 +7,4 @@ mod network_logs;
 mod reading;
 mod second_factor;
 mod session;
+mod user_data;

@@ -1,0 +1,118 @@
+//! `/admin/audit`: what administrators saw and changed.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        params::{Moment, PageNumber, PageSize, Parameter, Rules, before, page, parameters, text},
+        reply::Json,
+    },
+    ops::audit::{self, Filter, Recorded},
+    types::{Timestamp, UserId},
+};
+
+parameters! {
+    ListRows {
+        user_id: optional UserId = "userId", "Only what was about this user.";
+        actor: optional Actor = "actor", "Only what this actor did.";
+        start: optional Moment = "startTime", "Rows of this time or later.";
+        end: optional Moment = "endTime", "Rows before this time.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Rows on a page.";
+    }
+}
+
+/// Something that an administrator saw or changed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditRow {
+    #[schema(example = 42)]
+    id: i64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    at: Timestamp,
+    /// `admin:NAME`, `key:LABEL` or `cli`.
+    #[schema(example = "admin:root")]
+    actor: String,
+    /// Method and endpoint, or the command.
+    #[schema(example = "POST /coin/increase/phone")]
+    action: String,
+    /// Whom it was about, if it was about one user.
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[schema(example = "compensation for a failed cast")]
+    reason: Option<String>,
+    /// The answer's status; 200 for a command that was done.
+    #[schema(example = 200)]
+    outcome: u16,
+    #[schema(example = "203.0.113.9")]
+    client_ip: Option<String>,
+    #[schema(example = "9f86d081884c7d6500000017")]
+    request_id: String,
+}
+
+impl From<Recorded> for AuditRow {
+    fn from(Recorded { id, at, act }: Recorded) -> Self {
+        Self {
+            id,
+            at,
+            actor: act.actor,
+            action: act.action,
+            user_id: act.user,
+            reason: act.reason,
+            outcome: act.outcome,
+            client_ip: act.client_ip,
+            request_id: act.request_id,
+        }
+    }
+}
+
+/// One page of the audit, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct AuditPage {
+    items: Vec<AuditRow>,
+    #[schema(example = 1)]
+    page: u32,
+    #[schema(example = 20)]
+    size: u32,
+    /// Rows on all pages.
+    #[schema(example = 1)]
+    total: i64,
+}
+
+pub async fn list(call: Call, of: ListRows) -> Result<Json<AuditPage>> {
+    let page = page(&call, of.page, of.size);
+    let from = of.start.map_or(Timestamp(0), |Moment(time)| time);
+    let to = of.end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
+    before(("startTime", from), ("endTime", to))?;
+    if let Some(user) = of.user_id {
+        call.context.subject.get_or_init(|| user);
+    }
+    let filter = Filter { user: of.user_id, actor: of.actor.map(|Actor(actor)| actor), from, to };
+    let found = call.blocking(move |app| audit::list(app, &filter, page)).await?;
+    let items = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(AuditPage { items, page: page.number, size: page.size, total: found.total }))
+}
+
+/// Who did something.
+pub struct Actor(String);
+
+impl Parameter for Actor {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let actor = text(given)?.trim().to_owned();
+        let is_known = actor == "cli" || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind));
+        if is_known && actor.chars().count() <= 100 {
+            return Ok(Self(actor));
+        }
+        Err(Fault::new(FieldCode::InvalidFormat, "must be `admin:NAME`, `key:LABEL` or `cli`"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": 100, "example": "admin:root" })
+    }
+}

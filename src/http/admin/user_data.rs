@@ -1,0 +1,251 @@
+//! `/admin/user-data`: what is kept of users, held against itself and put right.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        call::Call,
+        params::{Reason, parameters},
+        reply::Json,
+    },
+    ops::user_data::{self, Fix, Issue, Validation, Who},
+    types::{PhoneNumber, UserId},
+};
+
+parameters! {
+    OfUser {
+        user_id: path UserId = "userId", "The user's id.";
+    }
+
+    OfPhone {
+        phone_number: path PhoneNumber = "phoneNumber", "The user's number, in any spelling.";
+    }
+
+    Repair {
+        phone_number: path PhoneNumber = "phoneNumber", "The user's number, in any spelling.";
+        reason: optional Reason = "reason", "Why, for the audit.";
+    }
+
+    Batch {
+        user_ids: list UserId = "userIds", "Users by their ids.";
+        phone_numbers: list PhoneNumber = "phoneNumbers", "Users by their numbers.";
+    }
+
+    Synchronise {
+        reason: optional Reason = "reason", "Why, for the audit.";
+    }
+}
+
+/// Something that is wrong with what is kept of a user.
+#[derive(Serialize, ToSchema)]
+pub struct UserDataIssue {
+    /// `account_missing`, `balance_wrong`, `account_suspended`, `ledger_broken`, `phone_not_canonical`, `phone_invalid`,
+    /// `duplicate_phone`, `email_not_canonical`, `duplicate_email`.
+    #[schema(example = "balance_wrong")]
+    code: &'static str,
+    #[schema(example = "the coin balance is 61; the ledger's entries sum to 60")]
+    detail: String,
+    /// Whether `fix` repairs it.
+    #[schema(example = true)]
+    fixable: bool,
+}
+
+impl From<Issue> for UserDataIssue {
+    fn from(Issue { code, detail, fixable }: Issue) -> Self {
+        Self { code, detail, fixable }
+    }
+}
+
+/// What was found of a user.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserDataValidation {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    #[schema(example = true)]
+    consistent: bool,
+    issues: Vec<UserDataIssue>,
+}
+
+impl From<Validation> for UserDataValidation {
+    fn from(found: Validation) -> Self {
+        Self {
+            user_id: found.user,
+            phone_number: found.phone_number,
+            consistent: found.issues.is_empty(),
+            issues: found.issues.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+pub async fn validate_by_id(call: Call, of: OfUser) -> Result<Json<UserDataValidation>> {
+    validate(call, Who::Id(of.user_id)).await
+}
+
+pub async fn validate_by_phone(call: Call, of: OfPhone) -> Result<Json<UserDataValidation>> {
+    validate(call, Who::Phone(of.phone_number)).await
+}
+
+async fn validate(call: Call, who: Who) -> Result<Json<UserDataValidation>> {
+    let found = call.blocking(move |app| user_data::validate(app, &who)).await?;
+    call.context.subject.get_or_init(|| found.user);
+    Ok(Json(found.into()))
+}
+
+/// What was repaired of a user.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserDataFix {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    /// Whether nothing is wrong any more.
+    #[schema(example = true)]
+    consistent: bool,
+    /// What was wrong and is not any more.
+    fixed: Vec<UserDataIssue>,
+    /// What a person must decide.
+    remaining: Vec<UserDataIssue>,
+}
+
+impl From<Fix> for UserDataFix {
+    fn from(done: Fix) -> Self {
+        Self {
+            user_id: done.user,
+            phone_number: done.phone_number,
+            consistent: done.remaining.is_empty(),
+            fixed: done.fixed.into_iter().map(Into::into).collect(),
+            remaining: done.remaining.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+pub async fn fix(call: Call, of: Repair) -> Result<Json<UserDataFix>> {
+    let by = call.authority(of.reason.map(|Reason(reason)| reason))?;
+    let done = call.committed(user_data::fix(&call.app, Who::Phone(of.phone_number), by)).await?;
+    call.context.subject.get_or_init(|| done.user);
+    Ok(Json(done.into()))
+}
+
+/// What was found of one of many users.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchItem {
+    /// The id that was asked for, or that of the user with the number.
+    #[schema(value_type = Option<String>, example = "10001")]
+    user_id: Option<UserId>,
+    #[schema(example = "13800138000")]
+    phone_number: Option<String>,
+    /// Whether there is such a user.
+    #[schema(example = true)]
+    found: bool,
+    #[schema(example = true)]
+    consistent: bool,
+    issues: Vec<UserDataIssue>,
+}
+
+/// What was found of many users, in the order in which they were named.
+#[derive(Serialize, ToSchema)]
+pub struct BatchValidation {
+    items: Vec<BatchItem>,
+    #[schema(example = 1)]
+    consistent: usize,
+    #[schema(example = 0)]
+    inconsistent: usize,
+    /// Users who do not exist.
+    #[schema(example = 0)]
+    missing: usize,
+}
+
+pub async fn validate_batch(call: Call, batch: Batch) -> Result<Json<BatchValidation>> {
+    let named = batch.user_ids.len() + batch.phone_numbers.len();
+    let most = call.app.config.limits.batch as usize;
+    if named == 0 {
+        return Err(Error::field("userIds", Fault::new(FieldCode::Required, "or `phoneNumbers` is required")));
+    }
+    if named > most {
+        let fault =
+            Fault::new(FieldCode::TooMany, format!("and `phoneNumbers` together must have at most {most} items"));
+        return Err(Error::field("userIds", fault));
+    }
+    let everybody = batch.user_ids.into_iter().map(Who::Id).chain(batch.phone_numbers.into_iter().map(Who::Phone));
+    let everybody: Vec<_> = everybody.collect();
+    let items =
+        call.blocking(move |app| everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
+    let count = |is_counted: fn(&BatchItem) -> bool| items.iter().filter(|item| is_counted(item)).count();
+    Ok(Json(BatchValidation {
+        consistent: count(|item| item.found && item.consistent),
+        inconsistent: count(|item| item.found && !item.consistent),
+        missing: count(|item| !item.found),
+        items,
+    }))
+}
+
+fn item(app: &App, who: &Who) -> Result<BatchItem> {
+    match user_data::validate(app, who) {
+        Ok(found) => Ok(BatchItem {
+            user_id: Some(found.user),
+            phone_number: found.phone_number,
+            found: true,
+            consistent: found.issues.is_empty(),
+            issues: found.issues.into_iter().map(Into::into).collect(),
+        }),
+        Err(error) if error.code == Code::NotFound => {
+            let (user_id, phone_number) = match who {
+                Who::Id(id) => (Some(*id), None),
+                Who::Phone(number) => (None, Some(number.as_str().to_owned())),
+            };
+            Ok(BatchItem { user_id, phone_number, found: false, consistent: false, issues: Vec::new() })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// An issue and whose it is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IssueOfUser {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    #[serde(flatten)]
+    issue: UserDataIssue,
+}
+
+/// What a synchronisation did.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UserDataSynchronised {
+    /// Users looked at.
+    #[schema(example = 1200)]
+    checked: u64,
+    /// Users of whom something was repaired.
+    #[schema(example = 2)]
+    fixed: u64,
+    /// Castings of users who are gone, which were deleted.
+    #[schema(example = 0)]
+    orphans_deleted: u64,
+    /// Users of whom something is wrong that a person must decide.
+    #[schema(example = 0)]
+    inconsistent: u64,
+    /// What is left, a thousand at most.
+    issues: Vec<IssueOfUser>,
+}
+
+pub async fn synchronise(call: Call, of: Synchronise) -> Result<Json<UserDataSynchronised>> {
+    let by = call.authority(of.reason.map(|Reason(reason)| reason))?;
+    let done = call.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?;
+    let issues = done.issues.into_iter().map(|(user_id, issue)| IssueOfUser { user_id, issue: issue.into() });
+    Ok(Json(UserDataSynchronised {
+        checked: done.checked,
+        fixed: done.fixed,
+        orphans_deleted: done.orphans_deleted,
+        inconsistent: done.inconsistent,
+        issues: issues.collect(),
+    }))
+}

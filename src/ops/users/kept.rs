@@ -1,0 +1,53 @@
+//! Users as they are stored, for those who look whether what is stored is right.
+
+use rusqlite::Row;
+
+use crate::{
+    error::Result,
+    store::{Read, Write},
+    types::{Timestamp, UserId},
+};
+
+/// A user as stored, with addresses in whatever spelling they have.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub id: UserId,
+    pub phone_number: Option<String>,
+    pub email: Option<String>,
+    pub created_at: Timestamp,
+}
+
+pub fn find_kept_in(tx: &Read<'_>, id: UserId) -> Result<Option<Kept>> {
+    tx.first("select id, phone_number, email, created_at from users where id = ?1", [id.0], kept_of)
+}
+
+pub fn count_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from users", (), |row| row.get(0))
+}
+
+/// The users whose number is stored in one of these spellings.
+pub fn spelled_in(tx: &Read<'_>, [a, b, c, d]: &[String; 4]) -> Result<Vec<Kept>> {
+    tx.all(
+        "select id, phone_number, email, created_at from users where phone_number in (?1, ?2, ?3, ?4) order by id",
+        (a, b, c, d),
+        kept_of,
+    )
+}
+
+pub fn find_by_stored_email_in(tx: &Read<'_>, email: &str) -> Result<Option<UserId>> {
+    tx.first("select id from users where email = ?1", [email], |row| row.get(0).map(UserId))
+}
+
+/// Stores the user's addresses in these spellings.
+pub fn respell_in(tx: &Write<'_>, id: UserId, phone_number: Option<&str>, email: Option<&str>) -> Result<()> {
+    tx.execute("update users set phone_number = ?2, email = ?3 where id = ?1", (id.0, phone_number, email)).map(drop)
+}
+
+fn kept_of(row: &Row<'_>) -> rusqlite::Result<Kept> {
+    Ok(Kept {
+        id: UserId(row.get(0)?),
+        phone_number: row.get(1)?,
+        email: row.get(2)?,
+        created_at: Timestamp(row.get(3)?),
+    })
+}

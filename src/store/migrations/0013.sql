@@ -1,0 +1,3 @@
+-- Listing the audit by time.
+
+create index audit_by_time on audit (at);

@@ -1,0 +1,226 @@
+//! What is kept of users, held against itself and put right.
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Caller, Server, Setup, at_once};
+
+fn get(server: &Server, key: &str, path: &str) -> Answer {
+    server.get(&format!("/admin/user-data/{path}")).token(key).send()
+}
+
+fn post(server: &Server, key: &str, path: &str, body: &Value) -> Answer {
+    server.post(&format!("/admin/user-data/{path}")).token(key).json(body).send()
+}
+
+/// The codes of the issues, and whether each can be repaired.
+fn codes(issues: &Value) -> Vec<(String, bool)> {
+    let issues = issues.as_array().unwrap();
+    issues.iter().map(|issue| (issue["code"].as_str().unwrap().to_owned(), issue["fixable"] == true)).collect()
+}
+
+fn validated(server: &Server, key: &str, user: &Caller) -> Vec<(String, bool)> {
+    let answer = get(server, key, &format!("validate/user/{}", user.user_id)).expect(200).json();
+    assert_eq!(answer["consistent"], answer["issues"].as_array().unwrap().is_empty());
+    codes(&answer["issues"])
+}
+
+#[test]
+fn what_is_wrong_is_found_and_what_can_be_repaired_is_repaired_once() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server.grant(&key, "13800138000", 60);
+    assert_eq!(validated(&server, &key, &user), []);
+
+    let fixable = |code: &str| (code.to_owned(), true);
+    let broken = [
+        (format!("update balances set balance = 61 where user_id = {}", user.user_id), "balance_wrong"),
+        (format!("update balances set last_sequence = 7 where user_id = {}", user.user_id), "balance_wrong"),
+        (format!("delete from balances where user_id = {}", user.user_id), "balance_wrong"),
+        (format!("update balances set suspended_at = 1 where user_id = {}", user.user_id), "account_suspended"),
+        (
+            format!("update users set phone_number = '+8613800138000' where id = {}", user.user_id),
+            "phone_not_canonical",
+        ),
+        (
+            format!("update users set phone_number = '008613800138000' where id = {}", user.user_id),
+            "phone_not_canonical",
+        ),
+        (format!("update users set email = ' Ada@Example.COM' where id = {}", user.user_id), "email_not_canonical"),
+    ];
+    for (sql, code) in broken {
+        server.edit(&sql);
+        assert_eq!(validated(&server, &key, &user), [fixable(code)], "{sql}");
+        let by_phone = get(&server, &key, "validate/phone/138-0013-8000").expect(200).json();
+        assert_eq!(
+            (&by_phone["userId"], codes(&by_phone["issues"])),
+            (&json!(user.user_id), vec![fixable(code)]),
+            "{sql}"
+        );
+        let fixed = post(&server, &key, "fix/+86%2013800138000", &json!({ "reason": "tests" })).expect(200).json();
+        assert_eq!(codes(&fixed["fixed"]), [fixable(code)], "{sql}");
+        assert_eq!((&fixed["consistent"], &fixed["phoneNumber"]), (&json!(true), &json!("13800138000")), "{sql}");
+        assert_eq!(validated(&server, &key, &user), [], "{sql}");
+        let again = post(&server, &key, "fix/13800138000", &json!({})).expect(200).json();
+        assert_eq!((codes(&again["fixed"]), codes(&again["remaining"])), (vec![], vec![]), "{sql}");
+        assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 60, "{sql}");
+    }
+    assert_eq!(server.value::<String>("select email from users"), "ada@example.com");
+    // What was repaired is in the audit ledger, and its chain holds.
+    let repairs: i64 = server.value("select count(*) from ledger_audit where action = 'repair' and reason = 'tests'");
+    assert_eq!(repairs, 4);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn what_a_person_must_decide_is_told_and_left() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server.grant(&key, "13800138000", 60);
+    server.edit("insert into users (phone_number, created_at) values ('+8613800138000', 1)");
+    let twin: i64 = server.value("select max(id) from users");
+    server.edit(
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
+         select user_id, 'coin', 3, 5, 65, 'adjust', 1 from ledger_entries limit 1",
+    );
+    let found = validated(&server, &key, &user);
+    assert_eq!(found, [("duplicate_phone".into(), false), ("ledger_broken".into(), false)]);
+    // The account by the right spelling is the one that the number means.
+    let by_phone = get(&server, &key, "validate/phone/13800138000").expect(200).json();
+    assert_eq!(by_phone["userId"], user.user_id);
+    let fixed = post(&server, &key, "fix/13800138000", &json!({})).expect(200).json();
+    assert_eq!((codes(&fixed["fixed"]), fixed["remaining"].as_array().unwrap().len()), (vec![], 2));
+    let other = get(&server, &key, &format!("validate/user/{twin}")).expect(200).json();
+    assert_eq!(codes(&other["issues"]), [("duplicate_phone".into(), false), ("account_missing".into(), true)]);
+    assert_eq!(server.value::<i64>("select count(*) from users"), 2);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries"), 2);
+}
+
+#[test]
+fn many_are_validated_at_once_and_all_are_synchronised() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let users: Vec<_> = (0..4).map(|number| server.sign_in(&format!("1380013800{number}"))).collect();
+    server.edit(&format!("update balances set balance = 5 where user_id = {}", users[1].user_id));
+    server.edit(&format!("delete from balances where user_id = {}", users[2].user_id));
+    let batch = json!({
+        "userIds": [users[0].user_id, users[1].user_id, "424242"],
+        "phoneNumbers": ["13800138002", "13900139000"],
+    });
+    let found = post(&server, &key, "validate/batch", &batch).expect(200).json();
+    let items: Vec<_> =
+        found["items"].as_array().unwrap().iter().map(|item| json!([item["found"], item["consistent"]])).collect();
+    let expected =
+        [json!([true, true]), json!([true, false]), json!([false, false]), json!([true, false]), json!([false, false])];
+    assert_eq!(items, expected);
+    assert_eq!((&found["consistent"], &found["inconsistent"], &found["missing"]), (&json!(1), &json!(2), &json!(2)));
+    assert_eq!(found["items"][4]["phoneNumber"], "13900139000");
+
+    server.edit("pragma foreign_keys = off; insert into history (user_id, sequence, local_record_id, created_at, updated_at) values (777, 1, 'r', 1, 1)");
+    let synced = post(&server, &key, "sync", &json!({})).expect(200).json();
+    let expected = json!({ "checked": 4, "fixed": 2, "orphansDeleted": 1, "inconsistent": 0, "issues": [] });
+    assert_eq!(synced, expected);
+    let again = post(&server, &key, "sync", &json!({})).expect(200).json();
+    assert_eq!(again, json!({ "checked": 4, "fixed": 0, "orphansDeleted": 0, "inconsistent": 0, "issues": [] }));
+}
+
+#[test]
+fn bad_batches_are_refused() {
+    let server = Setup::default().with("LIMITS_BATCH", 3).start();
+    let key = server.api_key("tests");
+    post(&server, &key, "validate/batch", &json!({})).expect_fields(&[("userIds", "required")]);
+    let many = json!({ "userIds": [1, 2, 3, 4] });
+    post(&server, &key, "validate/batch", &many).expect_fields(&[("userIds", "too_many")]);
+    let together = json!({ "userIds": [1, 2], "phoneNumbers": ["13800138000", "13800138001"] });
+    post(&server, &key, "validate/batch", &together).expect_fields(&[("userIds", "too_many")]);
+    let bad = json!({ "userIds": [0], "phoneNumbers": ["12345"] });
+    let fields = [("userIds", "invalid_format"), ("phoneNumbers", "invalid_format")];
+    post(&server, &key, "validate/batch", &bad).expect_fields(&fields);
+    get(&server, &key, "validate/user/424242").expect_problem(404, "not_found");
+    get(&server, &key, "validate/phone/13900139000").expect_problem(404, "not_found");
+    get(&server, &key, "validate/phone/12345").expect_fields(&[("phoneNumber", "invalid_format")]);
+    post(&server, &key, "fix/13900139000", &json!({})).expect_problem(404, "not_found");
+}
+
+#[test]
+fn a_hundred_fixes_at_once_repair_once() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server.grant(&key, "13800138000", 60);
+    server.edit(&format!("update balances set balance = 61 where user_id = {}", user.user_id));
+    let fix = || server.post("/admin/user-data/fix/13800138000").token(&key);
+    let answers = at_once((0..100).map(|_| fix()).collect());
+    let fixed = answers.into_iter().map(|answer| answer.expect(200).json()["fixed"].as_array().unwrap().len());
+    assert_eq!(fixed.sum::<usize>(), 1);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_audit where action = 'repair'"), 1);
+}
+
+#[test]
+fn one_synchronisation_runs_at_a_time() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    // A mark that moved a moment ago is somebody else's, one that stopped long ago a killed process's.
+    let mark = |age: &str| {
+        let sql = format!(
+            "insert into settings values ('user_data.sync', cast(unixepoch() * 1000 - {age} as text), 1) \
+             on conflict (name) do update set value = excluded.value"
+        );
+        server.edit(&sql);
+    };
+    mark("1000");
+    post(&server, &key, "sync", &json!({})).expect_problem(409, "already_running");
+    server.command(&["sync", "users"]).expect(1);
+    mark("120000");
+    post(&server, &key, "sync", &json!({})).expect(200);
+    server.command(&["sync", "users"]).expect(0);
+}
+
+#[test]
+fn the_support_page_shows_what_happened_and_no_secret() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server.grant(&key, "13800138000", 60);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    let question = "今年换工作合适吗？";
+    let made = server.post("/divination/enhanced").by(&user).json(&json!({ "question": question })).send().expect(200);
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json();
+    server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
+    server.database().execute("delete from code_sends", []).unwrap();
+    let code = server.request_code("13800138000");
+    for who in ["13800138000", "+86 138 0013 8000", &user.user_id] {
+        let page = server.command(&["users", "show", who]).expect(0);
+        let (text, page) = (page.text(), page.json());
+        assert_eq!((&page["userId"], &page["phoneNumber"]), (&json!(user.user_id), &json!("13800138000")));
+        assert_eq!(page["balances"][0]["balance"], 59);
+        assert_eq!((page["signIns"].as_array().unwrap().len(), &page["castings"]), (1, &json!(1)));
+        assert_eq!(page["codes"]["live"][0]["code"], "******");
+        assert_eq!(page["codes"]["live"][0]["triesLeft"], 5);
+        assert_eq!(page["codes"]["sent"].as_array().unwrap().len(), 1);
+        assert_eq!((&page["ledger"][0]["kind"], &page["ledger"][0]["delta"]), (&json!("consume"), &json!(-1)));
+        assert_eq!(page["changes"][0]["actor"], "key:tests");
+        assert_eq!(page["orders"][0]["orderNo"], order["orderNo"]);
+        assert_eq!(page["records"][0]["traceId"], made.json()["traceId"]);
+        assert_eq!(page["issues"], json!([]));
+        assert!(!text.contains(&code) && !text.contains(&user.token) && !text.contains(question), "{text}");
+    }
+    // The page is for people too.
+    let mut command = crate::kit::Binary::command();
+    let output = command.args(["users", "show", "13800138000", "--data-dir"]).arg(server.directory()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for expected in ["13800138000", "Ledger", "consume", "Orders", "Signed in", "******", "Requests"] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+    server.command(&["users", "show", "13900139000"]).expect(4);
+    server.command(&["users", "validate", "13800138000"]).expect(0);
+    server.edit(&format!("update balances set balance = 61 where user_id = {}", user.user_id));
+    assert_eq!(server.command(&["users", "validate", &user.user_id]).expect(5).json()["issues"][0]["fixable"], true);
+    server.command(&["users", "fix", &user.user_id, "--reason", "tests"]).expect(0);
+    server.command(&["users", "validate", &user.user_id]).expect(0);
+    let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
+    assert_eq!(rows["items"][0]["action"], "yarrow users validate");
+    assert!(rows["items"].as_array().unwrap().iter().any(|row| row["action"] == "yarrow users show"));
+}
