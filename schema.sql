@@ -531,6 +531,16 @@ begin
     select raise(abort, 'audit rows are not deleted');
 end;
 
+-- Owner: confirmations. Tokens by which an administrator confirms what cannot be taken back, kept as SHA-256.
+create table confirmations (
+    token_sha256 blob primary key,
+    actor text not null,
+    action text not null,
+    expires_at integer not null
+) strict, without rowid;
+
+create index confirmations_by_expiry on confirmations (expires_at);
+
 -- Owner: payment. Orders of coins. An order carries its own price, so that a changed price list changes no order, and
 -- has no foreign key, so that it stays payable when its user is gone. States only move forward (created, paid,
 -- credited, refunded; created, closed; closed, paid), but for `review`, out of which a person lets an order.

@@ -7,6 +7,8 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
+use crate::types::{Secret, Timestamp};
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Declares the registry once: the name clients see, and what it means to them.
@@ -59,6 +61,7 @@ codes! {
     OwnInvite = "own_invite", "The invite code is the caller's own.";
     InviteExpired = "invite_expired", "The caller registered too long ago to redeem an invite code.";
     AlreadyInvited = "already_invited", "The caller has redeemed an invite code before, under this account or an earlier one.";
+    ConfirmationRequired = "confirmation_required", "This cannot be taken back: ask again with the token in `confirm` to have it done.";
     AlreadyRunning = "already_running", "This is being done already; one run at a time.";
     AlreadyExists = "already_exists", "There is one by this name already.";
     AddressTaken = "address_taken", "The address belongs to another account.";
@@ -167,6 +170,17 @@ impl Fault {
     }
 }
 
+/// What would happen, and the token by which it does.
+#[derive(Clone, Debug)]
+pub struct Confirmation {
+    pub token: Secret,
+    pub expires_at: Timestamp,
+    /// What would be gone, by name, and how much of it.
+    pub would_delete: Vec<(String, i64)>,
+    /// What would stay although it is of the same kind.
+    pub would_keep: Vec<(String, i64)>,
+}
+
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug)]
@@ -179,6 +193,8 @@ pub struct Error {
     pub retry_after: Option<Duration>,
     /// The trace id of the interpretation that failed, so that the caller can find its record.
     pub trace_id: Option<String>,
+    /// What would happen, where it has to be asked for twice.
+    pub confirmation: Option<Box<Confirmation>>,
     /// The operation failed for its caller, and what it changed is to stay: a used try, a violation record.
     pub keeps_changes: bool,
     pub source: Option<Source>,
@@ -192,6 +208,7 @@ impl Error {
             fields: Vec::new(),
             retry_after: None,
             trace_id: None,
+            confirmation: None,
             keeps_changes: false,
             source: None,
         }

@@ -66,7 +66,7 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         Action::Reset { who, reason, yes } => {
             let (user, by) = (find_user(&app, &who)?, authority(Some(reason)));
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
-            let balance = outcome(coins::reset(&app, user.id, ResetBy::Admin(by.clone()), Once::unkeyed()))?;
+            let balance = outcome(coins::reset(&app, user.id, ResetBy::Admin(by.clone(), None), Once::unkeyed()))?;
             record(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }

@@ -5,6 +5,7 @@ mod alerts;
 mod ai;
 mod audit;
 mod backup;
+mod cleanup;
 mod coins;
 mod completions;
 mod config;
@@ -39,6 +40,7 @@ use std::{
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use serde_json::Value;
+use terminal_size::Width;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
@@ -96,6 +98,7 @@ enum Subcommands {
     Feedback(feedback::FeedbackArgs),
     Users(users::UsersArgs),
     Sync(sync::SyncArgs),
+    Cleanup(cleanup::CleanupArgs),
     Audit(audit::AuditArgs),
     Doctor(doctor::DoctorArgs),
     Backup(backup::BackupArgs),
@@ -132,6 +135,7 @@ pub fn run() -> Result<()> {
         Subcommands::Feedback(args) => feedback::run(&common, args),
         Subcommands::Users(args) => users::run(&common, args),
         Subcommands::Sync(args) => sync::run(&common, &args),
+        Subcommands::Cleanup(args) => cleanup::run(&common, &args),
         Subcommands::Audit(args) => audit::run(&common, args),
         Subcommands::Doctor(args) => doctor::run(&common, &args),
         Subcommands::Backup(args) => backup::run(&common, args),
@@ -274,6 +278,10 @@ fn confirm(yes: bool, question: &str) -> Result<()> {
 fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    // Where no terminal shows it, a line stays one line, for the next program.
+    if let Some((Width(columns), _)) = terminal_size::terminal_size_of(std::io::stdout()) {
+        table.set_width(columns);
+    }
     table.set_header(header);
     table.add_rows(rows);
     table.to_string()

@@ -1,6 +1,6 @@
 //! How answers and errors become responses: the one place where error codes become statuses.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
     body::Body,
@@ -13,6 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::{
     error::{Code, Error},
     ops::idempotency::Kept,
+    types::Timestamp,
 };
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -24,6 +25,7 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidRequest | Code::InvalidJson | Code::ConflictingParameter => StatusCode::BAD_REQUEST,
+        Code::ConfirmationRequired => StatusCode::PRECONDITION_REQUIRED,
         Code::InsufficientCoins | Code::InsufficientPoints => StatusCode::PAYMENT_REQUIRED,
         Code::Unauthenticated | Code::InvalidCode | Code::InvalidCredentials | Code::TotpRequired => {
             StatusCode::UNAUTHORIZED
@@ -240,6 +242,22 @@ pub struct Problem<'error> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     pub trace_id: Option<Cow<'error, str>>,
+    /// The token to ask again with, where something has to be asked for twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    pub confirm: Option<&'error str>,
+    /// Until when that token is good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
+    pub expires_at: Option<Timestamp>,
+    /// What would be gone, and how much of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = json!({ "codes": 12 }))]
+    pub would_delete: Option<BTreeMap<&'error str, i64>>,
+    /// What would stay although it is of the same kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = json!({}))]
+    pub would_keep: Option<BTreeMap<&'error str, i64>>,
     /// All bad fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ProblemField<'error>>,
@@ -266,6 +284,7 @@ impl<'error> Problem<'error> {
             code: field.code.name(),
             message: field.message.as_str().into(),
         };
+        let confirmation = error.confirmation.as_deref();
         Self {
             r#type: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
@@ -278,9 +297,17 @@ impl<'error> Problem<'error> {
             code: if status == StatusCode::INTERNAL_SERVER_ERROR { Code::Internal } else { error.code }.name(),
             request_id: request_id.into(),
             trace_id: error.trace_id.as_deref().map(Into::into),
+            confirm: confirmation.map(|confirmation| confirmation.token.reveal()),
+            expires_at: confirmation.map(|confirmation| confirmation.expires_at),
+            would_delete: confirmation.map(|confirmation| counted(&confirmation.would_delete)),
+            would_keep: confirmation.map(|confirmation| counted(&confirmation.would_keep)),
             errors: error.fields.iter().map(field).collect(),
         }
     }
+}
+
+fn counted(counts: &[(String, i64)]) -> BTreeMap<&str, i64> {
+    counts.iter().map(|(name, count)| (name.as_str(), *count)).collect()
 }
 
 /// An error as the client gets it.

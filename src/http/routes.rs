@@ -9,7 +9,8 @@ use axum::{Router, http::Method};
 
 use super::{
     admin::{
-        self, audit, network_logs, payments, sensitive_word_migration, sensitive_words, session, user_data, violations,
+        self, audit, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session, user_data,
+        violations,
     },
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
@@ -24,7 +25,7 @@ use super::{
 use crate::error::Code::*;
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::{Code, Error, Result},
 };
 
 const SMALL: BodyLimit = |limits| limits.auth_body;
@@ -56,6 +57,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         app_feedback(),
         app_versions(),
         admin_user_data(),
+        admin_data_cleanup(),
         admin_audit(),
         service(),
     ]
@@ -171,10 +173,10 @@ fn coins() -> Vec<Endpoint> {
             "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
         Endpoint::new(Method::POST, "/coin/reset", OwnUserOrAdmin, coin::reset,
             "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
-            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
+            .fails(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
         Endpoint::new(Method::POST, "/coin/reset/phone", OwnUserOrAdmin, coin::reset,
             "Sets the balance to 0. The owner must have signed in a few minutes ago; an administrator gives a reason.").repeatable()
-            .fails(&[NotYours, StepUpRequired, NotFound, AccountInconsistent]),
+            .fails(&[NotYours, StepUpRequired, ConfirmationRequired, NotFound, AccountInconsistent]),
         Endpoint::new(Method::POST, "/coin/increase/phone", Admin, coin::increase,
             "Adds coins.").repeatable().fails(&[NotFound, BalanceTooLarge, AccountInconsistent]),
         Endpoint::new(Method::POST, "/coin/sync", Admin, coin::synchronise,
@@ -457,6 +459,21 @@ fn app_versions() -> Vec<Endpoint> {
             "Publishes a version of the app.").fails(&[AlreadyExists]),
         Endpoint::new(Method::GET, "/admin/releases", Admin, admin::releases::list,
             "Published versions, the newest first."),
+    ]
+}
+
+#[rustfmt::skip]
+fn admin_data_cleanup() -> Vec<Endpoint> {
+    const FAILS: &[Code] = &[ConfirmationRequired];
+    vec![
+        Endpoint::new(Method::DELETE, "/admin/data-cleanup/all", Admin, data_cleanup::clear_all,
+            "Clears all tables but those of administrators, their audit, words, releases and settings, after a backup.").fails(FAILS),
+        Endpoint::new(Method::DELETE, "/admin/data-cleanup/verification-codes", Admin, data_cleanup::clear_codes,
+            "Clears the verification codes that are live, after a backup.").fails(FAILS),
+        Endpoint::new(Method::DELETE, "/admin/data-cleanup/payment-records", Admin, data_cleanup::clear_payments,
+            "Clears finished orders older than the retention floor, after a backup.").fails(FAILS),
+        Endpoint::new(Method::DELETE, "/admin/data-cleanup/feedback", Admin, data_cleanup::clear_feedback,
+            "Clears what users wrote as feedback, after a backup.").fails(FAILS),
     ]
 }
 

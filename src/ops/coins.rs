@@ -10,6 +10,7 @@ use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
     ops::{
+        confirmations::{self, Demand},
         idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Discrepancy, Kind, Posting, Repair, changes, changes::Changed},
         settings, tokens,
@@ -39,10 +40,9 @@ pub struct Consumed {
 #[derive(Clone, Debug)]
 pub enum ResetBy {
     /// The owner, who must have proved a code a short while ago.
-    Owner {
-        token: Secret,
-    },
-    Admin(Authority),
+    Owner { token: Secret },
+    /// An administrator, who must have been told what will be gone; nothing for who was asked at a terminal.
+    Admin(Authority, Option<Demand>),
 }
 
 /// What a synchronisation did.
@@ -79,7 +79,7 @@ pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> 
 /// Sets the balance to zero. One that is zero already stays as it is. Answers the balance, which is zero.
 ///
 /// # Errors
-/// `step_up_required` for an owner who did not prove a code lately; `account_inconsistent`.
+/// `step_up_required` for an owner who did not prove a code lately; `confirmation_required`; `account_inconsistent`.
 pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
     let limits = app.config.auth.clone();
     app.store.write(move |tx| {
@@ -88,7 +88,12 @@ pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<A
                 tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
                 reset_in(tx, user, None)
             }
-            ResetBy::Admin(authority) => reset_in(tx, user, Some(authority)),
+            ResetBy::Admin(authority, demand) => {
+                if let Some(demand) = demand {
+                    confirmations::require_in(tx, demand.clone())?;
+                }
+                reset_in(tx, user, Some(authority))
+            }
         })
     })
 }

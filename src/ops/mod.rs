@@ -17,6 +17,7 @@ pub mod words;
 pub mod violations;
 pub mod moderation;
 pub mod audit;
+pub mod confirmations;
 pub mod idempotency;
 pub mod codes;
 pub mod tokens;
@@ -47,6 +48,7 @@ pub mod access_log;
 pub mod doctor;
 pub mod user_data;
 pub mod support;
+pub mod clearing;
 pub mod cleanup;
 pub mod demonstration;
 

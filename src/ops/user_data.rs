@@ -243,12 +243,11 @@ fn validate_email_in(tx: &Read<'_>, kept: &Kept, issues: &mut Vec<Issue>) -> Res
 fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut Vec<Issue>) -> Result<()> {
     let name = asset.name();
     match soundness_in(tx, user, asset)? {
-        Soundness::Sound => {}
         Soundness::Missing if asset == Asset::Coin => {
             issues.push(Issue::fixable("account_missing", format!("there is no {name} account")));
         }
         // Whoever never had a point has no account for points.
-        Soundness::Missing => {}
+        Soundness::Sound | Soundness::Missing => {}
         Soundness::Wrong { balance, entries } => {
             let detail = format!("the {name} balance is {balance}; the ledger's entries sum to {entries}");
             issues.push(Issue::fixable("balance_wrong", detail));
@@ -278,10 +277,9 @@ fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> R
     });
     let has = |code: &str| fixed.iter().any(|issue| issue.code == code);
     if has("phone_not_canonical") || has("email_not_canonical") {
-        let email = kept.email.as_deref().map(|stored| match has("email_not_canonical") {
-            true => canonical_email(stored),
-            false => stored.to_owned(),
-        });
+        let is_respelled = has("email_not_canonical");
+        let respell = |stored: &str| if is_respelled { canonical_email(stored) } else { stored.to_owned() };
+        let email = kept.email.as_deref().map(respell);
         let phone_number = if has("phone_not_canonical") { &phone_number } else { &kept.phone_number };
         users::respell_in(tx, user, phone_number.as_deref(), email.as_deref())?;
     }

@@ -15,6 +15,7 @@ mod migrate;
 mod pending;
 pub mod restore;
 mod snapshot;
+mod tables;
 mod transaction;
 mod writer;
 

@@ -1,6 +1,7 @@
 //! `/admin`: what only administrators may. One file for each second segment of the path.
 
 pub mod audit;
+pub mod data_cleanup;
 pub mod network_logs;
 pub mod feedback;
 pub mod notifications;

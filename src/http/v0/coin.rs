@@ -11,11 +11,12 @@ use crate::{
     http::{
         body::Given,
         call::{Call, shown_phone},
-        params::{Claims, Nothing, Parameter, Reason, Rules, parameters, text},
+        params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, text},
         reply::{Json, Replayable},
     },
     ops::{
         coins::{self, Consumed, LARGEST_INCREASE, ResetBy},
+        confirmations::{Census, Demand},
         ledger::Discrepancy,
         users::User,
     },
@@ -32,6 +33,7 @@ parameters! {
         user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
         phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
         reason: optional Reason = "reason", "Why; an administrator must say.";
+        confirm: optional Credential = "confirm", "For administrators: the token of the answer 428 to the same request without it.";
     }
 
     Increase {
@@ -95,7 +97,13 @@ pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
     let id = user.id;
     let by = match (call.user(), of.reason, &call.bearer()) {
         (Ok(_), _, Some(token)) => ResetBy::Owner { token: token.clone() },
-        (_, Some(Reason(reason)), _) => ResetBy::Admin(call.authority(Some(reason))?),
+        (_, Some(Reason(reason)), _) => {
+            let authority = call.authority(Some(reason))?;
+            let census = Census { delete: vec![("coins".into(), coins::balance(&call.app, id)?)], keep: Vec::new() };
+            let token = of.confirm.map(|Credential(token)| token);
+            let demand = Demand { actor: authority.actor.clone(), action: format!("coin reset {id}"), token, census };
+            ResetBy::Admin(authority, Some(demand))
+        }
         _ => return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required"))),
     };
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);

@@ -1,7 +1,11 @@
 //! Codes as an administrator sees them: that there are some, and never which.
 
 use super::Recipient;
-use crate::{error::Result, store::Read, types::Timestamp};
+use crate::{
+    error::Result,
+    store::{Read, Write},
+    types::Timestamp,
+};
 
 /// A code that would be taken.
 #[derive(Clone, Debug)]
@@ -33,5 +37,17 @@ pub fn sent_in(tx: &Read<'_>, recipient: &Recipient, limit: u32) -> Result<Vec<S
         "select sent_at, client_network from code_sends where address = ?1 order by sent_at desc limit ?2",
         (&recipient.0, limit),
         |row| Ok(SentCode { sent_at: Timestamp(row.get(0)?), client_network: row.get(1)? }),
+    )
+}
+pub fn count_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from codes", (), |row| row.get(0))
+}
+
+/// Deletes up to `limit` codes, live ones too. What was sent stays counted.
+pub fn clear_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from codes where (address, purpose) in \
+         (select address, purpose from codes order by expires_at limit ?1)",
+        [limit],
     )
 }

@@ -12,6 +12,7 @@ pub mod orders;
 pub mod reconcile;
 pub mod refunds;
 pub mod report;
+pub mod retention;
 pub mod sandbox;
 pub mod settle;
 

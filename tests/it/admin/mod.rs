@@ -2,6 +2,7 @@
 
 mod audit;
 mod entrance;
+mod data_cleanup;
 mod keys;
 mod network_logs;
 mod reading;

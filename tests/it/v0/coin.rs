@@ -44,8 +44,8 @@ fn everyone_may_exactly_what_the_table_says() {
         ("POST", "/coin/consume/phone", [401, 200, 403, 403, 403]),
         ("POST", "/coin/increase/phone", [401, 403, 403, 200, 200]),
         ("POST", "/coin/sync", [401, 403, 403, 200, 200]),
-        ("POST", "/coin/reset", [401, 200, 403, 200, 200]),
-        ("POST", "/coin/reset/phone", [401, 200, 403, 200, 200]),
+        ("POST", "/coin/reset", [401, 200, 403, 428, 428]),
+        ("POST", "/coin/reset/phone", [401, 200, 403, 428, 428]),
     ];
     for (method, path, expected) in rows {
         let who = if path.ends_with("/phone") { ("phoneNumber", OWN) } else { ("userId", own.user_id.as_str()) };
@@ -177,7 +177,18 @@ fn an_administrator_resets_with_a_reason() {
     let who = [("userId", user.user_id.as_str())];
     server.post("/coin/reset").token(&key).form(&who).send().expect_fields(&[("reason", "required")]);
     let with_reason = [who[0], ("reason", "chargeback")];
-    server.post("/coin/reset").token(&key).form(&with_reason).send().expect(200);
+    let asked = server.post("/coin/reset").token(&key).form(&with_reason).send();
+    let asked = asked.expect_problem(428, "confirmation_required").json();
+    assert_eq!((&asked["wouldDelete"], server.coins(&user)), (&json!({ "coins": 5 }), 5));
+    let token = asked["confirm"].as_str().unwrap();
+    // Confirmed is what was asked: nobody else's balance.
+    let other = server.sign_in(OTHER);
+    let of_other = [("userId", other.user_id.as_str()), with_reason[1], ("confirm", token)];
+    server.post("/coin/reset").token(&key).form(&of_other).send().expect_problem(428, "confirmation_required");
+    let confirmed = [who[0], with_reason[1], ("confirm", token)];
+    let reset = || server.post("/coin/reset").token(&key).form(&confirmed).header("idempotency-key", "reset-1").send();
+    assert_eq!(reset().expect(200).json()["balance"], 0);
+    assert_eq!(reset().expect(200).header("idempotency-replayed"), Some("true"));
     let database = server.database();
     let row: (String, String, i64, i64) = database
         .query_row(

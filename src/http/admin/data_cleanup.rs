@@ -1,0 +1,72 @@
+//! `/admin/data-cleanup`: clearing tables, asked for twice.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::Call,
+        params::{Credential, parameters},
+        reply::Json,
+    },
+    ops::{
+        clearing::{self, Cleared, Target},
+        confirmations::{self, Demand},
+    },
+};
+
+parameters! {
+    Clear {
+        confirm: optional Credential = "confirm", "The token of the answer 428 to the same request without it.";
+    }
+}
+
+/// What was cleared.
+#[derive(Serialize, ToSchema)]
+pub struct DataCleared {
+    /// Rows deleted, by table.
+    #[schema(example = json!({ "codes": 12 }))]
+    deleted: BTreeMap<String, i64>,
+    /// Rows of the same kind that stayed, by table.
+    #[schema(example = json!({}))]
+    kept: BTreeMap<String, i64>,
+    /// The backup that was made before, by name.
+    #[schema(example = "yarrow-20260102T030405678Z-before-cleanup.db")]
+    backup: String,
+}
+
+impl From<Cleared> for DataCleared {
+    fn from(cleared: Cleared) -> Self {
+        let Cleared { deleted, kept, backup } = cleared;
+        Self { deleted: deleted.into_iter().collect(), kept: kept.into_iter().collect(), backup }
+    }
+}
+
+pub async fn clear_all(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(call, clear, Target::All).await
+}
+
+pub async fn clear_codes(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(call, clear, Target::VerificationCodes).await
+}
+
+pub async fn clear_payments(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(call, clear, Target::PaymentRecords).await
+}
+
+pub async fn clear_feedback(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(call, clear, Target::Feedback).await
+}
+
+async fn confirmed(call: Call, clear: Clear, target: Target) -> Result<Json<DataCleared>> {
+    let actor = call.admin()?.actor();
+    let census = call.blocking(move |app| clearing::dry_run(app, target)).await?;
+    let token = clear.confirm.map(|Credential(token)| token);
+    let demand = Demand { actor, action: target.name().to_owned(), token, census };
+    call.committed(confirmations::require(&call.app, demand)).await?;
+    let cleared = call.blocking(move |app| clearing::clear(app, target, &mut |_, _, _| ())).await?;
+    Ok(Json(cleared.into()))
+}

@@ -1,0 +1,203 @@
+//! Clearing tables: asked for twice, after a backup, and never more than was said.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Server, Setup};
+
+fn clear(server: &Server, key: &str, what: &str, confirm: Option<&str>) -> Answer {
+    let request = server.request("DELETE", &format!("/admin/data-cleanup/{what}")).token(key);
+    confirm.map_or_else(|| request.clone(), |token| request.clone().form(&[("confirm", token)])).send()
+}
+
+/// Asks, and gives what would happen.
+fn asked(server: &Server, key: &str, what: &str) -> Value {
+    clear(server, key, what, None).expect_problem(428, "confirmation_required").json()
+}
+
+/// Asks, confirms, and gives what happened.
+fn cleared(server: &Server, key: &str, what: &str) -> Value {
+    let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
+    clear(server, key, what, Some(&token)).expect(200).json()
+}
+
+#[test]
+fn codes_go_when_it_was_said_twice_and_budgets_stay() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server.request_code("13800138001");
+    server.request_code("13800138002");
+    let problem = asked(&server, &key, "verification-codes");
+    assert_eq!(problem["wouldDelete"], json!({ "codes": 2 }));
+    assert!(problem["expiresAt"].is_string());
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 2);
+    let token = problem["confirm"].as_str().unwrap();
+    let done = clear(&server, &key, "verification-codes", Some(token)).expect(200).json();
+    assert_eq!(done["deleted"], json!({ "codes": 2 }));
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
+    assert_eq!(server.value::<i64>("select count(*) from code_sends"), 3);
+    server.get("/coin/balance").by(&user).send().expect(200);
+    // The backup that is named holds what went.
+    let backups = server.directory().join("backups");
+    let file = backups.join(done["backup"].as_str().unwrap());
+    let copy = rusqlite::Connection::open(file).unwrap();
+    assert_eq!(copy.query_row("select count(*) from codes", [], |row| row.get::<_, i64>(0)), Ok(2));
+}
+
+#[test]
+fn a_token_is_good_for_one_action_of_one_administrator_once_and_for_a_while() {
+    let server = Setup::default().start();
+    let (key, other) = (server.api_key("tests"), server.api_key("others"));
+    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    clear(&server, &key, "payment-records", Some(&token)).expect_problem(428, "confirmation_required");
+    clear(&server, &other, "verification-codes", Some(&token)).expect_problem(428, "confirmation_required");
+    clear(&server, &key, "verification-codes", Some("yes")).expect_problem(428, "confirmation_required");
+    clear(&server, &key, "verification-codes", Some(&token)).expect(200);
+    clear(&server, &key, "verification-codes", Some(&token)).expect_problem(428, "confirmation_required");
+    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    server.edit("update confirmations set expires_at = expires_at - 600000");
+    clear(&server, &key, "verification-codes", Some(&token)).expect_problem(428, "confirmation_required");
+}
+
+#[test]
+fn payment_records_younger_than_the_floor_and_open_ones_stay() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    let order = |amount: &str, coins: &str| {
+        let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", amount), ("coinCount", coins)]);
+        order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned()
+    };
+    let (paid, open, young) = (order("6.00", "60"), order("30.00", "330"), order("68.00", "780"));
+    for order in [&paid, &young] {
+        server.command(&["payments", "sandbox-pay", order]).expect(0);
+    }
+    let age = |order: &str, days: i64| {
+        server.edit(&format!(
+            "update payment_orders set created_at = created_at - {days} * 86400000 where order_no = '{order}'"
+        ));
+    };
+    age(&paid, 1100);
+    age(&open, 1100);
+    age(&young, 1000);
+    let problem = asked(&server, &key, "payment-records");
+    assert_eq!(problem["wouldDelete"], json!({ "payment_orders": 1 }));
+    assert_eq!(problem["wouldKeep"], json!({ "payment_orders": 2 }));
+    let done = cleared(&server, &key, "payment-records");
+    assert_eq!((&done["deleted"], &done["kept"]), (&json!({ "payment_orders": 1 }), &json!({ "payment_orders": 2 })));
+    server.command(&["payments", "show", &paid]).expect(4);
+    server.command(&["payments", "show", &open]).expect(0);
+    server.command(&["payments", "show", &young]).expect(0);
+    let left = format!("select count(*) from payment_callbacks where order_no = '{paid}'");
+    assert_eq!(server.value::<i64>(&left), 0);
+    // What the orders did to the balance stays.
+    assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 840);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+/// What clearing everything leaves. A table that is added has to be put on one side.
+const KEPT: [&str; 11] = [
+    "admin_attempts",
+    "admin_tokens",
+    "admins",
+    "allowed_phrases",
+    "api_keys",
+    "audit",
+    "confirmations",
+    "releases",
+    "sandbox_trades",
+    "settings",
+    "words",
+];
+
+#[test]
+fn clearing_all_leaves_the_operators_their_audit_and_a_service_that_works() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server.grant(&key, "13800138000", 60);
+    server.post("/coin/consume").by(&user).send().expect(200);
+    server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
+    server.post("/divination/enhanced").by(&user).json(&json!({ "question": "何时启程？" })).send().expect(200);
+    let token = asked(&server, &key, "all")["confirm"].as_str().unwrap().to_owned();
+    let done = clear(&server, &key, "all", Some(&token)).expect(200).json();
+    assert_eq!((&done["deleted"]["users"], &done["deleted"]["history"]), (&json!(1), &json!(1)));
+    assert_eq!(done["deleted"]["ledger_entries"], 2);
+    let database = server.database();
+    let mut tables =
+        database.prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite%'").unwrap();
+    let tables: BTreeSet<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for table in &tables {
+        let rows: i64 = database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap();
+        let is_of_today = ["access_log", "access_log_pieces", "access_log_subjects"].contains(&table.as_str());
+        let is_kept = KEPT.contains(&table.as_str()) || table.starts_with("admin_");
+        assert!(is_kept || is_of_today || rows == 0, "{table} has {rows} rows");
+        assert_eq!(done["deleted"].get(table).is_none(), is_kept, "{table}");
+    }
+    let foreign_keys: i64 =
+        database.query_row("select count(*) from pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(foreign_keys, 0);
+    server.get("/coin/balance").by(&user).send().expect_problem(401, "unauthenticated");
+    // The ledger still refuses to be changed, and begins anew; ids are not given twice.
+    let again = server.sign_in("13800138000");
+    assert_ne!(again.user_id, user.user_id);
+    server.grant(&key, "13800138000", 5);
+    assert!(database.execute("update ledger_entries set delta = 7", []).is_err());
+    assert!(database.execute("delete from ledger_audit", []).is_err());
+    server.command(&["ledger", "verify"]).expect(0);
+    let rows = server.command(&["audit", "--actor", "key:tests"]).expect(0).json();
+    assert!(rows["items"].as_array().unwrap().iter().any(|row| row["action"] == "DELETE /admin/data-cleanup/all"));
+}
+
+#[test]
+fn a_hundred_confirmations_at_once_clear_once() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    let request =
+        || server.request("DELETE", "/admin/data-cleanup/verification-codes").token(&key).form(&[("confirm", &token)]);
+    let answers = crate::kit::at_once((0..100).map(|_| request()).collect());
+    let done = answers.iter().filter(|answer| answer.status == 200).count();
+    let refused = answers.iter().filter(|answer| answer.status == 428).count();
+    assert_eq!((done, done + refused), (1, 100));
+}
+
+#[test]
+fn without_a_backup_nothing_is_cleared() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    server.request_code("13800138001");
+    // A file stands where the backups should be.
+    let backups = server.directory().join("backups");
+    drop(std::fs::remove_dir_all(&backups));
+    std::fs::write(&backups, "in the way").unwrap();
+    let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
+    let failed = clear(&server, &key, "verification-codes", Some(&token));
+    assert!(failed.status >= 500, "{}", failed.text());
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 1);
+}
+
+#[test]
+fn the_command_asks_or_is_told_yes_and_counts_when_asked_to() {
+    let server = Setup::default().start();
+    server.request_code("13800138001");
+    server.command(&["cleanup", "verification-codes"]).expect(2);
+    let counted = server.command(&["cleanup", "verification-codes", "--dry-run"]).expect(0).json();
+    assert_eq!(counted["wouldDelete"], json!({ "codes": 1 }));
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 1);
+    let done = server.command(&["cleanup", "verification-codes", "--yes"]).expect(0).json();
+    assert_eq!(done["deleted"], json!({ "codes": 1 }));
+    assert_eq!(
+        server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json()["kept"],
+        json!({ "payment_orders": 0 })
+    );
+    let user = server.sign_in("13800138000");
+    let done = server.command(&["cleanup", "all", "--yes"]).expect(0).json();
+    assert_eq!(done["deleted"]["users"], 1);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    server.get("/coin/balance").by(&user).send().expect(401);
+    let rows = server.command(&["audit", "--actor", "cli"]).expect(0).json();
+    assert_eq!(rows["items"][0]["action"], "yarrow cleanup all");
+}

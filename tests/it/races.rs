@@ -1,0 +1,276 @@
+//! A hundred callers at the same moment: what may happen once happens once, and what is counted is counted right.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Answer, Request, Server, Setup, alipay, at_once};
+
+const CALLERS: usize = 100;
+const PHONE: &str = "13800138000";
+
+/// Sends the request from all callers and counts the statuses.
+fn statuses(request: impl Fn(usize) -> Request) -> (BTreeMap<u16, usize>, Vec<Answer>) {
+    let answers = at_once((0..CALLERS).map(request).collect());
+    let mut counted = BTreeMap::new();
+    for answer in &answers {
+        *counted.entry(answer.status).or_default() += 1;
+    }
+    (counted, answers)
+}
+
+fn log_in(server: &Server, code: &str) -> Request {
+    server.post("/auth/login").form(&[("phoneNumber", PHONE), ("code", code)])
+}
+
+fn assert_ledger_is_sound(server: &Server) {
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn of_many_requests_for_a_code_one_is_sent() {
+    let server = Setup::default().start();
+    let (counted, _) = statuses(|_| server.post("/auth/send-code").form(&[("phoneNumber", PHONE)]));
+    assert_eq!(counted, BTreeMap::from([(200, 1), (429, CALLERS - 1)]));
+    assert_eq!(server.sent_codes(PHONE).len(), 1);
+    assert_eq!(server.value::<i64>("select count(*) from code_sends"), 1);
+}
+
+#[test]
+fn one_address_cannot_spend_more_than_its_network_may() {
+    let setup = Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 7);
+    let server = setup.start();
+    let ask = |number: usize| server.post("/auth/send-code").form(&[("phoneNumber", &format!("138001380{number:02}"))]);
+    let (counted, _) = statuses(ask);
+    assert_eq!(counted, BTreeMap::from([(200, 7), (429, CALLERS - 7)]));
+}
+
+#[test]
+fn a_code_signs_in_once() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let (counted, _) = statuses(|_| log_in(&server, &code));
+    assert_eq!(counted, BTreeMap::from([(200, 1), (401, CALLERS - 1)]));
+    assert_eq!(server.value::<i64>("select count(*) from users"), 1);
+    assert_eq!(server.value::<i64>("select count(*) from tokens"), 1);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn guesses_and_the_right_code_together_take_five_tries_at_most() {
+    let server = Setup::default().start();
+    let code = server.request_code(PHONE);
+    let wrong = if code.starts_with('1') { "200000" } else { "100000" };
+    let (counted, _) = statuses(|number| log_in(&server, if number == CALLERS / 2 { &code } else { wrong }));
+    let signed_in = counted.get(&200).copied().unwrap_or(0);
+    assert!(signed_in <= 1, "{counted:?}");
+    assert_eq!(counted.get(&401).copied().unwrap_or(0), CALLERS - signed_in);
+    log_in(&server, &code).send().expect_problem(401, "invalid_code");
+}
+
+#[test]
+fn a_first_sign_in_of_many_people_makes_each_of_them_once() {
+    let server = Setup::default().with("COINS_INITIAL", 3).start();
+    let number = |caller: usize| format!("1380013{:04}", caller / 2);
+    let codes: Vec<_> = (0..CALLERS / 2).map(|caller| server.request_code(&number(2 * caller))).collect();
+    let (counted, _) = statuses(|caller| {
+        server.post("/auth/login").form(&[("phoneNumber", &number(caller)), ("code", &codes[caller / 2])])
+    });
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS / 2), (401, CALLERS / 2)]));
+    assert_eq!(server.value::<i64>("select count(*) from users"), 50);
+    assert_eq!(server.value::<i64>("select sum(balance) from balances where asset = 'coin'"), 150);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn a_token_is_replaced_by_one_successor_whichever_way_it_is_asked_for() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.edit("update tokens set expires_at = created_at + 86400000");
+    let (counted, answers) = statuses(|number| {
+        let path = if number % 2 == 0 { "/auth/refresh-token" } else { "/auth/validate-token" };
+        server.post(path).form(&[("token", &user.token)])
+    });
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    let tokens: HashSet<_> = answers.iter().map(|answer| answer.json()["token"].to_string()).collect();
+    assert!(tokens.len() <= 2, "{}", tokens.len());
+    assert_eq!(server.value::<i64>("select count(*) from tokens where replaced_at is null"), 1);
+    let successor = answers[0].json()["token"].as_str().unwrap().to_owned();
+    server.get("/coin/balance").token(&successor).send().expect(200);
+}
+
+#[test]
+fn signing_out_beside_use_ends_the_token_for_all_that_follows() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let (counted, _) = statuses(|number| match number {
+        50 => server.post("/auth/logout").by(&user),
+        _ => server.get("/coin/balance").by(&user),
+    });
+    assert!(counted.keys().all(|status| [200, 401].contains(status)), "{counted:?}");
+    server.get("/coin/balance").by(&user).send().expect_problem(401, "unauthenticated");
+}
+
+#[test]
+fn coins_are_spent_as_long_as_there_are_any() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.grant(&server.api_key("tests"), PHONE, 37);
+    let (counted, answers) =
+        statuses(|number| server.post(if number % 2 == 0 { "/coin/consume" } else { "/coin/consume/phone" }).by(&user));
+    assert_eq!(counted, BTreeMap::from([(200, 37), (402, CALLERS - 37)]));
+    let mut left: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .map(|answer| answer.json()["balance"].as_i64().unwrap())
+        .collect();
+    left.sort_unstable();
+    assert_eq!(left, (0..37).collect::<Vec<_>>(), "a balance was told twice");
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn one_idempotency_key_spends_once() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.grant(&server.api_key("tests"), PHONE, 5);
+    let (counted, answers) = statuses(|_| server.post("/coin/consume").by(&user).header("idempotency-key", "once"));
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    let bodies: HashSet<_> = answers.iter().map(Answer::text).collect();
+    assert_eq!(bodies.len(), 1);
+    let first = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
+    assert_eq!((first, server.coins(&user)), (1, 4));
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn uses_increases_and_resets_at_once_leave_a_sound_ledger() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let key = server.api_key("tests");
+    server.grant(&key, PHONE, 20);
+    let (counted, _) = statuses(|number| match number % 4 {
+        0 => server.post("/coin/increase/phone").token(&key).form(&[("phoneNumber", PHONE), ("coinCount", "3")]),
+        1 => server.post("/coin/reset").by(&user),
+        _ => server.post("/coin/consume").by(&user),
+    });
+    assert_eq!(counted.keys().filter(|status| ![200, 402].contains(*status)).count(), 0, "{counted:?}");
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where delta = 3"), 25);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn a_record_that_is_saved_at_once_is_one_record() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let save = |number: usize| {
+        let record = json!({ "localRecordId": "r-1", "question": format!("question {number}") });
+        server.post("/divination-history/save").by(&user).json(&record)
+    };
+    let (counted, _) = statuses(save);
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS - 1), (201, 1)]));
+    assert_eq!(server.value::<i64>("select count(*) from history"), 1);
+}
+
+#[test]
+fn records_are_saved_up_to_the_limit_and_not_one_more() {
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 30).start();
+    let user = server.sign_in(PHONE);
+    let save = |number: usize| {
+        server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": format!("r-{number}") }))
+    };
+    let (counted, _) = statuses(save);
+    assert_eq!(counted, BTreeMap::from([(201, 30), (409, CALLERS - 30)]));
+}
+
+#[test]
+fn saving_deleting_and_deactivating_at_once_leaves_what_can_be_listed() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let (counted, _) = statuses(|number| match number % 5 {
+        0 => server.post("/divination-history/deactivate-all").by(&user),
+        1 => {
+            server.post("/divination-history/delete").by(&user).form(&[("localRecordId", &format!("r-{}", number % 7))])
+        }
+        _ => server
+            .post("/divination-history/save")
+            .by(&user)
+            .json(&json!({ "localRecordId": format!("r-{}", number % 7) })),
+    });
+    assert!(counted.keys().all(|status| [200, 201].contains(status)), "{counted:?}");
+    let listed = server.post("/divination-history/get").by(&user).send().expect(200).json();
+    let live = "select count(*) from history where deactivated_at is null";
+    assert_eq!(listed["total"], server.value::<i64>(live));
+}
+
+#[test]
+fn one_order_is_made_however_often_it_is_asked_for() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let order = |_| server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let (counted, answers) = statuses(order);
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    let orders: HashSet<_> = answers.iter().map(|answer| answer.json()["orderNo"].to_string()).collect();
+    assert_eq!(orders.len(), 1);
+}
+
+#[test]
+fn a_notification_that_comes_a_hundred_times_is_credited_once() {
+    let server = Setup::default().with_published_keys().start();
+    let user = server.sign_in(PHONE);
+    server.insert_published_order(&user);
+    let form = alipay::notification("valid_trade_success");
+    let content_type = Some("application/x-www-form-urlencoded; charset=utf-8");
+    let notify = |_| server.post("/payment/notify").bytes(content_type, form.clone().into_bytes());
+    let (counted, answers) = statuses(notify);
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    assert!(answers.iter().all(|answer| answer.text() == "success"));
+    assert_eq!(server.coins(&user), 60);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'topup'"), 1);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn settling_and_refunding_at_once_moves_money_once() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let key = server.api_key("tests");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order_no = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order_no]).expect(0);
+    let refund = |_| {
+        let wish = json!({ "reason": "tests", "refundNo": "R1", "amount": "6.00" });
+        server.post(&format!("/admin/payments/{order_no}/refund")).token(&key).json(&wish)
+    };
+    let (counted, _) = statuses(refund);
+    assert!(counted.contains_key(&200), "{counted:?}");
+    assert!(counted.keys().all(|status| [200, 409, 503].contains(status)), "{counted:?}");
+    assert_eq!((server.coins(&user), server.order_state(&order_no)), (0, ("refunded".into(), 600)));
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'refund'"), 1);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn profiles_changed_at_once_are_one_of_what_was_sent() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let change = |number: usize| {
+        let name = json!({ "nickname": format!("name-{number}"), "signature": format!("sign-{number}") });
+        server.put("/user/profile").by(&user).json(&name)
+    };
+    let (counted, _) = statuses(change);
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    let profile: Value = server.get("/user/profile").by(&user).send().expect(200).json();
+    let number = profile["nickname"].as_str().unwrap().strip_prefix("name-").unwrap().to_owned();
+    assert_eq!(profile["signature"], format!("sign-{number}"), "two changes were mixed");
+}
+
+#[test]
+fn an_administrators_door_takes_few_guesses_at_once() {
+    let server = Setup::default().start();
+    server.admin("root", "correct horse battery staple");
+    let guess = |_| server.post("/admin/login").json(&json!({ "name": "root", "password": "wrong password" }));
+    let (counted, _) = statuses(guess);
+    assert!(counted.get(&401).is_none_or(|refused| *refused <= 3), "{counted:?}");
+    assert!(counted.keys().all(|status| [401, 429, 503].contains(status)), "{counted:?}");
+}
