@@ -20,7 +20,7 @@ use crate::{
         users::{self, Kept},
     },
     store::{Pending, Read, Write},
-    types::{PhoneNumber, PhoneRules, UserId},
+    types::{EmailAddress, PhoneNumber, PhoneRules, UserId},
 };
 
 /// Users looked at in one read.
@@ -297,7 +297,7 @@ fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> R
 }
 
 fn canonical_email(stored: &str) -> String {
-    stored.trim().to_lowercase()
+    EmailAddress::parse(stored).map_or_else(|_| stored.trim().to_lowercase(), |email| email.as_str().to_owned())
 }
 
 /// The ways in which the number may have come into the table.
