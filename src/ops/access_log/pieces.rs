@@ -18,9 +18,9 @@ use crate::{
 /// Entries of one piece: what a search reads at most for a page, beside the entries that are in no piece yet.
 pub const PIECE: i64 = 8192;
 /// Rows written by one operation, so that the writer is never held for long.
-const SLICE: usize = 2000;
-/// Pieces deleted with a slice of entries, which is never as long as a piece.
-const PIECES_DELETED: u32 = 2;
+const SLICE: usize = 500;
+/// Rows deleted with a slice of entries: no fewer than can have come of it.
+const SUBJECTS_DELETED: u32 = 3000;
 
 /// What entries are counted for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,23 +74,28 @@ pub fn make(app: &App) -> Result<bool> {
     Ok(true)
 }
 
-/// Deletes the oldest pieces of which no entry is left, a few at a time.
+/// Deletes the oldest piece if no entry of it is left, not all at once.
 pub(super) fn delete_empty_in(tx: &Write<'_>) -> Result<()> {
     let Some(oldest) = first_entry_in(tx)? else {
         // Numbers begin again, so nothing may stay that counts from the old ones.
         tx.execute("delete from access_log_pieces", ())?;
         return tx.execute("delete from access_log_subjects", ()).map(drop);
     };
-    let gone = tx.execute(
-        "delete from access_log_pieces where last_entry < ?1 \
-         and id in (select id from access_log_pieces order by id limit ?2)",
-        (oldest, PIECES_DELETED),
+    let empty: Option<i64> = tx.first(
+        "select id from access_log_pieces where last_entry < ?1 and id = (select min(id) from access_log_pieces)",
+        [oldest],
+        |row| row.get(0),
     )?;
-    if gone == 0 {
-        return Ok(());
+    let Some(piece) = empty else { return Ok(()) };
+    let deleted = tx.execute(
+        "delete from access_log_subjects where (piece, subject) in \
+         (select piece, subject from access_log_subjects where piece = ?1 limit ?2)",
+        (piece, SUBJECTS_DELETED),
+    )?;
+    if deleted < SUBJECTS_DELETED as usize {
+        tx.execute("delete from access_log_pieces where id = ?1", [piece])?;
     }
-    let first: Option<i64> = tx.one("select min(id) from access_log_pieces", (), |row| row.get(0))?;
-    tx.execute("delete from access_log_subjects where piece < ?1", [first.unwrap_or(i64::MAX)]).map(drop)
+    Ok(())
 }
 
 /// The runs that may hold what is asked for, newest first.
