@@ -224,10 +224,7 @@ impl PageArgs {
 /// The user whom somebody means by an id, a phone number or an email address.
 fn find_user(app: &App, who: &str) -> Result<User> {
     let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
-    let found = if let Ok(email) = EmailAddress::parse(who) {
-        let address = Address::Email(email);
-        app.store.read(|tx| ops_users::find_by_address_in(tx, &address)?.ok_or_else(unknown))
-    } else if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
+    let found = if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
         app.store.read(|tx| ops_users::find_by_phone_in(tx, &phone_number))
     } else if let Ok(email) = EmailAddress::parse(who) {
         app.store.read(|tx| ops_users::find_by_address_in(tx, &Address::Email(email))?.ok_or_else(unknown))

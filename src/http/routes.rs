@@ -9,8 +9,8 @@ use axum::{Router, http::Method};
 
 use super::{
     admin::{
-        self, audit, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session, user_data,
-        violations,
+        self, audit, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session,
+        user_data, violations,
     },
     endpoint::{BodyLimit, Endpoint, refuse},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},

@@ -22,9 +22,10 @@ use crate::{
 const SLICE: u32 = 500;
 
 /// What `all` leaves: who operates the service, what they did, and how it is set up.
-const KEPT: [&str; 12] = [
+const KEPT: [&str; 13] = [
     "settings",
     "words",
+    "word_changes",
     "allowed_phrases",
     "admins",
     "admin_tokens",
