@@ -18,7 +18,6 @@ mod alipay;
 mod backups;
 mod balances;
 mod cli;
-mod commands;
 mod doctor;
 mod documents;
 mod durability;

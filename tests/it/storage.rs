@@ -9,7 +9,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::kit::{Binary, Caller, Ended, Setup};
+use crate::kit::{Binary, Caller, Setup};
 
 const CANARY: &str = "where the heron stands";
 
@@ -23,13 +23,6 @@ fn filled(directory: &Path) -> Caller {
     }
     assert_eq!(server.terminate(), Some(0));
     user
-}
-
-/// Starts a server that is expected to refuse.
-fn start_in_vain(directory: &Path) -> Output {
-    let mut command = Binary::command();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
-    command.output().unwrap()
 }
 
 /// Fails unless the program ended with this code and one sentence of its own.
@@ -96,23 +89,6 @@ fn a_write_that_meets_a_damaged_page_is_refused_and_the_others_of_its_commit_sta
     }
     server.put("/user/nickname").by(&user).json(&json!({ "nickname": "last" })).send().expect(200);
     assert_eq!(server.get("/user/profile").by(&user).send().expect(200).json()["nickname"], "last");
-}
-
-#[test]
-fn a_file_that_was_cut_off_stops_the_start_and_is_left_as_it_is() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().join("data");
-    filled(&directory);
-    let whole = std::fs::read(database(&directory)).unwrap();
-    for length in [whole.len() / 2, whole.len() - 4096, 4096, 100] {
-        std::fs::write(database(&directory), &whole[..length]).unwrap();
-        let said = assert_refused(&start_in_vain(&directory), 1);
-        assert!(said.contains("yarrow.db") && said.contains("backup"), "{length}: {said}");
-        assert_eq!(std::fs::read(database(&directory)).unwrap().len(), length);
-        Ended::run(&directory, &["coins", "balance", "13800138000"], "").expect(1);
-    }
-    std::fs::write(database(&directory), &whole).unwrap();
-    Ended::run(&directory, &["coins", "balance", "13800138000"], "").expect(0);
 }
 
 #[test]
