@@ -37,7 +37,7 @@ declare::settings! {
     /// Where the service listens and whom it believes.
     "server" server: Server {
         listen: SocketAddr = "127.0.0.1:8080", flag "listen",
-            "Address and port to serve on. Port 0 picks a free port, printed at the start. With server.domain the default is [::]:443.";
+            "Address and port to serve on. Port 0 picks a free port, printed at the start. With server.domain the default is `[::]:443`.";
         domain: Vec<String> = "", flag "domain",
             "Names of the service, for which it gets and renews a certificate by ACME. Without, and without `tls_certificate`, it serves plain HTTP.";
         tls_certificate: Option<String> = "", no flag,
@@ -45,7 +45,7 @@ declare::settings! {
         tls_key: Option<String> = "", no flag,
             "PEM file with the private key of `tls_certificate`.";
         redirect_listen: Option<SocketAddr> = "", no flag,
-            "Address and port of a plain listener that sends everybody to HTTPS. With server.domain the default is [::]:80, because certificate authorities ask there.";
+            "Address and port of a plain listener that sends everybody to HTTPS. With server.domain the default is `[::]:80`, because certificate authorities ask there.";
         admin_listen: Option<SocketAddr> = "", flag "admin-listen",
             "Address and port of a second listener, which alone serves /admin then. It serves everything else too.";
         public_url: Option<String> = "", flag "public-url",
