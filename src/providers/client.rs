@@ -26,8 +26,9 @@ pub const CONNECT_TIMEOUT: &str = "connect_timeout";
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
 const LONGEST_RESPONSE_HEAD: usize = 32 * 1024;
-/// Of a connection, in each direction. The input must hold the whole head of a response.
-const BUFFER: usize = LONGEST_RESPONSE_HEAD;
+/// Of a connection, in each direction. The input must hold more than the longest head of a response: a buffer that is
+/// full without a head looks like a connection that was lost, and that leaves an outcome unknown.
+const BUFFER: usize = LONGEST_RESPONSE_HEAD + 4 * 1024;
 /// Vendors answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
