@@ -142,7 +142,7 @@ fn what_only_the_server_may_say_is_refused() {
     }
     with("temperature", json!(2.1)).expect_fields(&[("temperature", "out_of_range")]);
     with("max_tokens", json!(0)).expect_fields(&[("max_tokens", "out_of_range")]);
-    with("stream", json!("perhaps")).expect_fields(&[("stream", "unknown_value")]);
+    with("stream", json!("perhaps")).expect_fields(&[("stream", "invalid_type")]);
     let turn = |role: &str, content: Value| json!({ "role": role, "content": content });
     let cases = [
         (json!([turn("system", json!("x"))]), "unknown_value"),
