@@ -44,7 +44,8 @@ fn one_address_cannot_spend_more_than_its_network_may() {
     let server = setup.start();
     let ask = |number: usize| server.post("/auth/send-code").form(&[("phoneNumber", &format!("138001380{number:02}"))]);
     let (counted, _) = statuses(ask);
-    assert_eq!(counted, BTreeMap::from([(200, 7), (429, CALLERS - 7)]));
+    let refused = counted.get(&429).unwrap_or(&0) + counted.get(&503).unwrap_or(&0);
+    assert_eq!((counted.get(&200), refused), (Some(&7), CALLERS - 7), "{counted:?}");
 }
 
 #[test]

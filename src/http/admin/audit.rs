@@ -14,7 +14,7 @@ use crate::{
         reply::Json,
     },
     ops::audit::{self, Filter, Recorded},
-    types::{Timestamp, UserId},
+    types::{Timestamp, UserId, clean},
 };
 
 parameters! {
@@ -104,9 +104,8 @@ pub struct Actor(String);
 
 impl Parameter for Actor {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let actor = text(given)?.trim().to_owned();
-        let is_known = actor == "cli" || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind));
-        if is_known && actor.chars().count() <= 100 {
+        let actor = clean(&text(given)?, 100)?;
+        if actor == "cli" || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind)) {
             return Ok(Self(actor));
         }
         Err(Fault::new(FieldCode::InvalidFormat, "must be `admin:NAME`, `key:LABEL` or `cli`"))
