@@ -10,7 +10,7 @@ use crate::{
     app::App,
     error::Result,
     http::{
-        call::Call,
+        call::{Call, Context},
         reply::Problem,
         stream::{Events, Listening},
     },
@@ -75,23 +75,29 @@ where
     F: FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Record> + Send + 'static,
 {
     let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
-    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
-    let meta = json!({ "traceId": trace_id, "provider": app.llm.name(), "model": app.llm.model() });
+    let (app, context, trace_id) = (Arc::clone(&call.app), Arc::clone(&call.context), trace_id.to_owned());
     tokio::task::spawn_blocking(move || {
         let _place = place;
-        events.send("meta", &meta);
-        let outcome = run(&app, &mut |text| {
-            // An empty piece only asks whether anybody is still there.
-            let is_heard =
-                if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
-            if is_heard { Flow::Continue } else { Flow::Stop }
-        });
-        match outcome {
-            Ok(record) => events.send("done", &Interpretation::from(record)),
-            Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
-        };
+        tell(&app, &context, &events, &trace_id, |sink| run(&app, sink));
     });
     listening
+}
+
+/// Tells what `run` writes as `meta`, `delta`, `done` and `error` events, on the thread that runs it.
+pub fn tell<F>(app: &App, context: &Context, events: &Events, trace_id: &str, run: F)
+where
+    F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<Record>,
+{
+    events.send("meta", &json!({ "traceId": trace_id, "provider": app.llm.name(), "model": app.llm.model() }));
+    let outcome = run(&mut |text| {
+        // An empty piece only asks whether anybody is still there.
+        let is_heard = if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
+        if is_heard { Flow::Continue } else { Flow::Stop }
+    });
+    match outcome {
+        Ok(record) => events.send("done", &Interpretation::from(record)),
+        Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
+    };
 }
 
 /// Tells of an interpretation that is there already, in the events of one that is being written.

@@ -86,7 +86,7 @@ pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interp
         locale: call.locale,
     };
     let prepare = move |app: &_| interpretation::prepare(app, user, question);
-    interpreting::interpret(&call, user, prepare, |_, record| Ok(record.into())).await
+    interpreting::interpret(&call, user, prepare).await
 }
 
 /// The record of an interpretation.
