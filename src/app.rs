@@ -268,6 +268,10 @@ fn language_models(config: &Config) -> Models {
 pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
     if !directory.is_dir() {
         restore::make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
+        // Its name must outlast the power like what will be in it. A parent that may be passed and not read cannot be
+        // synced, and was not made by us.
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let _ = File::open(parent).and_then(|parent| parent.sync_all());
     }
     let path = directory.join("yarrow.lock");
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&path);

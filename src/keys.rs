@@ -2,7 +2,7 @@
 //! cannot be recognised.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::Write as _,
     path::{Path, PathBuf},
 };
@@ -139,9 +139,12 @@ fn make_key(path: &Path, key: &[u8], failed: impl Fn(std::io::Error) -> Error) -
     let linked = std::fs::hard_link(&unfinished, path);
     std::fs::remove_file(&unfinished).map_err(&failed)?;
     match linked {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
     }
+    // A file that is synced can still lose its name with the power, and another key would be made then.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(&failed)
 }
 
 #[cfg(test)]
