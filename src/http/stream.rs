@@ -98,7 +98,7 @@ impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
     fn describe() -> AnswerDocument {
         let mut document = Json::<T>::describe();
         let events = "Events `meta`, `delta`, `done` and `error`, each with a JSON object as its data.";
-        document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
+        document.contents.push(("text/event-stream", json!({ "description": events })));
         document
     }
 }

@@ -102,7 +102,7 @@ pub struct InterpretationRecord {
     #[schema(example = "今年换工作合适吗？")]
     question: String,
     /// As it was sent.
-    #[schema(value_type = Option<Object>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
+    #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     divination_data: Option<JsonText>,
     /// `running`, `succeeded`, `failed`, `cancelled` (the client left) or `interrupted` (the service stopped).
     #[schema(example = "succeeded")]

@@ -71,12 +71,12 @@ pub struct HistoryRecord {
     #[schema(example = "今年换工作合适吗？")]
     question: Option<String>,
     /// As it was sent, to the byte.
-    #[schema(value_type = Option<Object>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
+    #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     json_data: Option<JsonText>,
     #[schema(example = "水雷屯：万事起头难……")]
     ai_result: Option<String>,
     /// As it was sent.
-    #[schema(value_type = Option<i64>, example = 1_767_225_600_000_i64)]
+    #[schema(value_type = Option<serde_json::Value>, example = 1_767_225_600_000_i64)]
     timestamp: Option<JsonText>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,

@@ -115,7 +115,7 @@ impl Answer for Relayed {
     fn describe() -> AnswerDocument {
         let mut document = Json::<ChatCompletion>::describe();
         let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if it fails on the way.";
-        document.contents.push(("text/event-stream", json!({ "type": "string", "description": events })));
+        document.contents.push(("text/event-stream", json!({ "description": events })));
         document
     }
 }
