@@ -108,7 +108,22 @@ pub struct Reservation(i64);
 /// # Errors
 /// `too_many_requests`, with the time until the last of the exhausted windows opens again.
 pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<Reservation> {
-    let (now, address) = (tx.now, recipient.0.as_str());
+    require_budget_in(tx, limits, recipient, client_network)?;
+    let id = tx.one(
+        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
+        (recipient.0.as_str(), client_network, tx.now.0),
+        |row| row.get(0),
+    )?;
+    warn_of_spending(tx, limits.sends_per_day)?;
+    Ok(Reservation(id))
+}
+
+/// Refuses who has no place left in some budget, without taking one.
+///
+/// # Errors
+/// As [`reserve_in`].
+pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<()> {
+    let address = recipient.0.as_str();
     let per_address = "select sent_at from code_sends where address = ?1 order by sent_at desc limit 1 offset ?2";
     let per_client = "select sent_at from code_sends where client_network = ?1 order by sent_at desc limit 1 offset ?2";
     let over_all = "select sent_at from code_sends where ?1 = '' order by sent_at desc limit 1 offset ?2";
@@ -124,20 +139,11 @@ pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_n
     for (sql, key, allowed, window) in windows {
         wait = wait.max(time_until_open(tx, sql, key, allowed, window)?);
     }
-    if wait > Duration::ZERO {
-        return Err(Error::new(Code::TooManyRequests).retry_after(wait));
-    }
-    let id = tx.one(
-        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
-        (address, client_network, now.0),
-        |row| row.get(0),
-    )?;
-    warn_of_spending(tx, limits.sends_per_day)?;
-    Ok(Reservation(id))
+    if wait > Duration::ZERO { Err(Error::new(Code::TooManyRequests).retry_after(wait)) } else { Ok(()) }
 }
 
 /// How long until a window that allows `allowed` messages takes one more: the oldest that still counts must leave.
-fn time_until_open(tx: &Write<'_>, sql: &str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
+fn time_until_open(tx: &Read<'_>, sql: &str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
     let Some(offset) = allowed.checked_sub(1) else { return Ok(window) };
     let oldest: Option<i64> = tx.first(sql, (key, offset), |row| row.get(0))?;
     Ok(oldest.map_or(Duration::ZERO, |sent_at| Timestamp(sent_at).plus(window).since(tx.now)))

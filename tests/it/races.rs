@@ -46,6 +46,9 @@ fn one_address_cannot_spend_more_than_its_network_may() {
     let (counted, _) = statuses(ask);
     let refused = counted.get(&429).unwrap_or(&0) + counted.get(&503).unwrap_or(&0);
     assert_eq!((counted.get(&200), refused), (Some(&7), CALLERS - 7), "{counted:?}");
+    // Whoever has spent it is told so, and takes no place from others, however many come together.
+    let (counted, _) = statuses(ask);
+    assert_eq!(counted, BTreeMap::from([(429, CALLERS)]));
 }
 
 #[test]

@@ -52,10 +52,12 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
         app.store.write(move |tx| codes::make_fixed_live_in(tx, &limits, &new_code)).wait()?;
         return Ok(sent);
     }
-    let _slot = slot(app, &request.address)?;
     let code = codes::random(digits(&request.address))?;
     let new_code = new_code(app, request, code.reveal());
     let network = codes::client_network(request.client);
+    // Who has spent a budget is told so before anything else: a flood must not take the places of others.
+    app.store.read(|tx| codes::require_budget_in(tx, &limits, &new_code.recipient, &network))?;
+    let _slot = slot(app, &request.address)?;
     let reserved = new_code.clone();
     let reservation = app
         .store
