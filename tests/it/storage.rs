@@ -187,10 +187,10 @@ fn no_directory_for_temporary_files_is_needed() {
     assert!(verify.arg(&directory).status().unwrap().success());
 }
 
-/// Part of the long group, which needs tools that are not everywhere: `cargo test -- --ignored`.
+/// The group that needs `strace`.
 #[test]
-#[ignore = "needs strace; run with `cargo test -- --ignored`"]
-fn a_sync_that_fails_ends_the_server_before_it_says_done() {
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_a_sync_that_fails_ends_the_server_before_it_says_done() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
     let user = filled(&directory);
@@ -222,10 +222,10 @@ fn a_sync_that_fails_ends_the_server_before_it_says_done() {
     }
 }
 
-/// Part of the long group, which needs tools that are not everywhere: `cargo test -- --ignored`.
+/// The group that needs `strace`.
 #[test]
-#[ignore = "needs strace; run with `cargo test -- --ignored`"]
-fn a_write_that_fails_is_refused_and_the_next_ones_go_through() {
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_a_write_that_fails_is_refused_and_the_next_ones_go_through() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
     let user = filled(&directory);

@@ -1,0 +1,97 @@
+//! The process is killed at moments that nobody chose, under every kind of load, again and again.
+
+use std::{
+    process::Command,
+    thread::{scope, sleep},
+    time::Duration,
+};
+
+use rusqlite::Connection;
+
+use super::{
+    oracle::Oracle,
+    workload::{Client, World},
+};
+
+const CLIENTS: usize = 6;
+
+#[test]
+fn what_was_acknowledged_survives_kills_under_load() {
+    survive(10);
+}
+
+/// Part of the long group.
+#[test]
+#[ignore = "takes minutes; run with `cargo test --test it -- --ignored long_`"]
+fn long_what_was_acknowledged_survives_two_hundred_kills() {
+    survive(200);
+}
+
+fn survive(rounds: u64) {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let setup = || World::setup(CLIENTS).on(&directory);
+    let server = setup().start();
+    let world = World::of(&server, CLIENTS);
+    drop(server);
+    let (oracle, mut unanswered, mut repeated) = (Oracle::default(), vec![None; CLIENTS], 0);
+    for round in 0..rounds {
+        let server = setup().start();
+        let lifetime = lifetime(round);
+        scope(|scope| {
+            for (user, unanswered) in world.users.iter().zip(&mut unanswered) {
+                let (server, oracle, key) = (&server, &oracle, world.key.as_str());
+                scope.spawn(move || Client { server, oracle, user, key, unanswered }.work_until_gone());
+            }
+            scope.spawn(|| {
+                sleep(lifetime);
+                kill(server.process_id());
+            });
+        });
+        drop(server);
+        repeated += unanswered.iter().flatten().count();
+        {
+            let database = Connection::open(directory.join("yarrow.db")).unwrap();
+            oracle.check(&database, oracle.acknowledged().values());
+        }
+        crate::kit::Ended::run(&directory, &["ledger", "verify"], "").expect(0);
+    }
+    finish(&setup().start(), &world, &oracle, &mut unanswered);
+    let count = oracle.acknowledged().len();
+    println!("{rounds} kills, {count} effects acknowledged, {repeated} requests cut off and asked for again");
+    assert!(count as u64 > rounds * 20, "only {count} effects: the load was too small to prove anything");
+    assert!(repeated > 0, "no request with a key was cut off");
+}
+
+/// From so short that the first commits are hit to long enough for a checkpoint, and not the same twice.
+fn lifetime(round: u64) -> Duration {
+    let mut random = [0; 2];
+    getrandom::fill(&mut random).unwrap();
+    Duration::from_micros(40_000 + 100_000 * (round % 7) + u64::from(u16::from_ne_bytes(random)))
+}
+
+/// What was cut off last is asked for again, and then all is there, once.
+fn finish(
+    server: &crate::kit::Server,
+    world: &World,
+    oracle: &Oracle,
+    unanswered: &mut [Option<(&'static str, String)>],
+) {
+    for (user, unanswered) in world.users.iter().zip(unanswered) {
+        assert!(Client { server, oracle, user, key: &world.key, unanswered }.repeat().is_ok());
+    }
+    oracle.check(&server.database(), oracle.acknowledged().values());
+    let uses =
+        oracle.acknowledged().values().filter(|effect| matches!(effect, super::oracle::Effect::Used { .. })).count();
+    assert_eq!(
+        server.value::<i64>("select count(*) from ledger_entries where kind = 'consume'"),
+        i64::try_from(uses).unwrap()
+    );
+    assert_eq!(server.value::<i64>("select count(*) from interpretations where status = 'running'"), 0);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+pub(super) fn kill(process: u32) {
+    let killed = Command::new("kill").arg("-KILL").arg(process.to_string()).status().unwrap();
+    assert!(killed.success());
+}

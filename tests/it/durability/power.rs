@@ -1,0 +1,234 @@
+//! The power fails: at every sync and between, with any part of what was not synced lost. And no answer leaves before
+//! the sync that covers what it says.
+//!
+//! These need `strace`; `.ci/run` installs it and runs the short form.
+
+use std::{collections::BTreeMap, path::Path, thread::scope};
+
+use rusqlite::Connection;
+
+use super::{
+    disk::{Disk, Event, Luck, Random, events},
+    kills::kill,
+    oracle::{Effect, Oracle},
+    workload::{Client, World},
+};
+use crate::kit::{Ended, Server, Setup};
+
+const CLIENTS: usize = 3;
+const CALLS: &str = "trace=pwrite64,write,writev,sendto,sendmsg,ftruncate,fsync,fdatasync,openat,rename,renameat,\
+     renameat2,link,linkat,unlink,unlinkat";
+
+/// What a server did under load, what it said meanwhile, what was on the disk before, and the key of the directory.
+struct Recording {
+    before: BTreeMap<String, Vec<u8>>,
+    events: Vec<Event>,
+    oracle: Oracle,
+    key: Vec<u8>,
+}
+
+/// Records the first start on a new directory and clients that each do so many things there.
+fn record_first_start(steps: usize) -> Recording {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    record(&directory, steps, |server| World::without_means(server, CLIENTS), |_| {})
+}
+
+/// Records clients with means that each save so many large records and then do so many other things.
+fn record_load(large: usize, steps: usize) -> Recording {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    // Commands beside the server write too, and are not recorded: they have ended before.
+    let mut server = World::setup(CLIENTS).on(&directory).start();
+    let world = World::of(&server, CLIENTS);
+    assert_eq!(server.terminate(), Some(0));
+    drop(server);
+    let save_large = |client: &mut Client<'_>| (0..large).for_each(|_| assert!(client.save_large().is_ok()));
+    record(&directory, steps, |_| world, save_large)
+}
+
+fn record(
+    directory: &Path,
+    steps: usize,
+    world: impl FnOnce(&Server) -> World,
+    first: impl Fn(&mut Client<'_>) + Sync,
+) -> Recording {
+    let before = files(directory);
+    let trace = directory.with_file_name("trace");
+    let strace = format!("exec strace -f -qq -y -xx -s 2000000 -e {CALLS} -o '{}'", trace.display());
+    let setup = World::setup(CLIENTS).on(directory);
+    let mut server = setup.after(&format!("{strace} \"$0\" \"$@\"; true")).start();
+    let oracle = Oracle::default();
+    let world = world(&server);
+    scope(|scope| {
+        for user in &world.users {
+            let (server, oracle, key, first) = (&server, &oracle, world.key.as_str(), &first);
+            scope.spawn(move || {
+                let mut client = Client { server, oracle, user, key, unanswered: &mut None };
+                first(&mut client);
+                (0..steps).for_each(|_| assert!(client.step().is_ok()));
+            });
+        }
+    });
+    // The tracer is the process that was started; the server is its child.
+    let children = format!("/proc/{0}/task/{0}/children", server.process_id());
+    let children = std::fs::read_to_string(children).unwrap();
+    kill(children.split_whitespace().next().expect("this test needs `strace`").parse().unwrap());
+    let _ = server.wait_for_end();
+    let key = std::fs::read(directory.join("secret.key")).unwrap();
+    let trace = std::fs::read_to_string(&trace).unwrap();
+    Recording { before, events: events(&trace, directory), oracle, key }
+}
+
+/// The files of a directory, if there is one.
+fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    files.map(|path| (path.to_str().unwrap().to_owned(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// The ids of the requests whose answers these bytes are.
+fn answered(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let ids = text.split("work-").skip(1).filter_map(|rest| rest.split_once('-'));
+    ids.map(|(number, _)| format!("work-{number}-")).collect()
+}
+
+/// A power failure, and what is made of what it left.
+struct Failure<'a> {
+    recording: &'a Recording,
+    number: usize,
+    luck: Luck,
+}
+
+impl Failure<'_> {
+    fn check(&self, disk: &Disk, acknowledged: &BTreeMap<String, Effect>, is_thorough: bool) {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = temporary.path();
+        for (path, content) in disk.after_power_failure(self.luck) {
+            let Some(name) = Path::new(&path).file_name() else { continue };
+            if path.contains("/backups/") || path.ends_with("-shm") {
+                continue;
+            }
+            std::fs::write(directory.join(name), content).unwrap();
+        }
+        // What was shared memory is not on the disk, or anything is.
+        std::fs::write(directory.join("yarrow.db-shm"), vec![0xa5; 32_768]).unwrap();
+        let whole =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.assert_whole(directory, acknowledged)));
+        assert!(whole.is_ok(), "after event {} with {:?}", self.number, self.luck);
+        if is_thorough && !acknowledged.is_empty() {
+            Ended::run(directory, &["ledger", "verify"], "").expect(0);
+            let server = Setup::default().on(directory).start();
+            server.get("/readyz").send().expect(200);
+        }
+    }
+
+    fn assert_whole(&self, directory: &Path, acknowledged: &BTreeMap<String, Effect>) {
+        if acknowledged.is_empty() {
+            return;
+        }
+        let key = std::fs::read(directory.join("secret.key")).expect("the key of the server is gone");
+        assert!(key == self.recording.key, "the key of the server is another");
+        let database = Connection::open(directory.join("yarrow.db")).unwrap();
+        self.recording.oracle.check(&database, acknowledged.values());
+    }
+}
+
+/// Lets the power fail at every sync and at as many other moments, at most this often.
+fn fail_everywhere(recording: &Recording, at_most: usize) {
+    let effects = recording.oracle.acknowledged();
+    let is_point = |event: &&Event| matches!(event, Event::SyncBegins { .. } | Event::SyncEnds { .. } | Event::Sent(_));
+    let points = recording.events.iter().filter(is_point).count();
+    let (mut random, mut seeds) = (Random(0x9e37_79b9_7f4a_7c15), Random(20_260_101));
+    let (mut disk, mut acknowledged, mut failures, mut lossy) = (Disk::with(&recording.before), BTreeMap::new(), 0, 0);
+    for (number, event) in recording.events.iter().enumerate() {
+        disk.apply(event);
+        if let Event::Sent(bytes) = event {
+            let known = answered(bytes).into_iter().filter_map(|id| Some((id.clone(), effects.get(&id)?.clone())));
+            acknowledged.extend(known);
+        }
+        let is_chosen = if is_point(&event) {
+            random.below(points) < at_most / 2
+        } else {
+            random.below(recording.events.len()) < at_most.min(2_000) / 4
+        };
+        if !is_chosen {
+            continue;
+        }
+        for luck in [Luck::None, Luck::Some(seeds.below(usize::MAX) as u64), Luck::Some(seeds.below(usize::MAX) as u64)]
+        {
+            failures += 1;
+            Failure { recording, number, luck }.check(&disk, &acknowledged, failures % 40 == 0);
+        }
+        lossy += usize::from(!disk.is_all_synced());
+    }
+    println!(
+        "{failures} power failures over {} events, {points} syncs and answers, {lossy} moments with something unsynced, \
+         {} effects acknowledged",
+        recording.events.len(),
+        acknowledged.len()
+    );
+    assert_eq!(acknowledged.len(), effects.len(), "answers that are not in the trace");
+    assert!(lossy > 10, "there was nothing to lose");
+    Failure { recording, number: recording.events.len(), luck: Luck::All }.check(&disk, &acknowledged, true);
+}
+
+/// Lets the power fail at the moment that each answer leaves, and everything be lost that can be: what the answer says
+/// must be there.
+fn fail_at_every_answer(recording: &Recording) {
+    let effects = recording.oracle.acknowledged();
+    let (mut disk, mut acknowledged) = (Disk::with(&recording.before), BTreeMap::new());
+    for (number, event) in recording.events.iter().enumerate() {
+        disk.apply(event);
+        let Event::Sent(bytes) = event else { continue };
+        let known: Vec<_> = answered(bytes).into_iter().filter(|id| effects.contains_key(id)).collect();
+        if known.is_empty() {
+            continue;
+        }
+        acknowledged.extend(known.into_iter().map(|id| (id.clone(), effects[&id].clone())));
+        Failure { recording, number, luck: Luck::None }.check(&disk, &acknowledged, false);
+    }
+    assert_eq!(acknowledged.len(), effects.len(), "answers that are not in the trace");
+    println!("{} answers, each of them true at the moment that it left", acknowledged.len());
+}
+
+/// The group that needs `strace`.
+#[test]
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_no_answer_leaves_before_the_sync_that_covers_it() {
+    fail_at_every_answer(&record_first_start(6));
+    fail_at_every_answer(&record_load(0, 12));
+}
+
+/// A proof that cannot fail proves nothing: a server that does not sync its log must be caught.
+#[test]
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_a_sync_that_never_was_is_noticed() {
+    let mut recording = record_load(0, 12);
+    let is_of_log = |event: &Event| matches!(event, Event::SyncEnds { path, .. } if path.ends_with("-wal"));
+    recording.events.retain(|event| !is_of_log(event));
+    let proof = std::panic::AssertUnwindSafe(|| fail_at_every_answer(&recording));
+    assert!(std::panic::catch_unwind(proof).is_err(), "a log that was never synced passed");
+}
+
+/// The group that needs `strace`.
+#[test]
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_what_was_acknowledged_survives_a_power_failure_at_any_moment() {
+    fail_everywhere(&record_first_start(6), 60);
+    fail_everywhere(&record_load(0, 25), 80);
+    // Enough for the log to be copied into the database and begun anew.
+    fail_everywhere(&record_load(40, 10), 30);
+}
+
+/// Part of the long group.
+#[test]
+#[ignore = "takes minutes; run with `cargo test --test it -- --ignored long_`"]
+fn long_what_was_acknowledged_survives_a_power_failure_at_every_sync() {
+    fail_everywhere(&record_first_start(20), usize::MAX);
+    let load = record_load(0, 100);
+    fail_at_every_answer(&load);
+    fail_everywhere(&load, usize::MAX);
+    fail_everywhere(&record_load(60, 60), 1_500);
+}

@@ -1,0 +1,212 @@
+//! Clients that do a bit of everything that changes something, until they are told to stop or the server is gone.
+
+use serde_json::{Value, json};
+
+use super::oracle::{Effect, Oracle};
+use crate::kit::{Answer, Caller, Request, Server, Setup};
+
+const FIXED_CODE: &str = "246810";
+const LINES: [u8; 6] = [7, 8, 8, 8, 7, 6];
+
+/// The server is gone.
+pub struct Gone;
+
+/// Users whom a fixed code signs in, an administrator's key, and means to spend.
+pub struct World {
+    pub users: Vec<Caller>,
+    pub key: String,
+}
+
+impl World {
+    /// How a server for this many clients is started.
+    pub fn setup(clients: usize) -> Setup {
+        let accounts: Vec<_> = (0..clients).map(|client| format!("{}={FIXED_CODE}", phone(client))).collect();
+        Setup::default()
+            .with("AUTH_REVIEW_ACCOUNTS", accounts.join(","))
+            .with("AUTH_TOKENS_PER_USER", 1_000_000)
+            .with("LIMITS_HISTORY_RECORDS", 1_000_000)
+    }
+
+    /// Signs the users in and gives them means, by commands beside the server.
+    pub fn of(server: &Server, clients: usize) -> Self {
+        let key = server.api_key("workload");
+        let users = Self::sign_in(server, clients);
+        for user in &users {
+            server.grant(&key, &user.phone_number, 1_000_000);
+            server.command(&["points", "adjust", &user.phone_number, "1000000", "--reason", "tests"]).expect(0);
+        }
+        Self { users, key }
+    }
+
+    /// The users alone, whom nothing was given.
+    pub fn without_means(server: &Server, clients: usize) -> Self {
+        Self { users: Self::sign_in(server, clients), key: String::new() }
+    }
+
+    fn sign_in(server: &Server, clients: usize) -> Vec<Caller> {
+        let users = (0..clients).map(|client| {
+            let phone_number = phone(client);
+            server.post("/auth/send-code").form(&[("phoneNumber", &phone_number)]).send().expect(200);
+            let code = [("phoneNumber", phone_number.as_str()), ("code", FIXED_CODE)];
+            let signed_in = server.post("/auth/login").form(&code).send().expect(200).json();
+            let text = |name: &str| signed_in[name].as_str().unwrap().to_owned();
+            Caller { user_id: text("userId"), token: text("token"), phone_number }
+        });
+        users.collect()
+    }
+}
+
+fn phone(client: usize) -> String {
+    format!("1380013{client:04}")
+}
+
+/// A request that was not answered and is sent again with the same key.
+type Unanswered = (&'static str, String);
+
+/// One client of a server.
+pub struct Client<'a> {
+    pub server: &'a Server,
+    pub oracle: &'a Oracle,
+    pub user: &'a Caller,
+    pub key: &'a str,
+    /// Kept from one life of the server to the next.
+    pub unanswered: &'a mut Option<Unanswered>,
+}
+
+impl Client<'_> {
+    /// Works until the server is gone.
+    pub fn work_until_gone(&mut self) {
+        while self.step().is_ok() {}
+    }
+
+    /// What was cut off is asked for again, and then the next thing is done.
+    pub fn step(&mut self) -> Result<(), Gone> {
+        self.repeat()?;
+        match self.oracle.next() % 9 {
+            2..=6 if self.key.is_empty() => self.save(),
+            0 => self.interpret(),
+            1 => self.sign_in(),
+            2 => self.be_told_and_read(),
+            3 => self.pay(),
+            4 | 5 => self.once("/coin/consume"),
+            6 => self.once("/api/v1/sessions"),
+            _ => self.save(),
+        }
+    }
+
+    /// Asks for what was not answered once more, under the same key.
+    pub fn repeat(&mut self) -> Result<(), Gone> {
+        match self.unanswered.clone() {
+            Some((path, key)) => self.with_key(path, key),
+            None => Ok(()),
+        }
+    }
+
+    fn once(&mut self, path: &'static str) -> Result<(), Gone> {
+        let key = format!("key-{}", self.oracle.next());
+        self.with_key(path, key)
+    }
+
+    fn with_key(&mut self, path: &'static str, key: String) -> Result<(), Gone> {
+        *self.unanswered = Some((path, key.clone()));
+        let cast = json!({ "question": "何时启程？", "method": "manual", "lines": LINES });
+        let body = if path == "/coin/consume" { json!({}) } else { cast };
+        let (request_id, answer) = self.send(self.post(path).header("idempotency-key", &key).json(&body))?;
+        *self.unanswered = None;
+        assert!([200, 201].contains(&answer.status), "{}", answer.text());
+        self.oracle.acknowledge(
+            &request_id,
+            match path {
+                "/coin/consume" => Effect::Used { key },
+                _ => Effect::Cast { id: text(&answer.json()["id"]) },
+            },
+        );
+        Ok(())
+    }
+
+    fn post(&self, path: &str) -> Request {
+        self.server.post(path).by(self.user)
+    }
+
+    /// Sends a request under an id of its own, by which its answer is found in a trace.
+    fn send(&self, request: Request) -> Result<(String, Answer), Gone> {
+        let request_id = format!("work-{}-", self.oracle.next());
+        let answer = request.header("x-request-id", &request_id).try_send().map_err(|_| Gone)?;
+        assert!(answer.status < 500, "{}", answer.text());
+        Ok((request_id, answer))
+    }
+
+    /// Saves a record, some of them large, and every third one again.
+    fn save(&self) -> Result<(), Gone> {
+        let number = self.oracle.next();
+        let id = format!("record-{number}");
+        for version in 1..=(if number.is_multiple_of(3) { 2 } else { 1 }) {
+            self.oracle.will_save(&id, version);
+            let padding = "x".repeat(if number.is_multiple_of(5) { 20_000 } else { 200 });
+            let record = json!({ "localRecordId": id, "question": format!("version {version}"), "aiResult": padding });
+            let (request_id, answer) = self.send(self.post("/divination-history/save").json(&record))?;
+            assert!([200, 201].contains(&answer.status), "{}", answer.text());
+            self.oracle.acknowledge(&request_id, Effect::Saved { id: id.clone(), version });
+        }
+        Ok(())
+    }
+
+    /// Saves a record that fills many pages.
+    pub fn save_large(&self) -> Result<(), Gone> {
+        let id = format!("large-{}", self.oracle.next());
+        self.oracle.will_save(&id, 1);
+        let text = "x".repeat(60_000);
+        let record =
+            json!({ "localRecordId": id, "question": "version 1", "jsonData": text, "aiResult": &text[..30_000] });
+        let (request_id, answer) = self.send(self.post("/divination-history/save").json(&record))?;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        self.oracle.acknowledge(&request_id, Effect::Saved { id, version: 1 });
+        Ok(())
+    }
+
+    fn interpret(&self) -> Result<(), Gone> {
+        let ask = json!({ "question": "何时启程？", "divinationData": { "lines": LINES } });
+        let (request_id, answer) = self.send(self.post("/divination/enhanced").json(&ask))?;
+        // Two calls of one user may run at once; one that was cut off may still be running.
+        if answer.status == 200 {
+            self.oracle.acknowledge(&request_id, Effect::Interpreted { trace_id: text(&answer.json()["traceId"]) });
+        }
+        Ok(())
+    }
+
+    fn sign_in(&self) -> Result<(), Gone> {
+        let phone_number = self.user.phone_number.as_str();
+        self.send(self.server.post("/auth/send-code").form(&[("phoneNumber", phone_number)]))?;
+        let login = self.server.post("/auth/login").form(&[("phoneNumber", phone_number), ("code", FIXED_CODE)]);
+        let (request_id, answer) = self.send(login)?;
+        self.oracle.acknowledge(&request_id, Effect::SignedIn { token: text(&answer.expect(200).json()["token"]) });
+        Ok(())
+    }
+
+    fn be_told_and_read(&self) -> Result<(), Gone> {
+        let body = json!({ "audience": "users", "userIds": [self.user.user_id], "title": "…", "body": "…" });
+        let (request_id, answer) = self.send(self.server.post("/admin/notifications").token(self.key).json(&body))?;
+        let id = text(&answer.expect(201).json()["id"]);
+        self.oracle.acknowledge(&request_id, Effect::Sent { id: id.clone() });
+        let mark = || self.server.patch(&format!("/api/v1/notifications/{id}/read")).by(self.user);
+        let (request_id, answer) = self.send(mark())?;
+        let read_at: jiff::Timestamp = answer.expect(200).json()["readAt"].as_str().unwrap().parse().unwrap();
+        self.oracle.acknowledge(&request_id, Effect::Read { id: id.clone(), read_at: read_at.as_millisecond() });
+        Ok(())
+    }
+
+    fn pay(&self) -> Result<(), Gone> {
+        let package = json!({ "amount": "6.00", "coinCount": 60 });
+        let (_, answer) = self.send(self.post("/payment/gateway/order").json(&package))?;
+        let order_no = text(&answer.expect(200).json()["orderNo"]);
+        let pay = self.server.post(&format!("/admin/payments/{order_no}/sandbox-pay")).token(self.key);
+        let (request_id, answer) = self.send(pay.json(&json!({ "reason": "tests" })))?;
+        assert_eq!(answer.expect(200).json()["answer"], "success");
+        self.oracle.acknowledge(&request_id, Effect::Credited { order_no });
+        Ok(())
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
