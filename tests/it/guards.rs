@@ -8,7 +8,7 @@ use crate::kit::{Answer, Caller, Document, Operation, Parameter, Place, Server, 
 
 /// Who may call an endpoint, as it was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
+pub enum Access {
     /// Everybody; a bad token is refused all the same.
     Anyone,
     /// The token is the credential and may be a parameter.
@@ -165,7 +165,7 @@ const PROMISED: &[(&str, Access)] = &[
     ("GET /docs/{file}", Anyone),
 ];
 
-fn promised(operation: &Operation) -> Access {
+pub fn promised(operation: &Operation) -> Access {
     let name = operation.name();
     let row = PROMISED.iter().find(|(promised, _)| *promised == name);
     row.unwrap_or_else(|| panic!("{name} is served but promised to nobody")).1

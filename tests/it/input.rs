@@ -8,7 +8,7 @@ use crate::kit::{Answer, Caller, Document, Operation, Parameter, Place, Request,
 
 /// Where a client puts its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub enum Way {
     Query,
     Form,
     Json,
@@ -64,7 +64,7 @@ impl World {
 }
 
 /// The ways that an operation takes parameters.
-fn ways(operation: &Operation) -> impl Iterator<Item = Way> {
+pub fn ways(operation: &Operation) -> impl Iterator<Item = Way> {
     let takes_body = operation.takes_body();
     WAYS.into_iter().filter(move |way| takes_body || *way == Way::Query)
 }
@@ -76,7 +76,7 @@ fn json_with(values: &Map<String, Value>, name: &str, value: &str) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-fn texts(values: &Map<String, Value>) -> Vec<(String, String)> {
+pub fn texts(values: &Map<String, Value>) -> Vec<(String, String)> {
     values.iter().map(|(name, value)| (name.clone(), text_of(&value.to_string()))).collect()
 }
 

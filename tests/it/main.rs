@@ -13,6 +13,7 @@
 
 mod kit;
 
+mod access;
 mod admin;
 mod alipay;
 mod backups;
