@@ -12,7 +12,9 @@ use std::{
 use crate::{
     app::App,
     error::{Error, Result},
-    ops::{access_log, alerts, backups, cleanup, ledger, model_calls, moderation::shadow, notifications, payment},
+    ops::{
+        access_log, alerts, backups, cleanup, ledger, model_calls, moderation::shadow, notifications, payment, residue,
+    },
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
@@ -21,6 +23,10 @@ const SWEEP_EVERY: Duration = Duration::from_hours(1);
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether a backup is due.
 const BACKUPS_EVERY: Duration = Duration::from_secs(10);
+/// How often it is looked whether deleted rows may have left something in the file.
+const RESIDUE_EVERY: Duration = Duration::from_secs(2);
+/// After a pass over the file it rests for so many times as long as the pass took.
+const RESIDUE_REST: u32 = 10;
 /// How often the rules of alerts are looked at.
 const ALERTS_EVERY: Duration = Duration::from_secs(5);
 /// How often it is looked whether a payment provider is to be asked about an order.
@@ -39,6 +45,8 @@ pub struct Jobs {
     _stop_payments: Sender<()>,
     /// Ends the thread that makes backups in the same way: a backup that is cut off leaves nothing behind.
     _stop_backups: Sender<()>,
+    /// The same for the thread that clears what deleted rows left in the file: the next start begins it anew.
+    _stop_residue: Sender<()>,
     /// Ends the thread that tells people, in the same way: what was not delivered is told after the next start.
     _stop_alerts: Sender<()>,
     /// The same for the threads that keep the word list up and ask in the shadow.
@@ -53,6 +61,7 @@ pub struct Jobs {
 pub fn start(app: Arc<App>) -> Result<Jobs> {
     let stop_payments = start_payments(Arc::clone(&app))?;
     let stop_backups = start_backups(Arc::clone(&app))?;
+    let stop_residue = start_residue(Arc::clone(&app))?;
     let stop_alerts = start_alerts(Arc::clone(&app))?;
     let stop_moderation = [start_words(Arc::clone(&app))?, start_shadow(Arc::clone(&app))?];
     let (stop, stopped) = channel();
@@ -82,6 +91,7 @@ pub fn start(app: Arc<App>) -> Result<Jobs> {
         stop: Some(stop),
         _stop_payments: stop_payments,
         _stop_backups: stop_backups,
+        _stop_residue: stop_residue,
         _stop_alerts: stop_alerts,
         _stop_moderation: stop_moderation,
         thread: Some(thread),
@@ -113,6 +123,30 @@ fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
         }
     };
     std::thread::Builder::new().name("backups".into()).spawn(work).map_err(Error::internal)?;
+    Ok(stop)
+}
+
+/// Clears what deleted rows left in the file on a thread of its own, because it reads the whole file.
+fn start_residue(app: Arc<App>) -> Result<Sender<()>> {
+    let (stop, stopped) = channel();
+    let work = move || {
+        if let Err(error) = give_way() {
+            tracing::debug!(%error, "clearing what deleted rows left cannot give way to others");
+        }
+        let mut rest = RESIDUE_EVERY;
+        while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
+            rest = RESIDUE_EVERY;
+            run("clearing what deleted rows left", || {
+                if let Some(pass) = residue::clear_if_due(&app)? {
+                    let duration_ms = pass.took.as_millis();
+                    tracing::debug!(pages = pass.pages, cleared = pass.cleared, duration_ms, "cleared residue");
+                    rest = rest.max(pass.took * RESIDUE_REST);
+                }
+                Ok(())
+            });
+        }
+    };
+    std::thread::Builder::new().name("residue".into()).spawn(work).map_err(Error::internal)?;
     Ok(stop)
 }
 

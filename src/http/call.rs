@@ -216,20 +216,37 @@ impl Call {
         S: Fn(&T) -> W + Clone + Send + 'static,
         O: FnOnce(&App, Once<T>) -> Pending<Answered<T>>,
     {
-        let once = match self.claim()? {
-            None => Once::unkeyed(),
-            Some(claim) => {
-                let (shown, request_id) = (shown.clone(), self.context.request_id.clone());
-                Once::keyed(claim, move |outcome| match outcome {
-                    Ok(done) => kept_resource(status, &shown(done)),
-                    Err(error) => kept_problem(error, &request_id),
-                })
-            }
-        };
-        Ok(match self.committed(operation(&self.app, once)).await? {
-            Answered::Now(done) => Replayable::Now(status, shown(&done)),
-            Answered::Before(kept) => Replayable::Before(kept),
-        })
+        let once = self.once(status, shown.clone())?;
+        Ok(replayable(status, &shown, self.committed(operation(&self.app, once)).await?))
+    }
+
+    /// Like [`Self::answer_once`], for what is asked for with texts that are screened first, like [`Self::screened`].
+    ///
+    /// # Errors
+    /// Those of [`Self::answer_once`].
+    pub async fn screened_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
+    where
+        T: Send + 'static,
+        W: Serialize,
+        S: Fn(&T) -> W + Clone + Send + 'static,
+        O: FnOnce(&App, Once<T>) -> Pending<Answered<T>> + Send + 'static,
+    {
+        let once = self.once(status, shown.clone())?;
+        Ok(replayable(status, &shown, self.screened(move |app| operation(app, once)).await?))
+    }
+
+    /// What an operation needs to answer the same request once.
+    fn once<T, W, S>(&self, status: StatusCode, shown: S) -> Result<Once<T>>
+    where
+        W: Serialize,
+        S: Fn(&T) -> W + Send + 'static,
+    {
+        let Some(claim) = self.claim()? else { return Ok(Once::unkeyed()) };
+        let request_id = self.context.request_id.clone();
+        Ok(Once::keyed(claim, move |outcome| match outcome {
+            Ok(done) => kept_resource(status, &shown(done)),
+            Err(error) => kept_problem(error, &request_id),
+        }))
     }
 
     fn claim(&self) -> Result<Option<Claim>> {
@@ -294,6 +311,13 @@ impl Call {
     {
         let app = Arc::clone(&self.app);
         tokio::task::spawn_blocking(move || operation(&app)).await.unwrap_or_else(|panic| Err(Error::internal(panic)))
+    }
+}
+
+fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: Answered<T>) -> Replayable<W> {
+    match answered {
+        Answered::Now(done) => Replayable::Now(status, shown(&done)),
+        Answered::Before(kept) => Replayable::Before(kept),
     }
 }
 

@@ -6,19 +6,30 @@ use tokio::sync::oneshot;
 
 use super::{
     call::Call,
-    narration::{Interpretation, tell},
+    narration::{Interpretation, retell, tell},
     stream::{Events, JsonOrStream},
 };
 use crate::{
     app::App,
     error::{Error, Result},
     ops::{
-        interpretation::{self, Prepared},
+        interpretation::Record,
         model_calls::{self, Place},
     },
     providers::llm::Flow,
     types::UserId,
 };
+
+/// What a request for an interpretation comes to, once it is prepared.
+pub enum Begun {
+    /// It is there already.
+    Stored(Box<Record>),
+    /// The model is to be asked.
+    Pending { trace_id: String, run: Run },
+}
+
+/// Asks the model, with a sink for what it writes. Blocks.
+pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Record> + Send>;
 
 /// A place for one model call of this user, as soon as there is one.
 ///
@@ -39,33 +50,39 @@ async fn within(time: std::time::Duration, entering: impl Future<Output = Result
 /// Prepares an interpretation, runs it, and answers with it, as JSON or, if the client wants that, as a stream of
 /// `meta`, `delta`, `done` and `error` events. `prepare` runs where it may block.
 ///
+/// One thread prepares and runs: a request that is given up in between must not leave a record that nobody ends.
+///
 /// # Errors
-/// Those of [`place`], `prepare` and [`interpretation::run`]; for a stream the last become its `error` event.
+/// Those of [`place`], of `prepare` and of the run; for a stream the last become its `error` event.
 pub async fn interpret<P>(call: &Call, user: UserId, prepare: P) -> Result<JsonOrStream<Interpretation>>
 where
-    P: FnOnce(&App) -> Result<Prepared> + Send + 'static,
+    P: FnOnce(&App) -> Result<Begun> + Send + 'static,
 {
     let place = place(call, user).await?;
     if !call.wants_stream {
         let record = call.blocking(move |app| {
             let _place = place;
-            interpretation::run(app, &prepare(app)?, &mut |_| Flow::Continue)
+            match prepare(app)? {
+                Begun::Stored(record) => Ok(*record),
+                Begun::Pending { run, .. } => run(app, &mut |_| Flow::Continue),
+            }
         });
         return Ok(JsonOrStream::Json(record.await?.into()));
     }
     let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
-    // One thread prepares and runs: a request that is given up in between must not leave a record that nobody ends.
     tokio::task::spawn_blocking(move || {
         let _place = place;
-        match prepare(&app) {
-            Ok(prepared) => {
-                // Whether anybody still waits is asked before the model is.
-                drop(begun.send(Ok(())));
-                tell(&app, &context, &events, &prepared.trace_id, |sink| interpretation::run(&app, &prepared, sink));
-            }
-            Err(error) => drop(begun.send(Err(error))),
+        let prepared = match prepare(&app) {
+            Ok(prepared) => prepared,
+            Err(error) => return drop(begun.send(Err(error))),
+        };
+        // Whether anybody still waits is asked before the model is.
+        drop(begun.send(Ok(())));
+        match prepared {
+            Begun::Stored(record) => retell(&events, *record),
+            Begun::Pending { trace_id, run } => tell(&app, &context, &events, &trace_id, |sink| run(&app, sink)),
         }
     });
     // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.

@@ -1,7 +1,5 @@
 //! Interpretations as both generations answer them: whole, or told as they are written.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -9,12 +7,8 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     error::Result,
-    http::{
-        call::{Call, Context},
-        reply::Problem,
-        stream::{Events, Listening},
-    },
-    ops::{interpretation::Record, model_calls::Place},
+    http::{call::Context, reply::Problem, stream::Events},
+    ops::interpretation::Record,
     providers::llm::Flow,
 };
 
@@ -68,21 +62,6 @@ impl From<Record> for Interpretation {
     }
 }
 
-/// Tells of an interpretation as it is written by `run`, which blocks and gets a sink for the pieces. A listener who
-/// has left cancels it.
-pub fn narrate<F>(call: &Call, trace_id: &str, place: Place, run: F) -> Listening
-where
-    F: FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Record> + Send + 'static,
-{
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
-    let (app, context, trace_id) = (Arc::clone(&call.app), Arc::clone(&call.context), trace_id.to_owned());
-    tokio::task::spawn_blocking(move || {
-        let _place = place;
-        tell(&app, &context, &events, &trace_id, |sink| run(&app, sink));
-    });
-    listening
-}
-
 /// Tells what `run` writes as `meta`, `delta`, `done` and `error` events, on the thread that runs it.
 pub fn tell<F>(app: &App, context: &Context, events: &Events, trace_id: &str, run: F)
 where
@@ -101,13 +80,9 @@ where
 }
 
 /// Tells of an interpretation that is there already, in the events of one that is being written.
-pub fn retell(call: &Call, record: Record) -> Listening {
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
-    tokio::task::spawn_blocking(move || {
-        let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
-        events.send("meta", &meta);
-        events.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));
-        events.send("done", &Interpretation::from(record));
-    });
-    listening
+pub fn retell(events: &Events, record: Record) {
+    let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
+    events.send("meta", &meta);
+    events.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));
+    events.send("done", &Interpretation::from(record));
 }

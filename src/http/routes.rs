@@ -264,7 +264,7 @@ fn sessions() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/api/v1/sessions", OwnUser, sessions::cast,
             "Casts a hexagram for a question, and takes the points that this costs.").repeatable().creates()
-            .fails(&[ContentRejected, InsufficientPoints, NotFound, AccountInconsistent]),
+            .fails(&[ContentRejected, ModerationUnavailable, InsufficientPoints, NotFound, AccountInconsistent]),
         Endpoint::new(Method::GET, "/api/v1/sessions", OwnUser, sessions::list,
             "The caller's sessions, newest first."),
         Endpoint::new(Method::GET, "/api/v1/sessions/{id}", OwnUser, sessions::find,
@@ -273,7 +273,7 @@ fn sessions() -> Vec<Endpoint> {
             "Deletes a session for good. What is not personal about it is kept without it.").fails(&[NotFound]),
         Endpoint::new(Method::POST, "/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret,
             "Has a session interpreted, as JSON or, with `Accept: text/event-stream`, as it is written. Once that has succeeded, answers the same again.")
-            .fails(&[NotFound, ContentRejected, AlreadyRunning, TooManyCalls, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[NotFound, ContentRejected, ModerationUnavailable, AlreadyRunning, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
     ]
 }
 

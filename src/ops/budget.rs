@@ -6,11 +6,13 @@
 //! off counts as reserved. Days are those of the service's own time zone.
 
 use rusqlite::Row;
+use serde_json::json;
 
 use crate::{
     app::App,
     config::{self, TokenPrice},
     error::{Code, Error, Result},
+    ops::Each,
     providers::llm::{Request, Usage, offline},
     store::{Read, Write},
     types::{Date, Micros, TimeZone, Timestamp, UserId},
@@ -266,6 +268,22 @@ pub fn erase_user_in(tx: &Write<'_>, zone: &TimeZone, user: UserId) -> Result<us
     // Older rows go by themselves, and there is no index to find them by.
     let today = zone.today(tx.now).to_string();
     tx.execute("delete from model_spending where day = ?1 and user_id = ?2", (today, user.0))
+}
+
+/// What the user's model calls used, day by day, the newest first.
+pub fn export_in(tx: &Read<'_>, zone: &TimeZone, user: UserId, each: Each<'_>) -> Result<()> {
+    let mut day = zone.today(tx.now);
+    // Day by day, because the rows stand by day and there is no index over users.
+    for _ in 0..=KEPT_DAYS {
+        let of_day = "select tokens, cost_micros from model_spending where day = ?1 and user_id = ?2";
+        let found: Option<(i64, i64)> =
+            tx.first(of_day, (day.to_string(), user.0), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if let Some((tokens, cost)) = found {
+            each(json!({ "day": day.to_string(), "tokens": tokens, "costMicros": cost }))?;
+        }
+        day = day.yesterday().map_err(Error::internal)?;
+    }
+    Ok(())
 }
 
 fn over_all(settings: &config::Llm) -> Limits {

@@ -10,8 +10,9 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
+        Each,
         budget::{self, Reservation, Used},
-        model_calls::{self, Asker, Outcome, Ran, Status},
+        model_calls::{self, Asker, Outcome, Ran},
         moderation::{self, Field, engine::ContentType},
         users::{self, Gender, Profile},
     },
@@ -53,18 +54,6 @@ pub struct Answered {
     /// The model that answered.
     pub model: String,
     pub finished_at: Timestamp,
-}
-
-/// A call and what is known of it; what was said is not.
-#[derive(Clone, Debug)]
-pub struct Record {
-    pub trace_id: String,
-    pub status: Status,
-    pub provider: String,
-    pub model: String,
-    pub prompt_tokens: Option<i64>,
-    pub completion_tokens: Option<i64>,
-    pub created_at: Timestamp,
 }
 
 /// Screens what the user said last and writes the record of a call that is about to begin.
@@ -120,24 +109,25 @@ pub fn close_interrupted(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// The user's calls, oldest first, for whoever asks what is held of them: when, of which model, how it ended, and the
-/// tokens of question and answer.
-pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Record>> {
-    tx.all(
-        "select trace_id, status, provider, model, prompt_tokens, completion_tokens, created_at from chats \
-         where user_id = ?1 order by id",
+/// The user's calls, oldest first: when, of which model, how it ended, and the tokens of question and answer.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(
+        "select trace_id, messages, status, provider, model, prompt_tokens, completion_tokens, duration_ms, created_at, \
+         finished_at from chats where user_id = ?1 order by id",
         [user.0],
         |row| {
-            let status: String = row.get(1)?;
-            Ok(Record {
-                trace_id: row.get(0)?,
-                status: Status::from_stored(&status),
-                provider: row.get(2)?,
-                model: row.get(3)?,
-                prompt_tokens: row.get(4)?,
-                completion_tokens: row.get(5)?,
-                created_at: Timestamp(row.get(6)?),
-            })
+            each(json!({
+                "traceId": row.get::<_, String>(0)?,
+                "messages": row.get::<_, i64>(1)?,
+                "status": row.get::<_, String>(2)?,
+                "provider": row.get::<_, String>(3)?,
+                "model": row.get::<_, String>(4)?,
+                "promptTokens": row.get::<_, Option<i64>>(5)?,
+                "completionTokens": row.get::<_, Option<i64>>(6)?,
+                "durationMs": row.get::<_, Option<i64>>(7)?,
+                "createdAt": Timestamp(row.get(8)?),
+                "finishedAt": row.get::<_, Option<i64>>(9)?.map(Timestamp),
+            }))
         },
     )
 }
@@ -197,6 +187,7 @@ fn begin_in(
     messages: usize,
     (provider, model): (&str, &str),
 ) -> Result<()> {
+    users::require_in(tx, user)?;
     tx.execute(
         "insert into chats (trace_id, user_id, messages, status, provider, model, prompt_version, created_at) \
          values (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7)",

@@ -3,7 +3,9 @@
 use crate::{
     app::App,
     error::Result,
-    ops::{access_log, admins, budget, codes, feedback, history, idempotency, known_emails, notifications, tokens},
+    ops::{
+        access_log, admins, budget, codes, feedback, history, idempotency, known_emails, notifications, residue, tokens,
+    },
     store::Write,
 };
 
@@ -25,6 +27,7 @@ pub fn sweep(app: &App) -> Result<usize> {
         + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, access_log::SLICE))?;
     if deleted > 0 {
+        app.store.write(residue::note_in).wait()?;
         tracing::info!(deleted, "deleted rows past their retention");
     }
     Ok(deleted)

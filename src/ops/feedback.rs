@@ -7,11 +7,12 @@ use std::{net::IpAddr, time::Duration};
 
 use rusqlite::Params;
 use rusqlite::Row;
+use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::codes::client_network,
+    ops::{Each, codes::client_network, users},
     store::{Pending, Read, Write},
     types::{Listing, Page, PhoneNumber, Timestamp, UserId},
 };
@@ -55,6 +56,7 @@ pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
     let (per_user, per_client) = (app.config.limits.feedback_per_user, app.config.limits.feedback_per_client);
     app.store.write(move |tx| match &author {
         Author::User(user) => {
+            users::require_in(tx, *user)?;
             let sql = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
                        order by created_at desc limit 1 offset ?2";
             require_place_in(tx, sql, (user.0, per_user.saturating_sub(1)), per_user)?;
@@ -96,12 +98,15 @@ pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>>
 }
 
 /// What this user wrote, the oldest first. Claims are not theirs: anybody can make them.
-pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Feedback>> {
-    tx.all(
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(
         "select id, user_id, phone_number, is_verified, content, created_at from feedback \
          where user_id = ?1 and is_verified = 1 order by id",
         [user.0],
-        feedback_of,
+        |row| {
+            let Feedback { id, content, created_at, .. } = feedback_of(row)?;
+            each(json!({ "id": id, "content": content, "createdAt": created_at }))
+        },
     )
 }
 
@@ -112,16 +117,6 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId, phone_number: Option<&PhoneNu
         tx.execute("delete from feedback where phone_number = ?1", [phone_number.as_str()])?;
     }
     Ok(())
-}
-
-/// How much there is.
-pub fn count_in(tx: &Read<'_>) -> Result<i64> {
-    tx.one("select count(*) from feedback", (), |row| row.get(0))
-}
-
-/// Deletes up to `limit` of it, the oldest first.
-pub fn delete_oldest_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
-    tx.execute("delete from feedback where id in (select id from feedback order by id limit ?1)", [limit])
 }
 
 /// Forgets from which network up to `limit` old ones came.

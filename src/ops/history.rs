@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     app::App,
     error::{Code, Result},
-    ops::Each,
+    ops::{Each, residue, users},
     store::{Pending, Read, Write},
     types::{JsonText, Listing, Page, Timestamp, UserId},
 };
@@ -54,10 +54,12 @@ pub struct SavedRecord {
 /// Saves a record, or replaces the one that has the same record id.
 ///
 /// # Errors
-/// `history_full` when the user has as many records as are kept.
+/// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
 pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
     let limit = i64::from(app.config.limits.history_records);
     app.store.write_checked_first(move |tx| {
+        // The account may have been deleted since the token was looked at.
+        users::require_in(tx, user)?;
         let sequence = newest_in(tx, user)? + 1;
         // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
         if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
@@ -102,6 +104,9 @@ pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending
                 "delete from history where user_id = ?1 and local_record_id = ?2 and deactivated_at is null",
                 (user.0, id),
             )?;
+        }
+        if deleted > 0 {
+            residue::note_in(tx)?;
         }
         Ok(deleted)
     })

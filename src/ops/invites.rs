@@ -4,6 +4,8 @@
 //! that deleting an account and registering again earns nothing. A redemption checks everything before it changes
 //! anything, so that a sign-in that carries a bad code can go on without it.
 
+use serde_json::{Value, json};
+
 use crate::{
     app::App,
     config,
@@ -21,6 +23,16 @@ use crate::{
 /// Digits and letters that are not taken for one another, in writing or aloud.
 const ALPHABET: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 8;
+
+/// Why a code earns nothing.
+pub const REFUSALS: [Code; 6] = [
+    Code::UnknownInvite,
+    Code::OwnInvite,
+    Code::InviteExpired,
+    Code::AlreadyInvited,
+    Code::AccountInconsistent,
+    Code::BalanceTooLarge,
+];
 
 /// A code as it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +149,22 @@ pub fn redeem_in(
     standing.keep_in(tx, true, standing.rewarded)?;
     host.keep_in(tx, host.has_redeemed, host.rewarded + i64::from(is_rewarded))?;
     Ok(Redeemed { points_granted: i64::from(rules.invitee_bonus), balance: points::balance_in(tx, user)? })
+}
+
+/// The user's code and what it brought, whose code they redeemed, and who redeemed theirs: when, and not who.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
+    let code = "select code, invited, rewarded, created_at from invite_codes where user_id = ?1";
+    let own = tx.first(code, [user.0], |row| {
+        Ok(json!({
+            "code": row.get::<_, String>(0)?,
+            "invited": row.get::<_, i64>(1)?,
+            "rewarded": row.get::<_, i64>(2)?,
+            "createdAt": Timestamp(row.get(3)?),
+        }))
+    })?;
+    let accepted = "select created_at from invites where inviter_id = ?1 order by created_at, invitee_id";
+    let accepted_at: Vec<Timestamp> = tx.all(accepted, [user.0], |row| row.get(0).map(Timestamp))?;
+    Ok(json!({ "own": own, "redeemedAt": redeemed_at_in(tx, user)?, "acceptedAt": accepted_at }))
 }
 
 /// Keeps what a user who is leaving has had, under every address that they leave with. The code goes with the user.

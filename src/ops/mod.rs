@@ -12,6 +12,7 @@
 
 pub mod slots;
 pub mod settings;
+pub mod residue;
 pub mod users;
 pub mod words;
 pub mod violations;
@@ -43,8 +44,8 @@ pub mod invites;
 pub mod payment;
 pub mod condition;
 pub mod alerts;
-pub mod accounts;
 pub mod access_log;
+pub mod accounts;
 pub mod doctor;
 pub mod user_data;
 pub mod support;

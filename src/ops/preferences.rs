@@ -3,10 +3,12 @@
 //! Who never chose has no row. System notices cannot be switched off, so there is nothing here that could do it.
 
 use rusqlite::Row;
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
     error::Result,
+    ops::users,
     store::{Pending, Read, Write},
     types::{Locale, TimeZone, Timestamp, UserId},
 };
@@ -87,6 +89,11 @@ pub fn change(app: &App, user: UserId, change: Change) -> Pending<Preferences> {
     app.store.write(move |tx| change_in(tx, user, &change))
 }
 
+/// The language that the user chose, or else the one that the request asks for.
+pub fn locale(app: &App, user: UserId, asked: Locale) -> Result<Locale> {
+    Ok(find(app, user)?.locale.unwrap_or(asked))
+}
+
 pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     let found = tx.first(
         "select account, activity, promotion, locale, time_zone, updated_at from preferences where user_id = ?1",
@@ -96,12 +103,28 @@ pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     Ok(found.unwrap_or(Preferences::DEFAULT))
 }
 
+/// What the user chose; nothing for who never chose.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
+    let chosen = find_in(tx, user)?;
+    Ok(chosen.updated_at.map_or(Value::Null, |updated_at| {
+        json!({
+            "account": chosen.account,
+            "activity": chosen.activity,
+            "promotion": chosen.promotion,
+            "locale": chosen.locale.map(Locale::name),
+            "timeZone": chosen.time_zone.as_ref().map(ToString::to_string),
+            "updatedAt": updated_at,
+        })
+    }))
+}
+
 /// Forgets what the user chose.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from preferences where user_id = ?1", [user.0]).map(drop)
 }
 
 fn change_in(tx: &Write<'_>, user: UserId, change: &Change) -> Result<Preferences> {
+    users::require_in(tx, user)?;
     tx.one(
         "insert into preferences (user_id, account, activity, promotion, locale, time_zone, updated_at) \
          values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?5, ?6, ?7) \

@@ -13,6 +13,7 @@ pub mod backup;
 mod connection;
 mod migrate;
 mod pending;
+mod residue;
 pub mod restore;
 mod snapshot;
 mod tables;

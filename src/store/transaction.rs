@@ -108,6 +108,21 @@ impl<'connection> Write<'connection> {
         self.execute("rollback to operation", ()).map(drop)
     }
 
+    /// Does a part of an operation that is undone alone if it fails, so that the operation can go on without it.
+    ///
+    /// # Errors
+    /// Those of the part, and storage errors.
+    pub fn attempt<T>(&self, part: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        self.execute("savepoint part", ())?;
+        let outcome = part(self);
+        let undo = if outcome.is_err() { "rollback to part" } else { "release part" };
+        match (self.execute(undo, ()), outcome) {
+            (Err(error), Ok(_)) => Err(error),
+            // What failed the part may have ended the whole transaction, and then there is nothing to go back to.
+            (_, outcome) => outcome,
+        }
+    }
+
     /// Runs a statement once for each set of parameters and says how many rows it changed. Looking the statement up
     /// costs a third of inserting a row, so many rows share it.
     pub fn execute_each<P: Params>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {

@@ -166,6 +166,13 @@ impl<'request> Fields<'request> {
         }
     }
 
+    /// Notes a fault for everything that is given.
+    pub fn refuse_all(&mut self) {
+        for (name, _) in self.query.iter().chain(&self.body) {
+            self.errors.push(Fault::new(FieldCode::NotAllowed, "is not taken here").in_field(name));
+        }
+    }
+
     pub fn in_path<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
         let found = self.path.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         self.read_one(name, &Given::Text(Cow::Owned(found.unwrap_or_default())))
@@ -375,6 +382,21 @@ pub struct Nothing;
 
 impl Parameters for Nothing {
     fn read(_: &mut Fields<'_>) -> Option<Self> {
+        Some(Self)
+    }
+
+    fn describe() -> Vec<Described> {
+        Vec::new()
+    }
+}
+
+/// For endpoints that take nothing and do what cannot be undone: whoever sends something means something by it that
+/// would not be heeded.
+pub struct Bare;
+
+impl Parameters for Bare {
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        fields.refuse_all();
         Some(Self)
     }
 

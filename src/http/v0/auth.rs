@@ -81,7 +81,12 @@ pub struct SignedIn {
 }
 
 pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
-    let sign_in = SignIn { address: Address::Phone(phone_number), code: code.0, label: device::label(&call.headers) };
+    let sign_in = SignIn {
+        address: Address::Phone(phone_number),
+        code: code.0,
+        label: device::label(&call.headers),
+        invite_code: None,
+    };
     let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
     Ok(Json(SignedIn {
         user_id: signed_in.user.id,

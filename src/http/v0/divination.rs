@@ -6,10 +6,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     error::Result,
     http::{
         call::Call,
-        interpreting,
+        interpreting::{self, Begun, Run},
         narration::{Interpretation, Usage},
         params::{
             Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TraceId, before, page, parameters,
@@ -17,7 +18,10 @@ use crate::{
         reply::Json,
         stream::JsonOrStream,
     },
-    ops::interpretation::{self, Record},
+    ops::{
+        interpretation::{self, Record},
+        preferences,
+    },
     types::{JsonText, Listing, Page, PhoneNumber, Timestamp, UserId},
 };
 
@@ -79,13 +83,19 @@ parameters! {
 
 pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
     let user = call.acting_for(&Claims::of_user(ask.user_id))?;
-    let question = interpretation::Question {
-        question_type: ask.question_type.map(|Label(text)| text),
-        question: ask.question.0,
-        divination_data: ask.divination_data.map(|DivinationData(json)| json),
-        locale: call.locale,
+    let asked = call.locale;
+    let prepare = move |app: &App| {
+        let question = interpretation::Question {
+            question_type: ask.question_type.map(|Label(text)| text),
+            question: ask.question.0,
+            divination_data: ask.divination_data.map(|DivinationData(json)| json),
+            locale: preferences::locale(app, user, asked)?,
+        };
+        let prepared = interpretation::prepare(app, user, question)?;
+        let trace_id = prepared.trace_id.clone();
+        let run: Run = Box::new(move |app, sink| interpretation::run(app, &prepared, sink));
+        Ok(Begun::Pending { trace_id, run })
     };
-    let prepare = move |app: &_| interpretation::prepare(app, user, question);
     interpreting::interpret(&call, user, prepare).await
 }
 

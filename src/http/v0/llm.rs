@@ -26,6 +26,7 @@ use crate::{
     ops::{
         chat::{self, Answered, Conversation, Prepared},
         model_calls::Place,
+        preferences,
     },
     providers::llm::{Flow, Message, Piece, Role},
     types::clean,
@@ -123,15 +124,18 @@ impl Answer for Relayed {
 pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
     let user = call.user()?;
     let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream;
-    let conversation = Conversation {
-        messages: asked.messages.0,
-        stream,
-        temperature: asked.temperature.map(|Temperature(temperature)| temperature),
-        max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
-        locale: call.locale,
-    };
+    let locale = call.locale;
     let place = place(&call, user).await?;
-    let prepare = move |app: &App| chat::prepare(app, user, conversation);
+    let prepare = move |app: &App| {
+        let conversation = Conversation {
+            messages: asked.messages.0,
+            stream,
+            temperature: asked.temperature.map(|Temperature(temperature)| temperature),
+            max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
+            locale: preferences::locale(app, user, locale)?,
+        };
+        chat::prepare(app, user, conversation)
+    };
     if stream { relay(&call, prepare, place).await } else { answer(&call, prepare, place).await }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     http::{
         call::Call,
         download::Download,
-        params::{Birthday, Nickname, Nothing, Signature, VerificationCode, parameters},
+        params::{Bare, Birthday, Nickname, Nothing, Signature, VerificationCode, parameters},
         reply::{Json, NoContent},
     },
     ops::{
@@ -119,7 +119,7 @@ pub async fn export(call: Call, _: Nothing) -> Result<Download> {
     .await
 }
 
-pub async fn delete(call: Call, _: Nothing) -> Result<NoContent> {
+pub async fn delete(call: Call, _: Bare) -> Result<NoContent> {
     let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
     call.committed(accounts::erase(&call.app, user, EraseBy::Owner { token })).await?;
     Ok(NoContent)

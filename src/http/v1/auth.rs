@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::account::Account;
 use crate::{
-    error::Result,
+    error::{Code, Result},
     http::{
         call::Call,
         device,
@@ -15,6 +15,7 @@ use crate::{
     ops::{
         accounts::{self, CodeRequest, SignIn},
         codes::Purpose,
+        invites::{InviteCode, Redeemed},
         tokens,
         users::Address,
     },
@@ -31,6 +32,7 @@ parameters! {
         email: required EmailAddress = "email", "The address that the code was sent to.";
         code: required VerificationCode = "code", "The code as it was received.";
         device: optional DeviceName = "device", "What the device calls itself; made of the `User-Agent` if it is not sent.";
+        invite_code: optional InviteCode = "inviteCode", "Somebody's invite code, redeemed with the sign-in. One that cannot be redeemed keeps nobody out: see `invite` in the answer.";
     }
 
     Token {
@@ -90,11 +92,38 @@ pub struct SignedInByEmail {
     /// The bonus of a new account, once for each address.
     #[schema(example = 100)]
     points_granted: i64,
+    /// What came of the invite code, if one was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invite: Option<InviteAtLogin>,
+}
+
+/// What came of an invite code at a sign-in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InviteAtLogin {
+    #[schema(example = true)]
+    redeemed: bool,
+    /// What it earned the caller.
+    #[schema(example = 20)]
+    points_granted: i64,
+    /// Why it earned nothing: a code as in problems, such as `unknown_invite`, `own_invite`, `invite_expired` or `already_invited`.
+    #[schema(example = "unknown_invite")]
+    refusal: Option<&'static str>,
+}
+
+impl From<Result<Redeemed, Code>> for InviteAtLogin {
+    fn from(outcome: Result<Redeemed, Code>) -> Self {
+        match outcome {
+            Ok(Redeemed { points_granted, .. }) => Self { redeemed: true, points_granted, refusal: None },
+            Err(code) => Self { redeemed: false, points_granted: 0, refusal: Some(code.name()) },
+        }
+    }
 }
 
 pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
     let label = login.device.map_or_else(|| device::label(&call.headers), |DeviceName(name)| name);
-    let sign_in = SignIn { address: Address::Email(login.email), code: login.code.0, label };
+    let sign_in =
+        SignIn { address: Address::Email(login.email), code: login.code.0, label, invite_code: login.invite_code };
     let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
     Ok(Json(SignedInByEmail {
         user: accounts::find(&call.app, signed_in.user.id)?.into(),
@@ -104,6 +133,7 @@ pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
         restored: signed_in.welcome.restored > 0,
         points_restored: signed_in.welcome.restored,
         points_granted: signed_in.welcome.granted,
+        invite: signed_in.invite.map(Into::into),
     }))
 }
 

@@ -15,20 +15,20 @@ use crate::{
         body::Given,
         call::Call,
         cursor_page::{CursorList, CursorPage},
-        interpreting::place,
-        narration::{Interpretation, narrate, retell},
+        interpreting::{Begun, Run, interpret as interpret_prepared},
+        narration::Interpretation,
         params::{Label, PageSize, Parameter, Question, Rules, parameters, text},
         reply::{Json, NoContent, Replayable},
         stream::JsonOrStream,
     },
     ops::{
         hexagram::{self, Cast, Line, Lines},
+        preferences,
         sessions::{
             self, Casting, Draft, Method, NewSession,
             interpreting::{self, Asked},
         },
     },
-    providers::llm::Flow,
     types::{Cursor, TimeZone, Timestamp, clean},
 };
 
@@ -216,7 +216,7 @@ pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> 
         time_zone,
     };
     let shown = |new: &NewSession| Session { balance: Some(new.balance), ..Session::from(&new.session) };
-    call.answer_once(StatusCode::CREATED, shown, |app, once| sessions::cast(app, user, draft, once)).await
+    call.screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(app, user, draft, once)).await
 }
 
 pub async fn list(call: Call, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
@@ -237,26 +237,19 @@ pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
 }
 
 pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
-    let (user, locale, id) = (call.user()?, call.locale, of.id.0);
-    let place = place(&call, user).await?;
-    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
-    let asked = call.blocking(move |app| interpreting::prepare(app, user, &id, locale)).await?;
-    match (asked, call.wants_stream) {
-        (Asked::Stored(record), false) => Ok(JsonOrStream::Json((*record).into())),
-        (Asked::Stored(record), true) => Ok(JsonOrStream::Stream(retell(&call, *record))),
-        (Asked::Pending(pending), false) => {
-            let record = call.blocking(move |app| {
-                let _place = place;
-                interpreting::run(app, &pending, &mut |_| Flow::Continue)
-            });
-            Ok(JsonOrStream::Json(record.await?.into()))
-        }
-        (Asked::Pending(pending), true) => {
-            let trace_id = pending.prepared.trace_id.clone();
-            let run = move |app: &App, sink: &mut dyn FnMut(&str) -> Flow| interpreting::run(app, &pending, sink);
-            Ok(JsonOrStream::Stream(narrate(&call, &trace_id, place, run)))
-        }
-    }
+    let (user, asked, id) = (call.user()?, call.locale, of.id.0);
+    let prepare = move |app: &App| {
+        let locale = preferences::locale(app, user, asked)?;
+        Ok(match interpreting::prepare(app, user, &id, locale)? {
+            Asked::Stored(record) => Begun::Stored(record),
+            Asked::Pending(pending) => {
+                let trace_id = pending.prepared.trace_id.clone();
+                let run: Run = Box::new(move |app, sink| interpreting::run(app, &pending, sink));
+                Begun::Pending { trace_id, run }
+            }
+        })
+    };
+    interpret_prepared(&call, user, prepare).await
 }
 
 /// What is to be cast, if method and lines fit each other.

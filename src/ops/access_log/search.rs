@@ -1,11 +1,13 @@
 //! Looking requests up: whose, from where, when, and which failed.
 
 use rusqlite::Row;
+use serde_json::json;
 
 use super::pieces::{Span, Subject, spans_in};
 use crate::{
     app::App,
     error::Result,
+    ops::Each,
     store::Read,
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -86,6 +88,23 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Log
         to_skip = (to_skip - matching).max(0);
     }
     Ok(found)
+}
+
+/// The user's requests, as far as they are kept, newest first.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let filter = Filter { user: Some(user), ..Filter::default() };
+    for span in spans_in(tx, &filter)? {
+        for logged in read_in(tx, &filter, span, i64::MAX, 0)? {
+            each(json!({
+                "at": logged.at,
+                "clientIp": logged.client_ip,
+                "method": logged.method,
+                "route": logged.route,
+                "status": logged.status,
+            }))?;
+        }
+    }
+    Ok(())
 }
 
 fn count_in(tx: &Read<'_>, filter: &Filter, span: Span) -> Result<i64> {

@@ -11,9 +11,9 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
-        Each, history, interpretation,
+        Each, access_log, budget, chat, feedback, history, interpretation, invites,
         ledger::{self, Asset},
-        payment, tokens, users, violations,
+        notifications, payment, preferences, sessions, tokens, users, violations,
     },
     store::Read,
     types::UserId,
@@ -24,6 +24,7 @@ use crate::{
 /// # Errors
 /// `not_found`; `internal` when it cannot be written there.
 pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
+    let home = &app.config.limits.time_zone;
     app.store.read(|tx| {
         let mut document = Document::begin(out)?;
         document.member("exportedAt", &json!(tx.now))?;
@@ -31,10 +32,20 @@ pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
         document.list("devices", |each| tokens::export_in(tx, user, each))?;
         document.list("points", |each| ledger::export_in(tx, user, Asset::Point, each))?;
         document.list("coins", |each| ledger::export_in(tx, user, Asset::Coin, each))?;
+        document.list("corrections", |each| ledger::export_changes_in(tx, user, each))?;
         document.list("orders", |each| payment::export_in(tx, user, each))?;
         document.list("history", |each| history::export_in(tx, user, each))?;
         document.list("interpretations", |each| interpretation::export_in(tx, user, each))?;
+        document.list("sessions", |each| sessions::export_in(tx, user, each))?;
+        document.list("chats", |each| chat::export_in(tx, user, each))?;
+        document.list("modelUse", |each| budget::export_in(tx, home, user, each))?;
+        document.member("invites", &invites::export_in(tx, user)?)?;
+        document.member("preferences", &preferences::export_in(tx, user)?)?;
+        document.list("notifications", |each| notifications::export_in(tx, user, each))?;
+        document.list("notificationMarks", |each| notifications::export_marks_in(tx, user, each))?;
+        document.list("feedback", |each| feedback::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
+        document.list("requests", |each| access_log::search::export_in(tx, user, each))?;
         document.end()
     })
 }

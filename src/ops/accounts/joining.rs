@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use crate::{
     app::App,
+    config,
     error::{Code, Error, Result},
     keys::ServerKey,
     ops::{
         codes::{self, Purpose, Recipient},
         coins,
+        invites::{self, InviteCode, Redeemed},
         known_emails::{self, Mark, Terms, Welcome},
         tokens::{self, Issued},
         users::{self, Address, User},
@@ -25,6 +27,8 @@ pub struct SignIn {
     pub code: String,
     /// What the device calls itself.
     pub label: String,
+    /// Somebody's invite code, to be redeemed at the same time.
+    pub invite_code: Option<InviteCode>,
 }
 
 /// A user who has just signed in.
@@ -35,14 +39,18 @@ pub struct SignedIn {
     pub is_new_user: bool,
     /// What came with the address, if it came with this sign-in.
     pub welcome: Welcome,
+    /// What came of the invite code, if there was one: what it earned, or why it earned nothing.
+    pub invite: Option<Result<Redeemed, Code>>,
 }
 
-/// Exchanges an address and its code for a token, making the account if the address is new.
+/// Exchanges an address and its code for a token, making the account if the address is new. An invite code that cannot
+/// be redeemed keeps nobody out: the code of the sign-in is used up, and the invite can be redeemed later.
 ///
 /// # Errors
 /// `invalid_code`, whatever it is that does not fit.
 pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
-    let SignIn { address, code, label } = sign_in;
+    let SignIn { address, code, label, invite_code } = sign_in;
+    let points = invite_code.is_some().then(|| app.config.points.clone());
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (limits, initial_coins, key, terms) =
@@ -56,8 +64,12 @@ pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
             coins::open_in(tx, &key, user.id, &address, initial_coins)?;
             welcome = welcome_in(tx, &key, user.id, &address, terms)?;
         }
+        let invite = match (&invite_code, &points) {
+            (Some(invite_code), Some(rules)) => Some(redeem_in(tx, &key, rules, user.id, invite_code)?),
+            _ => None,
+        };
         let issued = tokens::issue_in(tx, &limits, user.id, &label)?;
-        Ok(SignedIn { user, issued, is_new_user, welcome })
+        Ok(SignedIn { user, issued, is_new_user, welcome, invite })
     })
 }
 
@@ -93,6 +105,21 @@ pub fn change_address(
         let welcome = welcome_in(tx, &key, user, &address, terms)?;
         Ok((changed, welcome))
     })
+}
+
+/// Redeems a code if it can be redeemed, and says why if it cannot.
+fn redeem_in(
+    tx: &Write<'_>,
+    key: &ServerKey,
+    rules: &config::Points,
+    user: UserId,
+    code: &InviteCode,
+) -> Result<Result<Redeemed, Code>> {
+    match tx.attempt(|tx| invites::redeem_in(tx, key, rules, user, code)) {
+        Ok(redeemed) => Ok(Ok(redeemed)),
+        Err(error) if invites::REFUSALS.contains(&error.code) => Ok(Err(error.code)),
+        Err(error) => Err(error),
+    }
 }
 
 fn keeping_the_code_used(error: Error) -> Error {

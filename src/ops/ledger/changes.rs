@@ -4,10 +4,12 @@
 //! put in between without every later hash being wrong.
 
 use rusqlite::Row;
+use serde_json::json;
 
 use super::Asset;
 use crate::{
     error::{Error, Result},
+    ops::Each,
     store::{Read, Write},
     types::{Listing, Page, Timestamp, UserId, sha256},
 };
@@ -82,6 +84,25 @@ pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Cha
     )?;
     let count = "select count(*) from ledger_audit where user_id = ?1";
     Ok(Listing { items, total: tx.one(count, [user.0], |row| row.get(0))? })
+}
+
+/// What people and repairs did to a user's accounts, the oldest first. Who they were is not the user's to know.
+pub fn export_changes_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(
+        "select action, asset, reason, balance_before, balance_after, created_at from ledger_audit \
+         where user_id = ?1 order by id",
+        [user.0],
+        |row| {
+            each(json!({
+                "action": row.get::<_, String>(0)?,
+                "asset": row.get::<_, String>(1)?,
+                "reason": row.get::<_, String>(2)?,
+                "balanceBefore": row.get::<_, i64>(3)?,
+                "balanceAfter": row.get::<_, i64>(4)?,
+                "createdAt": Timestamp(row.get(5)?),
+            }))
+        },
+    )
 }
 
 /// The next links of the chain after this one, in order.

@@ -24,7 +24,7 @@ use crate::{
     types::{Listing, Page, Slice, Span, Timestamp, UserId},
 };
 
-pub use changes::{Authority, Change};
+pub use changes::{Authority, Change, export_changes_in};
 pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
 
 /// The largest balance: whole numbers up to here are exact in clients whose numbers are floats.

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::json;
+
 use super::{
     Notification, Received,
     blocks::{self, Block, Place, ReadBits},
@@ -11,6 +13,7 @@ use crate::{
     app::App,
     error::{Code, Result},
     ops::{
+        Each,
         preferences::{self, Kind, Preferences},
         users,
     },
@@ -104,15 +107,35 @@ pub fn all_broadcasts(app: &App, limit: u32) -> Result<Vec<Received>> {
 }
 
 /// Everything that is kept about this user: what was addressed to them, and what they have read and when.
-pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Vec<Received>> {
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let ids: Vec<i64> = tx.all(
         "select notification_id from notification_recipients where user_id = ?1 \
          union select notification_id from notification_reads where user_id = ?1 order by 1",
         [user.0],
         |row| row.get(0),
     )?;
-    let found = ids.into_iter().filter_map(|id| find_in(tx, id).transpose());
-    found.map(|notification| received_in(tx, Some(user), notification?)).collect()
+    for id in ids {
+        let read_at = read_at_in(tx, user, id)?;
+        // Of a broadcast that was deleted since, only the reading is left.
+        let notification = find_in(tx, id)?;
+        each(json!({
+            "id": id,
+            "kind": notification.as_ref().map(|notification| notification.kind.name()),
+            "title": notification.as_ref().map(|notification| notification.title.as_str()),
+            "body": notification.as_ref().map(|notification| notification.body.as_str()),
+            "createdAt": notification.as_ref().map(|notification| notification.created_at),
+            "readAt": read_at,
+        }))?;
+    }
+    Ok(())
+}
+
+/// When the user marked everything read, and up to which notification.
+pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let marks = "select through, marked_at from notification_marks where user_id = ?1 order by through";
+    tx.each(marks, [user.0], |row| {
+        each(json!({ "through": row.get::<_, i64>(0)?, "markedAt": Timestamp(row.get(1)?) }))
+    })
 }
 
 /// Takes away everything that is kept about this user, and what was addressed to nobody else. How often a broadcast

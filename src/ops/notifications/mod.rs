@@ -23,7 +23,8 @@ use crate::types::Timestamp;
 
 pub use crate::ops::preferences::Kind;
 pub use inbox::{
-    Marked, all_broadcasts, erase_user_in, export_in, latest_broadcast, list, mark_all_read, mark_read, unread_count,
+    Marked, all_broadcasts, erase_user_in, export_in, export_marks_in, latest_broadcast, list, mark_all_read,
+    mark_read, unread_count,
 };
 pub use payload::Payload;
 pub use sending::{Audience, Draft, Sent, delete, delete_expired_in, expire_due, list_sent, send, send_in};

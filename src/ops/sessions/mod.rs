@@ -8,20 +8,26 @@ pub mod interpreting;
 mod record;
 pub mod snapshot;
 
+use serde_json::{Value, json};
+
 use crate::{
     app::App,
     error::{Code, Result},
     ops::{
-        hexagram::{Cast, Lines, three_coins, yarrow_stalks},
+        Each,
+        hexagram::{Cast, Hexagram, Lines, three_coins, yarrow_stalks},
         idempotency::{Answered, Once},
         moderation::{self, Field, engine::ContentType},
-        points, users,
+        points, residue, users,
     },
-    store::{Pending, Write},
+    store::{Pending, Read, Write},
     types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, hex},
 };
 
 pub use record::{Interpreted, Session};
+
+/// Sessions of an export that are held in memory at once.
+const EXPORTED_AT_ONCE: u32 = 100;
 
 /// How the lines came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +142,22 @@ pub fn delete(app: &App, user: UserId, id: String) -> Pending<()> {
     let home = app.config.limits.time_zone.clone();
     app.store.write(move |tx| {
         let session = record::find_in(tx, user, &id)?;
-        erase_in(tx, &home, &session)
+        erase_in(tx, &home, &session)?;
+        residue::note_in(tx)
     })
+}
+
+/// The user's sessions, the oldest first, with the model calls that each caused.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let mut last = 0;
+    loop {
+        let sessions = record::after_in(tx, user, last, EXPORTED_AT_ONCE)?;
+        let Some(newest) = sessions.last() else { return Ok(()) };
+        last = newest.sequence;
+        for session in &sessions {
+            each(exported_in(tx, session)?)?;
+        }
+    }
 }
 
 /// Deletes all sessions of a user who is leaving, each leaving its anonymous snapshot. Days are those of `home`.
@@ -146,6 +166,24 @@ pub fn erase_user_in(tx: &Write<'_>, home: &TimeZone, user: UserId) -> Result<()
         erase_in(tx, home, &session)?;
     }
     Ok(())
+}
+
+fn exported_in(tx: &Read<'_>, session: &Session) -> Result<Value> {
+    Ok(json!({
+        "id": session.id,
+        "question": session.question,
+        "questionType": session.question_type,
+        "method": session.method.name(),
+        "lines": session.cast.lines().values(),
+        "primaryHexagram": session.cast.primary().number(),
+        "relatingHexagram": session.cast.relating().map(Hexagram::number),
+        "castAt": session.cast_at,
+        "timeZone": session.time_zone,
+        "pointsSpent": session.points_spent,
+        "traceIds": record::calls_in(tx, &session.id)?,
+        "interpretedAt": session.interpretation.as_ref().map(|interpreted| interpreted.at),
+        "createdAt": session.created_at,
+    }))
 }
 
 fn cast_in(

@@ -98,6 +98,17 @@ pub(super) fn before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) 
     )
 }
 
+/// The user's sessions after this one, the oldest first.
+pub(super) fn after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
+    tx.all(
+        "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
+         idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions \
+         where user_id = ?1 and sequence > ?2 order by sequence limit ?3",
+        (user.0, sequence, limit),
+        session_of,
+    )
+}
+
 /// The model calls that the session caused.
 pub(super) fn calls_in(tx: &Read<'_>, session_id: &str) -> Result<Vec<String>> {
     tx.all("select trace_id from session_calls where session_id = ?1", [session_id], |row| row.get(0))

@@ -384,3 +384,27 @@ fn an_interpretations_question_is_judged_by_the_service_that_decides() {
     ask("一起赌博吧").expect(200);
     assert_eq!(server.value::<String>("select provider from violations"), "aliyun");
 }
+
+#[test]
+fn a_casting_waits_for_the_outside_service_where_nobody_waits_for_it() {
+    let vendor = Vendor::answering(|request| judged(request, "微信").after(Duration::from_millis(1_500)));
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
+    switch(&server, &key, true).expect(200);
+    let cast = json!({ "question": "今年换工作合适吗", "method": "three_coins" });
+    std::thread::scope(|scope| {
+        let casts: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| server.post("/api/v1/sessions").by(&user).json(&cast).send().status))
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        // More castings wait than there are workers, and everybody else is served.
+        for _ in 0..5 {
+            let begun = Instant::now();
+            server.get("/user/profile").by(&user).send().expect(200);
+            assert!(begun.elapsed() < Duration::from_millis(700), "{:?}", begun.elapsed());
+        }
+        let statuses: Vec<_> = casts.into_iter().map(|cast| cast.join().unwrap()).collect();
+        assert!(statuses.iter().all(|status| [201, 503].contains(status)), "{statuses:?}");
+    });
+}

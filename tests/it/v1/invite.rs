@@ -191,3 +191,100 @@ fn every_look_up_has_an_index() {
         }
     }
 }
+
+fn log_in(server: &Server, email: &str, invite_code: &str) -> Answer {
+    server.database().execute("delete from code_sends", []).unwrap();
+    let code = server.request_email_code(email, "sign_in");
+    let body = json!({ "email": email, "code": code, "inviteCode": invite_code });
+    server.post("/api/v1/auth/login").json(&body).send()
+}
+
+#[test]
+fn a_code_is_redeemed_with_the_first_sign_in() {
+    let server = Setup::default().start();
+    let host = server.sign_in_by_email("host@example.com");
+    let own = code(&server, &host);
+    let came = log_in(&server, "guest@example.com", &own.to_lowercase()).expect(200).json();
+    assert_eq!(came["invite"], json!({ "redeemed": true, "pointsGranted": 20, "refusal": null }));
+    // The bonus of the address is told apart from what the invite earned, and the account has both.
+    assert_eq!(
+        (&came["isNewUser"], &came["pointsGranted"], &came["user"]["points"]),
+        (&json!(true), &json!(100), &json!(120))
+    );
+    assert_eq!(points(&server, &host), 120);
+    let after = invite(&server, &host);
+    assert_eq!((&after["invited"], &after["rewarded"]), (&json!(1), &json!(1)));
+    // Without a code nothing is said of one.
+    assert!(server.log_in_by_email("another@example.com").get("invite").is_none());
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_code_that_cannot_be_redeemed_keeps_nobody_out() {
+    let server = Setup::default().start();
+    let host = server.sign_in_by_email("host@example.com");
+    let own = code(&server, &host);
+    let refusal = |email: &str, code: &str| {
+        let came = log_in(&server, email, code).expect(200).json();
+        assert!(came["token"].is_string(), "{came}");
+        assert_eq!((&came["invite"]["redeemed"], &came["invite"]["pointsGranted"]), (&json!(false), &json!(0)));
+        came["invite"]["refusal"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(refusal("guest@example.com", "22222222"), "unknown_invite");
+    assert_eq!(refusal("host@example.com", &own), "own_invite");
+    // Who was refused may still redeem, once.
+    assert_eq!(log_in(&server, "guest@example.com", &own).expect(200).json()["invite"]["redeemed"], true);
+    assert_eq!(refusal("guest@example.com", &own), "already_invited");
+    server.edit("update balances set suspended_at = 1 where asset = 'point'");
+    assert_eq!(refusal("third@example.com", &own), "account_inconsistent");
+    server.edit("update balances set suspended_at = null");
+    server.edit("update users set created_at = created_at - 8 * 86400000 where email = 'third@example.com'");
+    assert_eq!(refusal("third@example.com", &own), "invite_expired");
+    assert_eq!(points(&server, &host), 120);
+    // What cannot be a code is a mistake in the request, told before the sign-in's code is used.
+    server.database().execute("delete from code_sends", []).unwrap();
+    let sign_in = server.request_email_code("fourth@example.com", "sign_in");
+    let mut body = json!({ "email": "fourth@example.com", "code": sign_in, "inviteCode": "0000" });
+    server.post("/api/v1/auth/login").json(&body).send().expect_fields(&[("inviteCode", "invalid_format")]);
+    body["inviteCode"] = json!(own);
+    assert_eq!(server.post("/api/v1/auth/login").json(&body).send().expect(200).json()["invite"]["redeemed"], true);
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn a_closed_account_of_a_guest_takes_nothing_from_the_host() {
+    let server = Setup::default().start();
+    let host = server.sign_in_by_email("host@example.com");
+    let own = code(&server, &host);
+    let guest = server.sign_in_by_email("guest@example.com");
+    server.edit(&format!("update balances set suspended_at = 1 where asset = 'point' and user_id = {}", guest.user_id));
+    let came = log_in(&server, "guest@example.com", &own).expect(200).json();
+    assert_eq!(came["invite"]["refusal"], "account_inconsistent");
+    // The host's reward, which was posted first, is undone with the rest.
+    assert_eq!((points(&server, &host), &invite(&server, &host)["invited"]), (100, &json!(0)));
+    server.edit("update balances set suspended_at = null");
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn parallel_first_sign_ins_with_one_invite_count_each_once() {
+    let server = Setup::default().with("POINTS_REWARDED_INVITES", 3).start();
+    let host = server.sign_in_by_email("host@example.com");
+    let own = code(&server, &host);
+    let mut requests = Vec::new();
+    for number in 0..8 {
+        let email = format!("guest-{number}@example.com");
+        let body = json!({ "email": email, "code": server.request_email_code(&email, "sign_in"), "inviteCode": own });
+        // Each twice: one of the two has the code of the sign-in first.
+        requests.extend((0..2).map(|_| server.post("/api/v1/auth/login").json(&body)));
+    }
+    let answers = at_once(requests);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 401).count(), 8);
+    let came: Vec<_> = answers.iter().filter(|answer| answer.status == 200).map(Answer::json).collect();
+    assert_eq!(came.len(), 8);
+    assert!(came.iter().all(|came| came["invite"]["redeemed"] == true && came["user"]["points"] == 120), "{came:?}");
+    let after = invite(&server, &host);
+    assert_eq!((&after["invited"], &after["rewarded"]), (&json!(8), &json!(3)));
+    assert_eq!(points(&server, &host), 160);
+    server.command(&["ledger", "verify"]).expect(0);
+}

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once};
 
-const EMAIL: &str = "li.ming@example.com";
-const PHONE: &str = "13800138000";
+pub(super) const EMAIL: &str = "li.ming@example.com";
+pub(super) const PHONE: &str = "13800138000";
 /// What a person has written, none of which may be found afterwards.
-const TEXTS: [&str; 8] = [
+pub(super) const TEXTS: [&str; 8] = [
     "the-nickname",
     "the-signature",
     "the-question-of-the-record",
@@ -29,7 +29,7 @@ fn delete(server: &Server, user: &Caller) -> Request {
 }
 
 /// A user with both addresses who has left traces everywhere.
-fn person(server: &Server) -> Caller {
+pub(super) fn person(server: &Server) -> Caller {
     let mut user = server.sign_in_by_email(EMAIL);
     server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE, "purpose": "address" })).send().expect(200);
     let code = loop {
@@ -63,7 +63,7 @@ fn person(server: &Server) -> Caller {
 }
 
 /// The texts that stand in some file of the directory, with the file.
-fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
+pub(super) fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(directory).unwrap() {
         let path = file.unwrap().path();
@@ -81,7 +81,7 @@ fn found(directory: &Path, texts: &[Vec<u8>]) -> Vec<String> {
     found
 }
 
-fn traces_of(user: &Caller) -> Vec<Vec<u8>> {
+pub(super) fn traces_of(user: &Caller) -> Vec<Vec<u8>> {
     let hash = ring::digest::digest(&ring::digest::SHA256, user.token.as_bytes()).as_ref().to_vec();
     let texts = TEXTS.iter().chain(&[EMAIL, PHONE]).map(|text| text.as_bytes().to_vec());
     texts.chain([user.token.as_bytes().to_vec(), hash]).collect()
@@ -89,7 +89,7 @@ fn traces_of(user: &Caller) -> Vec<Vec<u8>> {
 
 /// Waits until none of it is found any more.
 #[track_caller]
-fn expect_no_trace(directory: &Path, texts: &[Vec<u8>], within: Duration) {
+pub(super) fn expect_no_trace(directory: &Path, texts: &[Vec<u8>], within: Duration) {
     let deadline = Instant::now() + within;
     loop {
         let found = found(directory, texts);
@@ -340,7 +340,7 @@ fn killed_at_any_point_it_is_whole_or_absent() {
 
 // The export.
 
-fn export(server: &Server, user: &Caller) -> Value {
+pub(super) fn export(server: &Server, user: &Caller) -> Value {
     let answer = server.get("/api/v1/account/export").by(user).send().expect(200);
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));

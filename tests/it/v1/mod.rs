@@ -2,10 +2,12 @@
 
 mod account;
 mod auth;
+mod interpreting;
 mod invite;
 mod leaving;
 mod points;
 mod sessions;
+mod traces;
 
 mod notifications;
 mod preferences;

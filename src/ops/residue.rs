@@ -1,0 +1,86 @@
+//! Taking away what deleted rows left in unused space of the file: see `store/residue.rs`.
+//!
+//! Whoever deletes what must not be found again notes it in the same write. Some seconds later a pass over the whole
+//! file looks at every page, on a thread of its own, and clears what it finds in slices that hold the writer for about
+//! a millisecond each. The note is kept in the database: a pass that was cut off begins again with the next start.
+
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    app::App,
+    error::Result,
+    ops::settings,
+    store::{Read, Write},
+};
+
+/// Counts the deletions that were noted.
+const NOTED: &str = "residue_noted";
+/// The last of them that a whole pass came after.
+const CLEARED: &str = "residue_cleared";
+/// Pages looked at in one view of the database, which pins the log for as long as that takes.
+const LOOKED_AT_ONCE: u32 = 512;
+/// Pages cleared by one operation.
+const CLEARED_AT_ONCE: usize = 64;
+/// Between two operations that clear, so that other writes have the disk to themselves most of the time.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a pass over the file came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    pub pages: u32,
+    /// Pages that had residue.
+    pub cleared: usize,
+    pub took: Duration,
+}
+
+/// Notes that something was deleted that must not be found again.
+pub fn note_in(tx: &Write<'_>) -> Result<()> {
+    settings::put_in(tx, NOTED, &(number_in(tx, NOTED)? + 1).to_string())
+}
+
+/// Clears what was left by all that was deleted until now, if there is something that no pass came after. Blocks for
+/// as long as reading the file takes.
+///
+/// # Errors
+/// Storage errors; then the next pass begins anew.
+pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
+    let (noted, cleared) = app.store.read(|tx| Ok((number_in(tx, NOTED)?, number_in(tx, CLEARED)?)))?;
+    if noted == cleared {
+        return Ok(None);
+    }
+    let begun = Instant::now();
+    let mut pass = Pass::default();
+    loop {
+        let done = pass.pages;
+        let (last, found) = app.store.read(|tx| {
+            let last = tx.clearable_pages()?.min(done + LOOKED_AT_ONCE);
+            Ok((last, tx.pages_with_residue(done + 1..last + 1)?))
+        })?;
+        if last <= done {
+            break;
+        }
+        pass.pages = last;
+        for some in found.chunks(CLEARED_AT_ONCE) {
+            let some = some.to_vec();
+            pass.cleared += app.store.write(move |tx| tx.clear_residue(&some)).wait()?;
+            sleep(PAUSE);
+        }
+    }
+    app.store.write(move |tx| finish_in(tx, noted)).wait()?;
+    pass.took = begun.elapsed();
+    Ok(Some(pass))
+}
+
+fn finish_in(tx: &Write<'_>, noted: u64) -> Result<()> {
+    settings::put_in(tx, CLEARED, &noted.to_string())?;
+    // The log has the pages as they were.
+    tx.leave_no_trace();
+    Ok(())
+}
+
+fn number_in(tx: &Read<'_>, name: &str) -> Result<u64> {
+    Ok(settings::find_in(tx, name)?.and_then(|number| number.parse().ok()).unwrap_or(0))
+}

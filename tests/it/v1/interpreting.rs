@@ -1,0 +1,91 @@
+//! Interpretations: in whose language, and what becomes of those that are given up.
+
+use std::{
+    io::Write,
+    net::TcpStream,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Behaviour, Caller, Model, Server, Setup};
+
+const ENGLISH: &str = "You are ";
+
+fn session(server: &Server, user: &Caller) -> String {
+    let cast = json!({ "question": "Should I move?", "method": "three_coins" });
+    let made = server.post("/api/v1/sessions").by(user).json(&cast).send().expect(201).json();
+    format!("/api/v1/sessions/{}/interpretation", made["id"].as_str().unwrap())
+}
+
+fn prefer(server: &Server, user: &Caller, locale: &str) {
+    server.patch("/api/v1/preferences").by(user).json(&json!({ "locale": locale })).send().expect(200);
+}
+
+#[test]
+fn the_language_is_the_users_and_else_the_requests() {
+    let model = Model::start(Behaviour::Pieces(vec!["answer"]));
+    let server = model.setup().start();
+    let user = server.sign_in_by_email("li.ming@example.com");
+    let ask = |language: &str| {
+        let enhanced = json!({ "question": "Should I move?", "divinationData": [7, 7, 7, 7, 7, 7] });
+        let chat = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
+        for request in [
+            server.post(&session(&server, &user)),
+            server.post("/divination/enhanced").json(&enhanced),
+            server.post("/llm/chat").json(&chat),
+        ] {
+            request.by(&user).header("accept-language", language).send().expect(200);
+        }
+        let calls = model.calls();
+        let are_english = calls[calls.len() - 3..]
+            .iter()
+            .map(|call| call.body["messages"][0]["content"].as_str().unwrap().starts_with(ENGLISH));
+        are_english.collect::<Vec<_>>()
+    };
+    assert_eq!((ask("zh-CN"), ask("en-GB")), (vec![false; 3], vec![true; 3]));
+    prefer(&server, &user, "en");
+    assert_eq!(ask("zh-CN"), [true; 3]);
+    prefer(&server, &user, "zh");
+    assert_eq!(ask("en"), [false; 3]);
+}
+
+/// Asks and leaves while the record is being written, because somebody else holds the disk.
+fn ask_and_leave(server: &Server, user: &Caller, path: &str, accept: &str) {
+    let other = server.database();
+    other.execute_batch("begin immediate").unwrap();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: {accept}\r\ncontent-length: 0\r\n\r\n",
+        user.token
+    )
+    .unwrap();
+    sleep(Duration::from_millis(300));
+    drop(stream);
+    sleep(Duration::from_millis(200));
+    other.execute_batch("commit").unwrap();
+}
+
+#[test]
+fn a_request_that_is_given_up_leaves_no_call_running() {
+    for accept in ["application/json", "text/event-stream"] {
+        let server = Setup::default().start();
+        let user = server.sign_in_by_email("li.ming@example.com");
+        let path = session(&server, &user);
+        ask_and_leave(&server, &user, &path, accept);
+        let state = || -> Value {
+            let sql = "select json_object('all', count(*), 'running', coalesce(sum(status = 'running'), 0)) \
+                       from interpretations";
+            serde_json::from_str(&server.value::<String>(sql)).unwrap()
+        };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while state() != json!({ "all": 1, "running": 0 }) && Instant::now() < deadline {
+            sleep(Duration::from_millis(20));
+        }
+        assert_eq!(state(), json!({ "all": 1, "running": 0 }), "{accept}");
+        // And the session can be interpreted by whoever comes back.
+        server.post(&path).by(&user).send().expect(200);
+    }
+}

@@ -1,0 +1,332 @@
+//! What is held of a person who has used everything there is: all of it told to them, and all of it gone when they go.
+
+use std::{
+    collections::HashSet,
+    thread::{scope, sleep},
+    time::{Duration, Instant},
+};
+
+use ring::digest::{SHA256, digest};
+use rusqlite::types::Value as Stored;
+use serde_json::{Value, json};
+
+use super::leaving::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
+use crate::kit::{Caller, Server, Setup};
+
+/// What else the person has written or been told.
+const MORE_TEXTS: [&str; 7] = [
+    "the-question-of-the-session",
+    "the-type-of-the-session",
+    "the-words-of-the-feedback",
+    "the-title-of-the-notice",
+    "the-body-of-the-notice",
+    "the-other-device",
+    "Antarctica/Troll",
+];
+
+/// Tables with rows of users, and where the export tells of them. What is counted is rows of the table for items told.
+const TOLD: [(&str, &str); 17] = [
+    ("users", "account"),
+    ("tokens", "devices"),
+    ("violations", "violations"),
+    ("history", "history"),
+    ("interpretations", "interpretations"),
+    ("chats", "chats"),
+    ("model_spending", "modelUse"),
+    ("sessions", "sessions"),
+    ("invite_codes", "invites"),
+    ("invites", "invites"),
+    ("ledger_audit", "corrections"),
+    ("payment_orders", "orders"),
+    ("preferences", "preferences"),
+    ("notification_recipients", "notifications"),
+    ("notification_reads", "notifications"),
+    ("notification_marks", "notificationMarks"),
+    ("feedback", "feedback"),
+];
+
+/// Tables with rows of users that the export tells of in another way, or not at all, and why.
+const OTHERWISE: [(&str, &str); 6] = [
+    ("balances", "told as the balances of the account"),
+    ("ledger_entries", "told as points and coins, which are counted together below"),
+    ("access_log", "told as requests, which go on being written"),
+    ("audit", "says what administrators did: it is theirs"),
+    ("notification_read_blocks", "the same readings once more, to be counted"),
+    ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
+];
+
+/// The person of the other tests, who has used the rest of the service too.
+fn whole_person(server: &Server) -> Caller {
+    let host = server.sign_in_by_email("host@example.com");
+    let code = |user: &Caller| server.get("/api/v1/invite").by(user).send().expect(200).json()["code"].clone();
+    let redeem = |user: &Caller, code: Value| {
+        server.post("/api/v1/invite/redeem").by(user).json(&json!({ "code": code })).send().expect(200);
+    };
+    let user = person(server);
+    redeem(&user, code(&host));
+    redeem(&server.sign_in_by_email("guest@example.com"), code(&user));
+    let cast = json!({ "question": MORE_TEXTS[0], "questionType": MORE_TEXTS[1], "method": "yarrow_stalks" });
+    let cast = server.post("/api/v1/sessions").by(&user).json(&cast).header("idempotency-key", "the-cast");
+    let session = cast.send().expect(201).json();
+    let path = format!("/api/v1/sessions/{}/interpretation", session["id"].as_str().unwrap());
+    server.post(&path).by(&user).send().expect(200);
+    let chat = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
+    server.post("/llm/chat").by(&user).json(&chat).send().expect(200);
+    let feedback = json!({ "content": MORE_TEXTS[2] });
+    server.post("/feedback").by(&user).json(&feedback).send().expect(201);
+    let wishes = json!({ "locale": "zh", "timeZone": MORE_TEXTS[6] });
+    server.patch("/api/v1/preferences").by(&user).json(&wishes).send().expect(200);
+    let key = server.api_key("notices");
+    let notify = |body: Value| server.post("/admin/notifications").token(&key).json(&body).send().expect(201).json();
+    let own = notify(
+        json!({ "audience": "users", "title": MORE_TEXTS[3], "body": MORE_TEXTS[4], "userIds": [user.user_id] }),
+    );
+    server.patch(&format!("/api/v1/notifications/{}/read", own["id"].as_str().unwrap())).by(&user).send().expect(200);
+    notify(json!({ "title": "to all", "body": "broadcast", "audience": "all" }));
+    server.patch("/api/v1/notifications/mark-all-read").by(&user).send().expect(200);
+    let order = json!({ "amount": "6.00", "coinCount": 60 });
+    server.post("/payment/gateway/order").by(&user).json(&order).send().expect(200);
+    server.database().execute("delete from code_sends", []).unwrap();
+    let sign_in = server.request_email_code(EMAIL, "sign_in");
+    let device = json!({ "email": EMAIL, "code": sign_in, "device": MORE_TEXTS[5] });
+    server.post("/api/v1/auth/login").json(&device).send().expect(200);
+    user
+}
+
+/// Rows of this user in every table that has some: by a column that names users, or by a text that names this one.
+fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
+    let database = server.database();
+    let texts = |sql: &str| -> Vec<String> {
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let mut found = Vec::new();
+    for table in texts("select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name")
+    {
+        let refers =
+            texts(&format!("select \"from\" from pragma_foreign_key_list('{table}') where \"table\" = 'users'"));
+        let columns = texts(&format!("select name from pragma_table_info('{table}')"));
+        let names_users = |column: &&String| {
+            refers.contains(column) || column.ends_with("user_id") || (table == "users" && *column == "id")
+        };
+        let of_number = columns.iter().filter(names_users).map(|column| format!("{column} = {}", user.user_id));
+        let of_text = columns.iter().map(|column| format!("{column} = 'user:{}'", user.user_id));
+        let condition = of_number.chain(of_text).collect::<Vec<_>>().join(" or ");
+        let count = format!("select count(*) from {table} where {condition}");
+        let rows = database.query_row(&count, [], |row| row.get(0)).unwrap();
+        if rows > 0 {
+            found.push((table, rows));
+        }
+    }
+    found
+}
+
+fn length(told: &Value, member: &str) -> i64 {
+    match &told[member] {
+        Value::Array(items) => i64::try_from(items.len()).unwrap(),
+        Value::Object(_) => 1,
+        other => panic!("{member} is {other}"),
+    }
+}
+
+#[test]
+fn every_table_that_holds_something_of_a_user_is_told_of() {
+    // What models use is counted by user where users have a budget.
+    let server = Setup::default().with("LLM_USER_TOKENS_PER_DAY", 1_000_000).start();
+    let user = whole_person(&server);
+    // The log of requests is written a moment later.
+    sleep(Duration::from_millis(1_200));
+    let rows = rows_of(&server, &user);
+    let told = export(&server, &user);
+    let names: HashSet<_> = rows.iter().map(|(table, _)| table.as_str()).collect();
+    for (table, _) in TOLD.iter().chain(&OTHERWISE) {
+        assert!(names.contains(table), "the person has nothing in {table}");
+    }
+    let of = |table: &str| rows.iter().find(|(known, _)| known == table).unwrap().1;
+    for (table, count) in &rows {
+        let Some((_, member)) = TOLD.iter().find(|(known, _)| known == table) else {
+            let is_reasoned = OTHERWISE.iter().any(|(known, _)| known == table);
+            assert!(is_reasoned, "{table} has {count} rows of the user, and the export does not tell of them");
+            continue;
+        };
+        match *member {
+            "invites" => {}
+            _ => assert_eq!(length(&told, member), *count, "{table}: {}", told[member]),
+        }
+    }
+    assert_eq!(length(&told, "points") + length(&told, "coins"), of("ledger_entries"));
+    let requests = length(&told, "requests");
+    assert!((1..=of("access_log")).contains(&requests), "{requests} of {}", of("access_log"));
+    assert!(told["requests"][0]["clientIp"] == "127.0.0.1", "{}", told["requests"][0]);
+    let invites = &told["invites"];
+    assert!(invites["own"]["code"].is_string() && invites["redeemedAt"].is_string(), "{invites}");
+    assert_eq!((&invites["own"]["invited"], invites["acceptedAt"].as_array().unwrap().len()), (&json!(1), 1));
+    let session = &told["sessions"][0];
+    assert_eq!((&session["question"], &session["traceIds"].as_array().unwrap().len()), (&json!(MORE_TEXTS[0]), &1));
+    assert!(session["interpretedAt"].is_string() && session["lines"].as_array().unwrap().len() == 6, "{session}");
+    let notice = &told["notifications"][0];
+    assert_eq!((&notice["title"], &notice["body"]), (&json!(MORE_TEXTS[3]), &json!(MORE_TEXTS[4])));
+    assert!(notice["readAt"].is_string(), "{notice}");
+    let text = told.to_string();
+    for known in TEXTS.iter().chain(&MORE_TEXTS) {
+        assert!(text.contains(known), "{known}");
+    }
+    assert!(!text.contains("host@example.com") && !text.contains("guest@example.com"));
+}
+
+#[test]
+fn nothing_of_a_person_who_used_everything_is_found_in_the_files() {
+    let server = Setup::default().start();
+    let user = whole_person(&server);
+    let code: String = server.value(&format!("select code from invite_codes where user_id = {}", user.user_id));
+    let mut traces = traces_of(&user);
+    traces.extend(MORE_TEXTS.iter().map(|text| text.as_bytes().to_vec()));
+    traces.extend([code.into_bytes(), b"the-cast".to_vec()]);
+    let before = found(server.directory(), &traces).len();
+    assert!(before >= traces.len() - 2, "{before} of {}", traces.len());
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    expect_no_trace(server.directory(), &traces, Duration::from_secs(30));
+    // What stays of the person is what the document says.
+    let left: HashSet<_> = rows_of(&server, &user).into_iter().map(|(table, _)| table).collect();
+    let stays = [
+        "access_log",
+        "audit",
+        "balances",
+        "chats",
+        "interpretations",
+        "ledger_audit",
+        "ledger_entries",
+        "payment_orders",
+        "violations",
+    ];
+    for table in &left {
+        assert!(stays.contains(&table.as_str()), "{table}");
+    }
+}
+
+/// How many of these texts of 32 bytes stand in the database file or its log.
+fn found_of_32_bytes(server: &Server, texts: &[String]) -> usize {
+    let wanted: HashSet<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let mut found = HashSet::new();
+    for name in ["yarrow.db", "yarrow.db-wal"] {
+        let bytes = std::fs::read(server.directory().join(name)).unwrap_or_default();
+        found.extend(bytes.windows(32).filter_map(|window| wanted.get(window)).map(|text| text.to_vec()));
+    }
+    found.len()
+}
+
+/// Ids as clients draw them, all over the index.
+fn random_id(number: u64) -> String {
+    let hash = digest(&SHA256, &number.to_le_bytes());
+    let number = u128::from_be_bytes(hash.as_ref()[..16].try_into().unwrap());
+    format!("{number:032x}")
+}
+
+#[test]
+fn copies_that_sqlite_left_when_it_moved_rows_are_cleared() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in_by_email(EMAIL), server.sign_in(PHONE));
+    let mut database = server.database();
+    // As every connection of the service.
+    database.pragma_update(None, "secure_delete", true).unwrap();
+    let transaction = database.transaction().unwrap();
+    let mut insert = transaction
+        .prepare(
+            "insert into history (user_id, sequence, local_record_id, question, created_at, updated_at) \
+             values (?1, ?2, ?3, ?4, 0, 0)",
+        )
+        .unwrap();
+    for number in 0..8_000 {
+        let owner = if number % 8 == 0 { &user } else { &other };
+        let owner: i64 = owner.user_id.parse().unwrap();
+        let question = Stored::Text("?".repeat((number * 13 % 90) as usize));
+        insert.execute((owner, i64::try_from(number).unwrap() + 1, random_id(number), question)).unwrap();
+    }
+    drop(insert);
+    transaction.commit().unwrap();
+    drop(database);
+    let theirs: Vec<_> = (0..8_000).step_by(8).map(random_id).collect();
+    assert_eq!(found_of_32_bytes(&server, &theirs), theirs.len());
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let left = found_of_32_bytes(&server, &theirs);
+        if left == 0 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{left} of {} are still there", theirs.len());
+        sleep(Duration::from_millis(200));
+    }
+    assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
+    assert_eq!(server.value::<i64>("select count(*) from history"), 7_000);
+}
+
+#[test]
+fn a_pass_that_a_crash_cut_off_begins_again() {
+    let server = Setup::default().start();
+    let user = person(&server);
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    let server = server.crash_and_restart(Setup::default());
+    let is_cleared = "select (select value from settings where name = 'residue_noted') \
+                      is (select value from settings where name = 'residue_cleared')";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while server.value::<i64>(is_cleared) == 0 {
+        assert!(Instant::now() < deadline, "the pass did not come");
+        sleep(Duration::from_millis(50));
+    }
+    expect_no_trace(server.directory(), &traces_of(&user), Duration::from_secs(5));
+}
+
+/// What was sent a moment before the account went, and arrives a moment after it.
+#[test]
+fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let other = server.database();
+    // Everything waits for the disk: first the deletion, then the rest.
+    other.execute_batch("begin immediate").unwrap();
+    let statuses = scope(|scope| {
+        let send = |method: &str, path: &str, body: Value| {
+            let request = server.request(method, path).by(&user);
+            let request = if body.is_null() { request } else { request.json(&body) };
+            let waiting = scope.spawn(move || request.send().status);
+            sleep(Duration::from_millis(150));
+            waiting
+        };
+        let late = [
+            send("DELETE", "/api/v1/account", Value::Null),
+            send("POST", "/divination-history/save", json!({ "localRecordId": "late-record" })),
+            send("PATCH", "/api/v1/preferences", json!({ "locale": "en" })),
+            send("POST", "/feedback", json!({ "content": "late-feedback" })),
+            send("POST", "/api/v1/sessions", json!({ "question": "late-question", "method": "three_coins" })),
+            send("POST", "/llm/chat", json!({ "messages": [{ "role": "user", "content": "late" }] })),
+            send("PATCH", "/api/v1/notifications/mark-all-read", Value::Null),
+            send("GET", "/api/v1/invite", Value::Null),
+            send("PATCH", "/api/v1/account", json!({ "nickname": "late-nickname" })),
+        ];
+        other.execute_batch("commit").unwrap();
+        late.map(|waiting| waiting.join().unwrap())
+    });
+    assert_eq!(statuses[0], 204);
+    assert!(statuses[1..].iter().all(|status| [401, 404].contains(status)), "{statuses:?}");
+    let late = ["late-record", "late-feedback", "late-question", "late-nickname"].map(|text| text.as_bytes().to_vec());
+    expect_no_trace(server.directory(), &late, Duration::from_secs(5));
+    assert_eq!(server.value::<i64>("select count(*) from chats"), 0);
+}
+
+#[test]
+fn a_deletion_takes_no_body_and_no_parameters() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let delete = || server.delete("/api/v1/account").by(&user);
+    delete().json(&json!({ "confirm": false })).send().expect_fields(&[("confirm", "not_allowed")]);
+    delete()
+        .form(&[("id", "1"), ("dryRun", "true")])
+        .send()
+        .expect_fields(&[("id", "not_allowed"), ("dryRun", "not_allowed")]);
+    server.delete("/api/v1/account?userId=2").by(&user).send().expect_fields(&[("userId", "not_allowed")]);
+    server.get("/api/v1/account").by(&user).send().expect(200);
+    // An empty object says nothing.
+    delete().json(&json!({})).send().expect(204);
+}
