@@ -15,7 +15,7 @@ use super::{
     call::Call,
     openapi,
     params::{FileName, Nothing, parameters},
-    reply::{Answer, AnswerDocument, Json},
+    reply::{Answer, AnswerDocument, JSON, Json},
     routes,
 };
 use crate::{
@@ -96,6 +96,34 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
     }))
 }
 
+/// The types of the files of the docs page.
+const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
+
+/// The API document.
+pub struct ApiDocument(String);
+
+impl Answer for ApiDocument {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        let mut response = Response::new(Body::from(self.0));
+        response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+        Ok(response)
+    }
+
+    fn describe() -> AnswerDocument {
+        let schema = json!({
+            "type": "object",
+            "description": "An OpenAPI document.",
+            "additionalProperties": true,
+            "example": { "openapi": "3.1.0" },
+        });
+        AnswerDocument {
+            statuses: vec![(StatusCode::OK, "The document.")],
+            contents: vec![("application/json", schema)],
+            schemas: Vec::new(),
+        }
+    }
+}
+
 /// A file as it is.
 pub struct FileAnswer {
     bytes: Cow<'static, [u8]>,
@@ -119,7 +147,7 @@ impl Answer for FileAnswer {
     fn describe() -> AnswerDocument {
         AnswerDocument {
             statuses: vec![(StatusCode::OK, "The file.")],
-            contents: vec![("*/*", json!({ "type": "string" }))],
+            contents: FILE_TYPES.map(|content_type| (content_type, json!({ "type": "string" }))).to_vec(),
             schemas: Vec::new(),
         }
     }
@@ -145,10 +173,8 @@ impl Answer for Redirect {
     }
 }
 
-pub async fn api_document(call: Call, _: Nothing) -> Result<FileAnswer> {
-    let text = openapi::document(&call.app.config, &routes::endpoints());
-    let content_type = "application/json".to_owned();
-    Ok(FileAnswer { bytes: text.into_bytes().into(), content_type, is_gzipped: false })
+pub async fn api_document(call: Call, _: Nothing) -> Result<ApiDocument> {
+    Ok(ApiDocument(openapi::document(&call.app.config, &routes::endpoints())))
 }
 
 pub async fn docs_entry(_: Call, _: Nothing) -> Result<Redirect> {

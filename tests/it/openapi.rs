@@ -238,8 +238,9 @@ fn real_answers_fit_their_schemas() {
         let values = Value::Object(operation.required_values(&user));
         let answer = if operation.takes_body() { request.json(&values).send() } else { request.send() };
         let response = &operation.value["responses"][answer.status.to_string()];
-        let schema = &response["content"][answer.header("content-type").unwrap_or_default()]["schema"];
-        if schema.is_object() {
+        let content_type = answer.header("content-type").unwrap_or_default();
+        let schema = &response["content"][content_type]["schema"];
+        if schema.is_object() && content_type.ends_with("json") {
             fits(&document, schema, &answer.json()).unwrap_or_else(|fault| panic!("{}: {fault}", operation.name()));
         }
     }

@@ -75,15 +75,22 @@ impl From<Received> for Notification {
 #[schema(example = json!({"type": "open_route", "route": "sessions/detail", "params": {"id": "7"}}))]
 pub enum NotificationPayload {
     None,
-    OpenRoute { route: String, params: Map<String, Value> },
+    OpenRoute { route: String, params: RouteParameters },
     OpenUrl { url: String },
 }
+
+/// What the page is opened with.
+// A schema of its own, because code that is generated from the document needs a name for it.
+#[derive(Serialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = Object, example = json!({"id": "7"}))]
+pub struct RouteParameters(Map<String, Value>);
 
 impl From<Payload> for NotificationPayload {
     fn from(payload: Payload) -> Self {
         match payload {
             Payload::None {} => Self::None,
-            Payload::OpenRoute { route, params } => Self::OpenRoute { route, params },
+            Payload::OpenRoute { route, params } => Self::OpenRoute { route, params: RouteParameters(params) },
             Payload::OpenUrl { url } => Self::OpenUrl { url },
         }
     }

@@ -1,0 +1,337 @@
+"""A user of each generation, by nothing but the generated client. Ends with status 1 at the first surprise."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from http import HTTPStatus
+
+from yarrow_client import AuthenticatedClient, Client, models
+from yarrow_client.api.account import (
+    delete_api_v1_account,
+    get_api_v1_account,
+    get_api_v1_account_export,
+    patch_api_v1_account,
+    post_api_v1_account_address,
+)
+from yarrow_client.api.admin import post_admin_notifications, post_admin_releases
+from yarrow_client.api.auth import (
+    delete_api_v1_auth_tokens_id,
+    get_api_v1_auth_tokens,
+    post_api_v1_auth_login,
+    post_api_v1_auth_logout,
+    post_api_v1_auth_refresh,
+    post_api_v1_auth_send_code,
+    post_auth_login,
+    post_auth_logout,
+    post_auth_refresh_token,
+    post_auth_send_code,
+    post_auth_validate_token,
+)
+from yarrow_client.api.coin import get_coin_balance, get_coin_balance_phone, post_coin_consume, post_coin_increase_phone
+from yarrow_client.api.divination import get_divination_records_trace_trace_id, post_divination_enhanced
+from yarrow_client.api.divination_history import (
+    get_divination_history_count_phone_number,
+    post_divination_history_delete,
+    post_divination_history_get,
+    post_divination_history_save,
+)
+from yarrow_client.api.feedback import post_feedback
+from yarrow_client.api.invite import get_api_v1_invite, post_api_v1_invite_redeem
+from yarrow_client.api.llm import post_llm_chat
+from yarrow_client.api.notifications import (
+    get_api_v1_notifications,
+    get_api_v1_notifications_unread_count,
+    get_notifications_all,
+    get_notifications_latest,
+    patch_api_v1_notifications_id_read,
+    patch_api_v1_notifications_mark_all_read,
+)
+from yarrow_client.api.payment import get_payment_gateway_order, post_payment_update_balance
+from yarrow_client.api.points import get_api_v1_points, get_api_v1_points_ledger
+from yarrow_client.api.preferences import get_api_v1_preferences, patch_api_v1_preferences
+from yarrow_client.api.sessions import (
+    delete_api_v1_sessions_id,
+    get_api_v1_sessions,
+    get_api_v1_sessions_id,
+    post_api_v1_sessions,
+    post_api_v1_sessions_id_interpretation,
+)
+from yarrow_client.api.user import get_user_profile, put_user_nickname, put_user_profile
+from yarrow_client.api.version import get_version_latest, post_version_check
+
+EMAIL = "li.ming@example.com"
+PHONE = "13800138000"
+WAIT_SECONDS = 30
+
+
+class Service:
+    """The program, serving a new data directory, with what it prints."""
+
+    def __init__(self, program, directory):
+        self.program, self.directory, self.lines = program, directory, []
+        command = [program, "serve", "--listen", "127.0.0.1:0", "--data-dir", directory]
+        settings = os.environ | {"YARROW_AUTH_RESEND_AFTER": "1 s"}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=settings)
+        threading.Thread(target=self._collect, daemon=True).start()
+        self.base_url = self.wait_for(r"yarrow is listening on (http://\S+)")
+
+    def _collect(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
+
+    def wait_for(self, pattern):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < deadline:
+            for line in reversed(list(self.lines)):
+                if found := re.search(pattern, line):
+                    return found.group(1)
+            time.sleep(0.02)
+        raise AssertionError(f"no line with {pattern!r} in {self.lines}")
+
+    def code(self, pattern):
+        """The code of the newest message, which is forgotten so that the next one is another."""
+        code = self.wait_for(pattern)
+        self.lines.clear()
+        return code
+
+    def command(self, *arguments):
+        command = [self.program, *arguments, "--data-dir", self.directory]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def anonymous(self):
+        return Client(base_url=self.base_url, raise_on_unexpected_status=True)
+
+    def signed_in(self, token):
+        return AuthenticatedClient(base_url=self.base_url, token=token, raise_on_unexpected_status=True)
+
+
+def done(endpoint, kind, *arguments, status=HTTPStatus.OK, **named):
+    """Calls an endpoint of the client and returns what the client made of the answer, which is of this kind."""
+    response = endpoint.sync_detailed(*arguments, **named)
+    assert response.status_code == status, f"{endpoint.__name__}: {response.status_code} {response.content!r}"
+    assert kind is None or isinstance(response.parsed, kind), f"{endpoint.__name__}: {response.parsed!r}"
+    return response.parsed
+
+
+def refused(endpoint, status, code, *arguments, **named):
+    problem = done(endpoint, models.Problem, *arguments, status=status, **named)
+    assert problem.code == code and problem.status == status, problem
+
+
+def email_code(service, client, email, purpose=None):
+    request = {"email": email} if purpose is None else {"email": email, "purpose": purpose}
+    body = models.PostApiV1AuthSendCodeJsonBody.from_dict(request)
+    assert done(post_api_v1_auth_send_code, models.EmailCodeSent, client=client, body=body).email == email
+    return service.code(rf"Email to {re.escape(email)}.*?\b(\d{{8}})\b")
+
+
+def log_in(service, email, **more):
+    client = service.anonymous()
+    code = email_code(service, client, email)
+    body = models.PostApiV1AuthLoginJsonBody(email=email, code=code, **more)
+    return done(post_api_v1_auth_login, models.SignedInByEmail, client=client, body=body)
+
+
+def current_generation(service):
+    host = service.signed_in(log_in(service, "host@example.com").token)
+    host_code = done(get_api_v1_invite, models.Invite, client=host).code
+    came = log_in(service, EMAIL, device="generated client", invite_code=host_code)
+    assert came.is_new_user and came.points_granted == 100 and came.user.points == 120, came
+    assert came.invite.redeemed and came.invite.points_granted == 20, came.invite
+    client = service.signed_in(came.token)
+    casting(client)
+    inbox(service, client)
+    own = done(get_api_v1_invite, models.Invite, client=client)
+    body = models.PostApiV1InviteRedeemJsonBody(code=own.code)
+    refused(post_api_v1_invite_redeem, 409, "own_invite", client=client, body=body)
+    wishes = models.PatchApiV1PreferencesJsonBody.from_dict(
+        {"locale": "en", "timeZone": "Europe/London", "notifications": {"promotion": False}}
+    )
+    changed = done(patch_api_v1_preferences, models.Preferences, client=client, body=wishes)
+    assert changed == done(get_api_v1_preferences, models.Preferences, client=client)
+    assert changed.locale == "en" and changed.notifications.promotion is False, changed
+    body = models.PostFeedbackJsonBody(content="很好")
+    done(post_feedback, models.FeedbackReceived, client=client, body=body, status=HTTPStatus.CREATED)
+    body = models.PatchApiV1AccountJsonBody(nickname="青山", birthday="1990-05-17")
+    assert done(patch_api_v1_account, models.Account, client=client, body=body).nickname == "青山"
+    add_phone(service, client)
+    devices(service, client)
+    told = done(get_api_v1_account_export, models.GetApiV1AccountExportResponse200, client=client).to_dict()
+    assert told["account"]["email"] == EMAIL and len(told["sessions"]) == 1, told
+    leave_and_return(service, client)
+
+
+def casting(client):
+    body = models.PostApiV1SessionsJsonBody.from_dict(
+        {"question": "今年换工作合适吗？", "questionType": "career", "method": "yarrow_stalks"}
+    )
+    cast = lambda: done(
+        post_api_v1_sessions, models.Session, client=client, body=body, idempotency_key="a", status=HTTPStatus.CREATED
+    )
+    session = cast()
+    assert session.id == cast().id and session.balance == 110 and len(session.lines) == 6, session
+    assert 1 <= session.hexagram.primary.number <= 64 and session.hexagram.primary.upper.chinese_name
+    manual = models.PostApiV1SessionsJsonBody.from_dict(
+        {"question": "?", "method": "manual", "lines": [7, 8, 8, 8, 7, 6]}
+    )
+    second = done(post_api_v1_sessions, models.Session, client=client, body=manual, status=HTTPStatus.CREATED)
+    assert second.hexagram.primary.chinese_name == "屯" and second.hexagram.relating, second
+    first = done(post_api_v1_sessions_id_interpretation, models.Interpretation, session.id, client=client)
+    assert first.provider == "builtin" and first.result, first
+    found = done(get_api_v1_sessions_id, models.Session, session.id, client=client)
+    assert found.interpretation.trace_id == first.trace_id and found.interpreted_at, found
+    page = done(get_api_v1_sessions, models.SessionCursorPage, client=client, limit=1)
+    rest = done(get_api_v1_sessions, models.SessionCursorPage, client=client, limit=1, cursor=page.next_cursor)
+    assert [item.id for item in page.items + rest.items] == [second.id, session.id], (page, rest)
+    done(delete_api_v1_sessions_id, None, second.id, client=client, status=HTTPStatus.NO_CONTENT)
+    refused(get_api_v1_sessions_id, 404, "not_found", second.id, client=client)
+    assert done(get_api_v1_points, models.PointBalance, client=client).balance == 100
+    entries = done(get_api_v1_points_ledger, models.PointEntryCursorPage, client=client).items
+    assert [entry.kind for entry in entries] == ["cast", "cast", "invitee_bonus", "signup_bonus"], entries
+
+
+def inbox(service, client):
+    key = re.search(r"\S{30,}", service.command("admin", "key", "create", "journey")).group(0)
+    admin = service.signed_in(key)
+    for title, payload in [
+        ("nothing", {"type": "none"}),
+        ("a page", {"type": "open_route", "route": "sessions/detail", "params": {"id": "7"}}),
+    ]:
+        body = models.PostAdminNotificationsJsonBody.from_dict(
+            {"audience": "all", "title": title, "body": "text", "payload": payload}
+        )
+        done(post_admin_notifications, models.AdminNotification, client=admin, body=body, status=HTTPStatus.CREATED)
+    listed = done(get_api_v1_notifications, models.NotificationCursorPage, client=client).items
+    assert [item.title for item in listed] == ["a page", "nothing"], listed
+    assert listed[0].payload.to_dict()["params"] == {"id": "7"}, listed[0]
+    assert done(get_api_v1_notifications_unread_count, models.UnreadCount, client=client).count == 2
+    read = done(patch_api_v1_notifications_id_read, models.Notification, listed[0].id, client=client)
+    assert read.read_at and done(get_api_v1_notifications_unread_count, models.UnreadCount, client=client).count == 1
+    assert done(patch_api_v1_notifications_mark_all_read, models.MarkedRead, client=client).marked == 1
+    anybody = service.anonymous()
+    assert done(get_notifications_latest, models.LatestNotification, client=anybody).notification.title == "a page"
+    assert len(done(get_notifications_all, models.AllNotifications, client=anybody).items) == 2
+    refused(get_version_latest, 404, "no_release", client=anybody)
+    body = models.PostAdminReleasesJsonBody.from_dict({"version": "2.0.0", "versionCode": 20, "notes": "新版"})
+    done(post_admin_releases, models.AppRelease, client=admin, body=body, status=HTTPStatus.CREATED)
+    body = models.PostVersionCheckJsonBody.from_dict({"clientVersionCode": 19})
+    advice = done(post_version_check, models.UpdateAdvice, client=anybody, body=body)
+    assert advice.update_available and not advice.update_required and advice.latest.version == "2.0.0", advice
+    body = models.PostCoinIncreasePhoneJsonBody(phone_number="13900139000", coin_count=3)
+    refused(post_coin_increase_phone, 404, "not_found", client=admin, body=body)
+
+
+def add_phone(service, client):
+    body = models.PostAuthSendCodeJsonBody.from_dict({"phoneNumber": PHONE, "purpose": "address"})
+    done(post_auth_send_code, models.CodeSent, client=service.anonymous(), body=body)
+    code = service.code(rf"SMS to \+86{PHONE}.*?\b(\d{{6}})\b")
+    body = models.PostApiV1AccountAddressJsonBody(code=code, phone_number=PHONE)
+    account = done(post_api_v1_account_address, models.Account, client=client, body=body)
+    assert account.phone_number == PHONE and account.email == EMAIL, account
+
+
+def devices(service, client):
+    listed = done(get_api_v1_auth_tokens, models.Devices, client=client).items
+    assert [device.label for device in listed] == ["generated client"] and listed[0].current, listed
+    refused(delete_api_v1_auth_tokens_id, 404, "not_found", "0" * 16, client=client)
+
+
+def leave_and_return(service, client):
+    points = done(get_api_v1_account, models.Account, client=client).points
+    done(delete_api_v1_account, None, client=client, status=HTTPStatus.NO_CONTENT)
+    refused(get_api_v1_account, 401, "unauthenticated", client=client)
+    # Until another message may be sent to the address.
+    time.sleep(1.1)
+    back = log_in(service, EMAIL)
+    assert back.is_new_user and back.restored and back.points_restored == points and back.points_granted == 0, back
+    renewed = done(
+        post_api_v1_auth_refresh,
+        models.RefreshedToken,
+        client=service.anonymous(),
+        body=models.PostApiV1AuthRefreshJsonBody(token=back.token),
+    )
+    body = models.PostApiV1AuthLogoutJsonBody(token=renewed.token)
+    assert done(post_api_v1_auth_logout, models.SignedOut, client=service.anonymous(), body=body).logged_out
+    refused(get_api_v1_points, 401, "unauthenticated", client=service.signed_in(renewed.token))
+
+
+def first_generation(service):
+    anybody = service.anonymous()
+    phone = "13900139001"
+    body = models.PostAuthSendCodeJsonBody(phone_number="+86 139 0013 9001")
+    assert done(post_auth_send_code, models.CodeSent, client=anybody, body=body).phone_number == phone
+    code = service.code(rf"SMS to \+86{phone}.*?\b(\d{{6}})\b")
+    wrong = models.PostAuthLoginJsonBody(phone_number=phone, code="000000" if code != "000000" else "111111")
+    refused(post_auth_login, 401, "invalid_code", client=anybody, body=wrong)
+    body = models.PostAuthLoginJsonBody(phone_number=phone, code=code)
+    came = done(post_auth_login, models.SignedIn, client=anybody, body=body)
+    client = service.signed_in(came.token)
+    body = models.PostAuthValidateTokenJsonBody(token=came.token)
+    assert done(post_auth_validate_token, models.Validity, client=anybody, body=body).valid
+    body = models.PutUserProfileJsonBody.from_dict({"nickname": "青山", "gender": "女", "birthday": "1990-05-17"})
+    assert done(put_user_profile, models.Profile, client=client, body=body).gender == "female"
+    body = models.PutUserNicknameJsonBody(nickname="去赌博网站")
+    refused(put_user_nickname, 422, "content_rejected", client=client, body=body)
+    assert done(get_user_profile, models.Profile, client=client, id=came.user_id).nickname == "青山"
+    history(client, phone)
+    body = models.PostDivinationEnhancedJsonBody(question="今年换工作合适吗？", divination_data={"lines": [7, 8, 8, 8, 7, 6]})
+    told = done(post_divination_enhanced, models.Interpretation, client=client, body=body)
+    record = done(get_divination_records_trace_trace_id, models.InterpretationRecord, told.trace_id, client=client)
+    assert record.result == told.result and record.status == "succeeded", record
+    body = models.PostLlmChatJsonBody.from_dict({"messages": [{"role": "user", "content": "什么是屯卦？"}]})
+    answer = done(post_llm_chat, models.ChatCompletion, client=client, body=body)
+    assert answer.choices[0].message.content, answer
+    buy(service, client, phone)
+    body = models.PostAuthRefreshTokenJsonBody(token=came.token)
+    renewed = done(post_auth_refresh_token, models.Renewed, client=anybody, body=body)
+    body = models.PostAuthLogoutJsonBody(token=renewed.token)
+    assert done(post_auth_logout, models.LoggedOut, client=anybody, body=body).logged_out
+
+
+def history(client, phone):
+    body = models.PostDivinationHistorySaveJsonBody.from_dict(
+        {"localRecordId": "r-1", "question": "?", "questionType": "career", "jsonData": {"lines": [7, 8]}, "timestamp": 1}
+    )
+    done(post_divination_history_save, models.HistoryRecord, client=client, body=body, status=HTTPStatus.CREATED)
+    done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
+    body = models.PostDivinationHistoryGetJsonBody(phone_number=phone)
+    listed = done(post_divination_history_get, models.History, client=client, body=body)
+    assert listed.total == 1 and listed.items[0].local_record_id == "r-1", listed
+    assert done(get_divination_history_count_phone_number, models.Counted, phone, client=client).count == 1
+    body = models.PostDivinationHistoryDeleteJsonBody.from_dict({"localRecordIds": ["r-1"]})
+    assert done(post_divination_history_delete, models.Deleted, client=client, body=body).deleted == 1
+
+
+def buy(service, client, phone):
+    assert done(get_coin_balance, models.CoinBalance, client=client).balance == 0
+    empty = models.PostCoinConsumeJsonBody()
+    refused(post_coin_consume, 402, "insufficient_coins", client=client, body=empty)
+    refused(get_payment_gateway_order, 422, "unknown_package", client=client, amount="6.01", coin_count=60)
+    order = done(get_payment_gateway_order, models.PaymentOrder, client=client, amount="6.00", coin_count=60)
+    service.command("payments", "sandbox-pay", order.order_no)
+    body = models.PostPaymentUpdateBalanceJsonBody.from_dict({"orderNo": order.order_no, "amount": "6.00", "coinCount": 60})
+    paid = done(post_payment_update_balance, models.PaymentStatus, client=client, body=body)
+    assert paid.status == "credited" and paid.balance == 60, paid
+    for _ in range(2):
+        used = done(post_coin_consume, models.CoinsConsumed, client=client, body=empty, idempotency_key="use-1")
+        assert used.consumed == 1 and used.balance == 59, used
+    assert done(get_coin_balance_phone, models.CoinBalance, client=client, phone_number=phone).balance == 59
+
+
+def main():
+    service = Service(*sys.argv[1:3])
+    try:
+        first_generation(service)
+        current_generation(service)
+        service.command("ledger", "verify")
+    finally:
+        service.process.terminate()
+        service.process.wait(WAIT_SECONDS)
+    print("the generated client made the whole journey")
+
+
+if __name__ == "__main__":
+    main()
