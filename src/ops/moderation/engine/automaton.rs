@@ -1,30 +1,33 @@
-//! Finds which of many symbol strings end at each place of a symbol stream: Aho and Corasick's automaton in a double
-//! array.
+//! Finds which of many symbol strings end at each place of a symbol stream: Aho and Corasick's automaton.
 //!
 //! Written here, and not taken from a library, because the text is folded and thinned symbol by symbol on its way in,
-//! and because a changed word list must be in force at once: building from sorted keys takes a third of the time that
-//! the libraries need.
-
-use std::collections::VecDeque;
+//! and because a changed word list must be in force at once. States are numbered breadth first, so that the children
+//! of a state stand together and building is one pass over the sorted keys. Most symbols of a text continue nothing:
+//! whether two symbols begin a key is answered by a small filter that stays in the cache, without knowing any state.
 
 /// The state before any symbol.
 pub(super) const ROOT: u32 = 0;
 
-const FREE: u32 = u32::MAX;
 const NOTHING: u32 = u32::MAX;
 
 /// Immutable after building.
 pub(super) struct Automaton {
+    /// For each symbol the state behind it at the beginning of a key, or the root if no key begins so.
+    initial: Vec<u32>,
+    /// The states behind two symbols at the beginning of a key.
+    pairs: Pairs,
     nodes: Vec<Node>,
+    /// For each state the symbol that leads to it.
+    labels: Vec<u32>,
     outputs: Vec<Output>,
+    /// How many states are the root or behind one symbol.
+    shallow: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Node {
-    /// Where the children begin: the child by symbol `s` has the index `base + s`.
-    base: u32,
-    /// The parent, which proves that the child belongs to it.
-    check: u32,
+    /// The first of the children, which end where those of the next state begin.
+    first_child: u32,
     /// The state of the longest proper suffix that is still the beginning of a key.
     fail: u32,
     /// The first key that ends here, as an index into the outputs.
@@ -39,29 +42,37 @@ struct Output {
 impl Automaton {
     /// Builds from keys that are sorted, distinct, not empty, and free of the symbol 0.
     pub(super) fn build(keys: &[&[u32]]) -> Self {
-        let mut builder = Builder::new();
-        let mut queue = VecDeque::from([Pending { state: ROOT, first: 0, end: keys.len(), depth: 0 }]);
-        while let Some(pending) = queue.pop_front() {
-            builder.place_children(keys, &pending, &mut queue);
+        let mut builder = Builder::new(keys);
+        while builder.has_states() {
+            builder.append_level();
         }
-        builder.nodes.shrink_to_fit();
-        Self { nodes: builder.nodes, outputs: builder.outputs }
+        builder.finish()
     }
 
     /// The state after one more symbol.
     #[inline]
     pub(super) fn step(&self, mut state: u32, symbol: u32) -> u32 {
         loop {
-            let node = &self.nodes[state as usize];
-            let target = node.base.wrapping_add(symbol);
-            if self.nodes.get(target as usize).is_some_and(|child| child.check == state) {
-                return target;
-            }
             if state == ROOT {
-                return ROOT;
+                return self.initial.get(symbol as usize).copied().unwrap_or(ROOT);
             }
-            state = node.fail;
+            if let Some(child) = self.child(state, symbol) {
+                return child;
+            }
+            state = self.nodes[state as usize].fail;
         }
+    }
+
+    /// The state behind these two symbols, if some key begins with them.
+    #[inline]
+    pub(super) fn pair(&self, first: u32, second: u32) -> Option<u32> {
+        self.pairs.find(first, second)
+    }
+
+    /// Whether this state says no more than which symbol was the last.
+    #[inline]
+    pub(super) fn is_shallow(&self, state: u32) -> bool {
+        state < self.shallow
     }
 
     /// Whether any key ends in this state.
@@ -78,143 +89,233 @@ impl Automaton {
 
     /// Bytes on the heap.
     pub(super) fn size(&self) -> usize {
-        self.nodes.len() * size_of::<Node>() + self.outputs.len() * size_of::<Output>()
+        (self.initial.len() + self.labels.len()) * 4
+            + self.nodes.len() * size_of::<Node>()
+            + self.outputs.len() * size_of::<Output>()
+            + self.pairs.size()
+    }
+
+    #[inline]
+    fn child(&self, state: u32, symbol: u32) -> Option<u32> {
+        if self.is_shallow(state) {
+            return self.pairs.find(self.labels[state as usize], symbol);
+        }
+        let (first, end) = (self.nodes[state as usize].first_child, self.nodes[state as usize + 1].first_child);
+        let children = &self.labels[first as usize..end as usize];
+        let place = if children.len() < 8 {
+            children.iter().position(|&label| label == symbol)
+        } else {
+            children.binary_search(&symbol).ok()
+        };
+        place.map(|place| first + place as u32)
     }
 }
 
-/// A placed state whose children are not: the keys `first..end` pass through it.
-struct Pending {
+/// The states behind two symbols: a table with open addressing, and before it a filter of some bits for each of them.
+struct Pairs {
+    filter: Vec<u64>,
+    /// How far a hash is shifted to be a bit of the filter.
+    filter_shift: u32,
+    slots: Vec<Pair>,
+    slot_mask: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    first: u32,
+    second: u32,
+    /// The root in an empty slot.
     state: u32,
-    first: usize,
-    end: usize,
+}
+
+/// Bits of the filter for each pair: one of so many pairs that begin no key passes it.
+const SPARSENESS: usize = 16;
+
+impl Pairs {
+    fn new(count: usize) -> Self {
+        let bits = (count * SPARSENESS).next_power_of_two().max(64);
+        let slots = (count * 2).next_power_of_two();
+        Self {
+            filter: vec![0; bits / 64],
+            filter_shift: 64 - bits.trailing_zeros(),
+            slots: vec![Pair::default(); slots],
+            slot_mask: slots - 1,
+        }
+    }
+
+    fn insert(&mut self, pair: Pair) {
+        let hash = hash_of(pair.first, pair.second);
+        let bit = hash >> self.filter_shift;
+        self.filter[(bit / 64) as usize] |= 1 << (bit % 64);
+        let mut slot = hash as usize & self.slot_mask;
+        while self.slots[slot].state != ROOT {
+            slot = (slot + 1) & self.slot_mask;
+        }
+        self.slots[slot] = pair;
+    }
+
+    #[inline]
+    fn find(&self, first: u32, second: u32) -> Option<u32> {
+        let hash = hash_of(first, second);
+        let bit = hash >> self.filter_shift;
+        if self.filter[(bit / 64) as usize] >> (bit % 64) & 1 == 0 {
+            return None;
+        }
+        self.find_in_table(first, second, hash as usize & self.slot_mask)
+    }
+
+    #[inline(never)]
+    fn find_in_table(&self, first: u32, second: u32, mut slot: usize) -> Option<u32> {
+        loop {
+            let pair = self.slots[slot];
+            if pair.state == ROOT {
+                return None;
+            }
+            if pair.first == first && pair.second == second {
+                return Some(pair.state);
+            }
+            slot = (slot + 1) & self.slot_mask;
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.filter.len() * 8 + self.slots.len() * size_of::<Pair>()
+    }
+}
+
+/// The filter takes the highest bits, and the table the lowest, into which those from the middle are mixed.
+#[inline]
+fn hash_of(first: u32, second: u32) -> u64 {
+    let product = (u64::from(first) << 32 | u64::from(second)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    product ^ product >> 37
+}
+
+/// The keys that pass through a state.
+#[derive(Clone, Copy)]
+struct Range {
+    first: u32,
+    end: u32,
+}
+
+struct Builder<'keys> {
+    keys: &'keys [&'keys [u32]],
+    automaton: Automaton,
+    /// The keys of the states that were placed last, whose children are not placed yet.
+    level: Vec<Range>,
     depth: usize,
 }
 
-struct Builder {
-    nodes: Vec<Node>,
-    outputs: Vec<Output>,
-    /// Neighbours in the ring of free slots; slot 0, the root, is its anchor.
-    next_free: Vec<u32>,
-    previous_free: Vec<u32>,
-    /// The symbols and key ranges of the children in hand, kept to spare an allocation a state.
-    children: Vec<(u32, usize)>,
-}
-
-/// How many free slots are tried for a state with several children before the array is lengthened instead.
-const TRIES: usize = 48;
-
-impl Builder {
-    fn new() -> Self {
-        Self {
-            nodes: vec![Node { base: 0, check: FREE - 1, fail: ROOT, output: NOTHING }],
-            outputs: Vec::new(),
-            next_free: vec![0],
-            previous_free: vec![0],
-            children: Vec::new(),
-        }
+impl<'keys> Builder<'keys> {
+    fn new(keys: &'keys [&'keys [u32]]) -> Self {
+        let symbols = keys.iter().map(|key| key[0] as usize + 1).max().unwrap_or(0);
+        let automaton = Automaton {
+            initial: vec![ROOT; symbols],
+            pairs: Pairs::new(0),
+            nodes: vec![Node { first_child: 1, fail: ROOT, output: NOTHING }],
+            labels: vec![0],
+            outputs: Vec::with_capacity(keys.len()),
+            shallow: 1,
+        };
+        Self { keys, automaton, level: vec![Range { first: 0, end: keys.len() as u32 }], depth: 0 }
     }
 
-    fn place_children(&mut self, keys: &[&[u32]], parent: &Pending, queue: &mut VecDeque<Pending>) {
-        let mut first = parent.first;
-        if keys.get(first).is_some_and(|key| key.len() == parent.depth) {
+    fn has_states(&self) -> bool {
+        !self.level.is_empty()
+    }
+
+    /// Places the children of all states of the last level.
+    fn append_level(&mut self) {
+        let first_parent = self.automaton.nodes.len() - self.level.len();
+        let first_child = self.automaton.nodes.len();
+        let mut children = Vec::with_capacity(self.level.len());
+        for (index, range) in std::mem::take(&mut self.level).into_iter().enumerate() {
+            let parent = first_parent + index;
+            self.automaton.nodes[parent].first_child = self.automaton.nodes.len() as u32;
+            self.append_children(range, &mut children);
+        }
+        self.level = children;
+        self.depth += 1;
+        self.make_findable(first_parent, first_child);
+        self.link(first_parent, first_child);
+    }
+
+    fn append_children(&mut self, range: Range, children: &mut Vec<Range>) {
+        let Range { mut first, end } = range;
+        if self.depth > 0 && self.key(first).len() == self.depth {
             first += 1;
         }
-        self.collect_children(keys, first, parent);
-        if self.children.is_empty() {
-            return;
-        }
-        let base = self.find_base();
-        self.nodes[parent.state as usize].base = base;
-        for index in 0..self.children.len() {
-            let (symbol, start) = self.children[index];
-            let end = self.children.get(index + 1).map_or(parent.end, |&(_, next)| next);
-            let state = base.wrapping_add(symbol);
-            self.occupy(state, parent.state);
-            let ends_here = keys[start].len() == parent.depth + 1;
-            self.link(state, parent.state, symbol, ends_here.then_some(start as u32));
-            queue.push_back(Pending { state, first: start, end, depth: parent.depth + 1 });
+        while first < end {
+            let symbol = self.key(first)[self.depth];
+            let same = (first..end).take_while(|&key| self.key(key)[self.depth] == symbol).count() as u32;
+            self.automaton.nodes.push(Node { first_child: NOTHING, fail: ROOT, output: NOTHING });
+            self.automaton.labels.push(symbol);
+            children.push(Range { first, end: first + same });
+            first += same;
         }
     }
 
-    fn collect_children(&mut self, keys: &[&[u32]], first: usize, parent: &Pending) {
-        self.children.clear();
-        let mut last = None;
-        for (index, key) in keys.iter().enumerate().take(parent.end).skip(first) {
-            let symbol = key[parent.depth];
-            if last != Some(symbol) {
-                self.children.push((symbol, index));
-                last = Some(symbol);
+    /// The first two levels are found by their symbols alone.
+    fn make_findable(&mut self, first_parent: usize, first_child: usize) {
+        let automaton = &mut self.automaton;
+        match self.depth {
+            1 => {
+                for state in first_child..automaton.nodes.len() {
+                    automaton.initial[automaton.labels[state] as usize] = state as u32;
+                }
+                automaton.shallow = automaton.nodes.len() as u32;
+            }
+            2 => {
+                automaton.pairs = Pairs::new(automaton.nodes.len() - first_child);
+                for (parent, state) in parents(&automaton.nodes, first_parent, first_child) {
+                    let (first, second) = (automaton.labels[parent], automaton.labels[state]);
+                    automaton.pairs.insert(Pair { first, second, state: state as u32 });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives the new states their suffixes and outputs. The states of all earlier levels are complete.
+    fn link(&mut self, first_parent: usize, first_child: usize) {
+        let pairs: Vec<_> = parents(&self.automaton.nodes, first_parent, first_child).collect();
+        for ((parent, state), range) in pairs.into_iter().zip(&self.level) {
+            let automaton = &mut self.automaton;
+            let suffix = automaton.nodes[parent].fail;
+            let fail = if self.depth == 1 { ROOT } else { automaton.step(suffix, automaton.labels[state]) };
+            let inherited = automaton.nodes[fail as usize].output;
+            let ends_here = self.keys[range.first as usize].len() == self.depth;
+            let node = &mut automaton.nodes[state];
+            node.fail = fail;
+            node.output = inherited;
+            if ends_here {
+                node.output = automaton.outputs.len() as u32;
+                automaton.outputs.push(Output { key: range.first, next: inherited });
             }
         }
     }
 
-    /// Shallower states are complete when a state is linked, since states are placed breadth first.
-    fn link(&mut self, state: u32, parent: u32, symbol: u32, key: Option<u32>) {
-        let fail = if parent == ROOT { ROOT } else { self.longest_suffix(parent, symbol) };
-        let inherited = self.nodes[fail as usize].output;
-        let output = key.map_or(inherited, |key| {
-            self.outputs.push(Output { key, next: inherited });
-            (self.outputs.len() - 1) as u32
-        });
-        let node = &mut self.nodes[state as usize];
-        node.fail = fail;
-        node.output = output;
+    fn finish(self) -> Automaton {
+        let mut automaton = self.automaton;
+        // Bounds the children of the last state, which has none.
+        let end = automaton.nodes.len() as u32;
+        automaton.nodes.push(Node { first_child: end, fail: ROOT, output: NOTHING });
+        automaton.nodes.shrink_to_fit();
+        automaton.labels.shrink_to_fit();
+        automaton
     }
 
-    fn longest_suffix(&self, parent: u32, symbol: u32) -> u32 {
-        let mut state = self.nodes[parent as usize].fail;
-        loop {
-            let node = self.nodes[state as usize];
-            let target = node.base.wrapping_add(symbol);
-            if self.nodes.get(target as usize).is_some_and(|child| child.check == state) {
-                return target;
-            }
-            if state == ROOT {
-                return ROOT;
-            }
-            state = node.fail;
-        }
+    fn key(&self, index: u32) -> &'keys [u32] {
+        self.keys[index as usize]
     }
+}
 
-    fn find_base(&self) -> u32 {
-        let lowest = self.children[0].0;
-        let mut slot = self.next_free[0];
-        for _ in 0..TRIES {
-            if slot == 0 {
-                break;
-            }
-            let base = slot.wrapping_sub(lowest);
-            if self.children[1..].iter().all(|&(symbol, _)| self.is_free(base.wrapping_add(symbol))) {
-                return base;
-            }
-            slot = self.next_free[slot as usize];
-        }
-        (self.nodes.len() as u32).wrapping_sub(lowest)
-    }
-
-    fn is_free(&self, slot: u32) -> bool {
-        self.nodes.get(slot as usize).is_none_or(|node| node.check == FREE)
-    }
-
-    fn occupy(&mut self, slot: u32, parent: u32) {
-        while self.nodes.len() <= slot as usize {
-            self.append_free_slot();
-        }
-        let (previous, next) = (self.previous_free[slot as usize], self.next_free[slot as usize]);
-        self.next_free[previous as usize] = next;
-        self.previous_free[next as usize] = previous;
-        self.nodes[slot as usize].check = parent;
-    }
-
-    fn append_free_slot(&mut self) {
-        let slot = self.nodes.len() as u32;
-        let last = self.previous_free[0];
-        self.nodes.push(Node { base: 0, check: FREE, fail: ROOT, output: NOTHING });
-        self.next_free.push(0);
-        self.previous_free.push(last);
-        self.next_free[last as usize] = slot;
-        self.previous_free[0] = slot;
-    }
+/// Each new state with its parent, in order.
+fn parents(nodes: &[Node], first_parent: usize, first_child: usize) -> impl Iterator<Item = (usize, usize)> {
+    let end = nodes.len();
+    (first_parent..first_child).flat_map(move |parent| {
+        let next = if parent + 1 < first_child { nodes[parent + 1].first_child as usize } else { end };
+        (nodes[parent].first_child as usize..next).map(move |state| (parent, state))
+    })
 }
 
 #[cfg(test)]

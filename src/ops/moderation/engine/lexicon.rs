@@ -133,6 +133,13 @@ impl Lexicon {
         left.letters == right.letters && left.spacing == right.spacing
     }
 
+    /// Whether one of two entries says all that the other does. Two words that can be written alike are two all the
+    /// same: either may be removed.
+    pub(super) fn is_duplicate(&self, left: usize, right: usize) -> bool {
+        let are_listed = self.is_listed(left) && self.is_listed(right);
+        self.is_same_word(left, right) && (are_listed || self.text(left) == self.text(right))
+    }
+
     /// A total order that does not depend on the order of the list.
     pub(super) fn compare(&self, left: usize, right: usize) -> Ordering {
         let (first, second) = (self.pattern(left), self.pattern(right));

@@ -150,23 +150,38 @@ impl Engine {
     /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
     pub fn check(&self, content_type: ContentType, text: &str) -> Verdict {
         let glance = self.plain.glance(text);
+        let suspicions = Suspicions {
+            plain: glance.is_suspicious,
+            leet: glance.may_be_leet && self.leet.word_count() > 0 && self.leet.glance(text).is_suspicious,
+            split: glance.may_be_split,
+            sound: self.sound.word_count() > 0 && self.sound.glance(text).is_suspicious,
+        };
+        if suspicions == Suspicions::default() {
+            return Verdict::default();
+        }
+        self.check_thoroughly(content_type, text, suspicions)
+    }
+
+    fn check_thoroughly(&self, content_type: ContentType, text: &str, suspicions: Suspicions) -> Verdict {
+        let letters = letters::read(text, false);
+        let page = Page { text, letters: &letters, runs: &[], leet: false, sound: false, content_type };
         let mut found = Vec::new();
-        if glance.is_suspicious {
-            self.collect(&self.plain, content_type, text, &mut found);
+        if suspicions.plain {
+            self.collect(&self.plain, &page, &mut found);
         }
-        if glance.may_be_leet && self.leet.word_count() > 0 && self.leet.glance(text).is_suspicious {
-            self.collect(&self.leet, content_type, text, &mut found);
+        if suspicions.leet {
+            let letters = letters::read(text, true);
+            self.collect(&self.leet, &Page { letters: &letters, ..page }, &mut found);
         }
-        if glance.may_be_split {
-            self.collect_split(content_type, text, &mut found);
+        if suspicions.split {
+            self.collect_split(&page, &mut found);
         }
         // A model does not hide its words behind others.
-        let may_sound = self.sound.word_count() > 0 && content_type != ContentType::Answer;
-        if may_sound && self.sound.glance(text).is_suspicious {
-            self.collect(&self.sound, content_type, text, &mut found);
+        if suspicions.sound && content_type != ContentType::Answer {
+            self.collect(&self.sound, &page, &mut found);
         }
         if !found.is_empty() && self.allowed.len() > 0 {
-            self.drop_allowed(content_type, text, &mut found);
+            self.drop_allowed(&page, &mut found);
         }
         found.sort_unstable_by(|left, right| self.order(left, right));
         found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
@@ -179,11 +194,9 @@ impl Engine {
         place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word))
     }
 
-    fn collect(&self, view: &View, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
-        let letters = letters::read(text, view.is_leet());
-        let runs = view.runs(&letters);
-        let (leet, sound) = (view.is_leet(), view.is_sound());
-        let page = Page { text, letters: &letters, runs: &runs, leet, sound, content_type };
+    fn collect(&self, view: &View, page: &Page<'_>, found: &mut Vec<Found>) {
+        let runs = view.runs(page.letters);
+        let page = Page { runs: &runs, leet: view.is_leet(), sound: view.is_sound(), ..*page };
         view.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
             found.extend(candidate.confirmed().map(|span| Found { word, span }));
@@ -191,22 +204,15 @@ impl Engine {
     }
 
     /// Looks for words whose letters are taken apart.
-    fn collect_split(&self, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
-        let parts = letters::read(text, false);
-        self.collect_put_together(content_type, text, &parts, false, found);
-        if parts::parts().overlap(&parts) {
-            self.collect_put_together(content_type, text, &parts, true, found);
+    fn collect_split(&self, page: &Page<'_>, found: &mut Vec<Found>) {
+        self.collect_put_together(page, false, found);
+        if parts::parts().overlap(page.letters) {
+            self.collect_put_together(page, true, found);
         }
     }
 
-    fn collect_put_together(
-        &self,
-        content_type: ContentType,
-        text: &str,
-        parts: &[Letter],
-        later: bool,
-        found: &mut Vec<Found>,
-    ) {
+    fn collect_put_together(&self, page: &Page<'_>, later: bool, found: &mut Vec<Found>) {
+        let parts = page.letters;
         let (letters, is_made) = parts::parts().put_together(parts, later);
         let made: Vec<_> =
             letters.iter().zip(is_made).filter(|(_, is_made)| *is_made).map(|(letter, _)| letter).collect();
@@ -217,7 +223,7 @@ impl Engine {
             made.iter().any(|letter| letter.start as usize >= span.start && letter.end as usize <= span.end)
         };
         let runs = self.plain.runs(&letters);
-        let page = Page { text, letters: &letters, runs: &runs, leet: false, sound: false, content_type };
+        let page = Page { letters: &letters, runs: &runs, ..*page };
         self.plain.candidates(&runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
             let confirmed = candidate.confirmed().filter(|span| has_made(span) && !is_cut(parts, span));
@@ -225,10 +231,9 @@ impl Engine {
         });
     }
 
-    fn drop_allowed(&self, content_type: ContentType, text: &str, found: &mut Vec<Found>) {
-        let letters = letters::read(text, false);
-        let runs = self.allowed_view.runs(&letters);
-        let page = Page { text, letters: &letters, runs: &runs, leet: false, sound: false, content_type };
+    fn drop_allowed(&self, page: &Page<'_>, found: &mut Vec<Found>) {
+        let runs = self.allowed_view.runs(page.letters);
+        let page = Page { runs: &runs, ..*page };
         let mut spans = Vec::new();
         self.allowed_view.candidates(&runs, |last_run, phrase| {
             let candidate = Candidate { page: &page, pattern: self.allowed.pattern(phrase), last_run };
@@ -263,6 +268,16 @@ fn is_cut(letters: &[Letter], span: &Span) -> bool {
     let (Some(first), Some(last)) = (first, last) else { return false };
     let values: Vec<char> = letters.iter().map(|letter| letter.value).collect();
     dictionary().straddles(&values, first) || dictionary().straddles(&values, last + 1)
+}
+
+/// In which views a text needs more than a glance.
+#[expect(clippy::struct_excessive_bools, reason = "the views know nothing of one another")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Suspicions {
+    plain: bool,
+    leet: bool,
+    split: bool,
+    sound: bool,
 }
 
 /// A word and where it was found.

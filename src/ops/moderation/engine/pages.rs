@@ -2,45 +2,53 @@
 
 const PAGE_BITS: u32 = 8;
 const PAGE_SIZE: usize = 1 << PAGE_BITS;
+/// Each block may have its shared page and one of its own, which two bytes can count.
 const PAGES: usize = 0x11_0000 >> PAGE_BITS;
+
+type Page = [u32; PAGE_SIZE];
 
 /// One number for each code point.
 #[derive(Clone)]
 pub(super) struct PageTable {
-    starts: Vec<u32>,
-    entries: Vec<u32>,
-    /// Pages that belong to one block of code points alone and may be written to.
+    /// Which page a block of code points has.
+    blocks: Box<[u16; PAGES]>,
+    pages: Vec<Page>,
+    /// Blocks that have a page of their own, which may be written to.
     owned: Vec<bool>,
 }
 
 impl PageTable {
     /// A table with 0 for every code point.
     pub(super) fn empty() -> Self {
-        Self { starts: vec![0; PAGES], entries: vec![0; PAGE_SIZE], owned: vec![false; PAGES] }
+        Self { blocks: Box::new([0; PAGES]), pages: vec![[0; PAGE_SIZE]], owned: vec![false; PAGES] }
     }
 
-    /// Fills the table; neighbouring equal pages share their storage.
+    /// Fills the table; equal pages share their storage.
     pub(super) fn filled(entry_of: impl Fn(u32) -> u32) -> Self {
-        let mut table = Self { starts: Vec::with_capacity(PAGES), entries: Vec::new(), owned: vec![false; PAGES] };
-        let mut page = Vec::with_capacity(PAGE_SIZE);
-        for block in 0..PAGES as u32 {
-            page.clear();
-            page.extend((0..PAGE_SIZE as u32).map(|offset| entry_of((block << PAGE_BITS) | offset)));
-            let start = table.find_or_push(&page);
-            table.starts.push(start);
+        let mut table = Self::empty();
+        for block in 0..PAGES {
+            let page = std::array::from_fn(|offset| entry_of((block << PAGE_BITS | offset) as u32));
+            table.blocks[block] = table.find_or_push(&page);
         }
         table
     }
 
     /// A table of the same shape with other entries.
     pub(super) fn mapped(&self, change: impl Fn(u32) -> u32) -> Self {
-        let entries = self.entries.iter().map(|&entry| change(entry)).collect();
-        Self { starts: self.starts.clone(), entries, owned: self.owned.clone() }
+        let mut table = self.clone();
+        table.update(change);
+        table
     }
 
+    /// Changes all entries.
+    pub(super) fn update(&mut self, change: impl Fn(u32) -> u32) {
+        self.pages.iter_mut().flatten().for_each(|entry| *entry = change(*entry));
+    }
+
+    #[inline]
     pub(super) fn get(&self, character: char) -> u32 {
         let code = character as usize;
-        self.entries[self.starts[code >> PAGE_BITS] as usize + (code & (PAGE_SIZE - 1))]
+        self.pages[usize::from(self.blocks[code >> PAGE_BITS])][code % PAGE_SIZE]
     }
 
     /// Changes one entry, after giving its page storage of its own.
@@ -48,26 +56,24 @@ impl PageTable {
         let code = character as usize;
         let block = code >> PAGE_BITS;
         if !self.owned[block] {
-            let shared = self.starts[block] as usize;
-            self.starts[block] = self.entries.len() as u32;
-            self.entries.extend_from_within(shared..shared + PAGE_SIZE);
+            self.pages.push(self.pages[usize::from(self.blocks[block])]);
+            self.blocks[block] = (self.pages.len() - 1) as u16;
             self.owned[block] = true;
         }
-        self.entries[self.starts[block] as usize + (code & (PAGE_SIZE - 1))] = entry;
+        self.pages[usize::from(self.blocks[block])][code % PAGE_SIZE] = entry;
     }
 
     /// Bytes on the heap.
     pub(super) fn size(&self) -> usize {
-        (self.starts.len() + self.entries.len()) * 4 + self.owned.len()
+        size_of_val(&*self.blocks) + self.pages.len() * size_of::<Page>() + self.owned.len()
     }
 
-    fn find_or_push(&mut self, page: &[u32]) -> u32 {
-        let found = self.entries.chunks_exact(PAGE_SIZE).position(|stored| stored == page);
-        let index = found.unwrap_or_else(|| {
-            self.entries.extend_from_slice(page);
-            self.entries.len() / PAGE_SIZE - 1
-        });
-        (index * PAGE_SIZE) as u32
+    fn find_or_push(&mut self, page: &Page) -> u16 {
+        let found = self.pages.iter().position(|stored| stored == page);
+        found.unwrap_or_else(|| {
+            self.pages.push(*page);
+            self.pages.len() - 1
+        }) as u16
     }
 }
 

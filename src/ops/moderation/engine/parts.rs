@@ -3,7 +3,7 @@
 //! The text is put together again, and not the words taken apart: words would multiply by the ways to write them,
 //! while a text has few such pairs, and nearly always none that makes a letter of any listed word.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use super::{
     dictionary::dictionary,
@@ -15,8 +15,21 @@ const PARTS: &str = include_str!("../../../../assets/character-parts.tsv");
 
 /// Pairs of folded letters, and the letter that they look like.
 pub(super) struct Parts {
-    wholes: HashMap<(char, char), char>,
+    /// Open addressing; an empty slot has no whole.
+    slots: Vec<Pair>,
+    /// Which pairs need not be looked for.
+    filter: Vec<u64>,
 }
+
+#[derive(Clone, Copy)]
+struct Pair {
+    first: char,
+    second: char,
+    whole: Option<char>,
+}
+
+const SLOTS: usize = 1 << 15;
+const FILTER_BITS: usize = 1 << 17;
 
 /// The one table of the process.
 pub(super) fn parts() -> &'static Parts {
@@ -26,23 +39,62 @@ pub(super) fn parts() -> &'static Parts {
 
 impl Parts {
     fn read() -> Self {
-        let mut wholes = HashMap::new();
+        let empty = Pair { first: '\0', second: '\0', whole: None };
+        let mut parts = Self { slots: vec![empty; SLOTS], filter: vec![0; FILTER_BITS / 64] };
         for line in PARTS.lines().filter(|line| !line.starts_with('#')) {
             let Some((whole, splits)) = line.split_once('\t') else { continue };
             let Some(whole) = whole.chars().next().and_then(folded) else { continue };
             for split in splits.split(' ') {
-                let mut parts = split.chars().filter_map(folded);
-                if let (Some(first), Some(second)) = (parts.next(), parts.next()) {
-                    wholes.entry((first, second)).or_insert(whole);
+                let mut letters = split.chars().filter_map(folded);
+                if let (Some(first), Some(second)) = (letters.next(), letters.next()) {
+                    parts.insert(first, second, whole);
                 }
             }
         }
-        Self { wholes }
+        parts
+    }
+
+    /// Keeps the first whole of a pair that makes two.
+    fn insert(&mut self, first: char, second: char, whole: char) {
+        let hash = hash_of(first, second);
+        let bit = hash as usize % FILTER_BITS;
+        self.filter[bit / 64] |= 1 << (bit % 64);
+        let slot = self.slot_of(hash, first, second);
+        let whole = self.slots[slot].whole.unwrap_or(whole);
+        self.slots[slot] = Pair { first, second, whole: Some(whole) };
+    }
+
+    /// Where this pair stands, or would.
+    fn slot_of(&self, hash: u64, first: char, second: char) -> usize {
+        let mut slot = (hash >> 20) as usize % SLOTS;
+        loop {
+            let pair = &self.slots[slot];
+            if pair.whole.is_none() || (pair.first == first && pair.second == second) {
+                return slot;
+            }
+            slot = (slot + 1) % SLOTS;
+        }
     }
 
     /// The parts of all letters for which this holds.
     pub(super) fn of_letters(&self, is_wanted: impl Fn(char) -> bool) -> impl Iterator<Item = (char, char)> {
-        self.wholes.iter().filter(move |(_, whole)| is_wanted(**whole)).map(|(&parts, _)| parts)
+        let is_wanted = move |pair: &&Pair| pair.whole.is_some_and(&is_wanted);
+        self.slots.iter().filter(is_wanted).map(|pair| (pair.first, pair.second))
+    }
+
+    /// What two characters that stand together make, unless they are a word of their own.
+    pub(super) fn whole_of_characters(&self, first: char, second: char) -> Option<char> {
+        self.whole_of(folded(first)?, folded(second)?)
+    }
+
+    fn whole_of(&self, first: char, second: char) -> Option<char> {
+        let hash = hash_of(first, second);
+        let bit = hash as usize % FILTER_BITS;
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return None;
+        }
+        let whole = self.slots[self.slot_of(hash, first, second)].whole?;
+        (!dictionary().contains(&[first, second])).then_some(whole)
     }
 
     /// The text with pairs of parts put together, and which letters were made of them. Pairs that are a word of their
@@ -77,9 +129,11 @@ impl Parts {
     /// What the letter here and the one behind it make together.
     fn whole_at(&self, letters: &[Letter], index: usize) -> Option<Letter> {
         let (first, second) = (letters.get(index)?, letters.get(index + 1)?);
-        let value = *self.wholes.get(&(first.value, second.value))?;
-        let is_apart = second.gap.is_open() || dictionary().contains(&[first.value, second.value]);
-        (!is_apart).then_some(Letter { value, end: second.end, end_byte: second.end_byte, ..*first })
+        if second.gap.is_open() {
+            return None;
+        }
+        let value = self.whole_of(first.value, second.value)?;
+        Some(Letter { value, end: second.end, end_byte: second.end_byte, ..*first })
     }
 
     /// Whether some pairs overlap, so that there are two ways to put the text together.
@@ -87,6 +141,11 @@ impl Parts {
         (0..letters.len())
             .any(|index| self.whole_at(letters, index).is_some() && self.whole_at(letters, index + 1).is_some())
     }
+}
+
+fn hash_of(first: char, second: char) -> u64 {
+    let product = (u64::from(first) << 32 | u64::from(second)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    product >> 24 ^ product >> 41
 }
 
 fn folded(character: char) -> Option<char> {

@@ -2,7 +2,9 @@
 
 use proptest::{prelude::*, sample::select};
 
-use super::{ContentType, Engine, Word, folding::folding, lookalikes::leet_class, mask, normalise, verifier::VISITS};
+use super::{
+    ContentType, Engine, Suspicions, Word, folding::folding, lookalikes::leet_class, mask, normalise, verifier::VISITS,
+};
 
 const ALPHABET: &[char] = &[
     '赌', '博', '客', '妈', '的', '賭', 'a', 'b', 'S', 's', '1', '4', '$', '@', ' ', ' ', '.', '，', '\'', '\u{200b}',
@@ -143,6 +145,29 @@ proptest! {
             let is_kept = all.iter().any(|other| (other.start, other.end) == (found.start, found.end));
             prop_assert!(is_kept, "{found:?} is lost in {all:?}");
         }
+    }
+
+    #[test]
+    fn a_glance_overlooks_nothing(
+        words in proptest::collection::vec(letters(SPELLED, 4), 0..12),
+        text in letters(SPELLED, 20),
+        content_type in content_type(),
+        by_sound in any::<bool>(),
+    ) {
+        let words: Vec<Word> =
+            words.iter().map(|text| Word { text: text.clone(), kind: "other".into(), by_sound }).collect();
+        let engine = Engine::build(&words, &[]);
+        let everything = Suspicions { plain: true, leet: true, split: true, sound: true };
+        prop_assert_eq!(engine.check(content_type, &text), engine.check_thoroughly(content_type, &text, everything));
+    }
+
+    #[test]
+    fn a_glance_overlooks_nothing_that_is_disguised(
+        words in words(), text in text(30), content_type in content_type(),
+    ) {
+        let engine = engine(&words);
+        let everything = Suspicions { plain: true, leet: true, split: true, sound: true };
+        prop_assert_eq!(engine.check(content_type, &text), engine.check_thoroughly(content_type, &text, everything));
     }
 
     #[test]

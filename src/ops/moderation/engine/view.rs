@@ -37,16 +37,12 @@ pub(super) struct View {
 
 /// What a quick look at a text shows.
 pub(super) struct Glance {
-    /// Some word may stand in the text. The look ends with the first.
+    /// Some word may stand in the text.
     pub(super) is_suspicious: bool,
     /// The text has Latin letters, and digits or signs that resemble some.
     pub(super) may_be_leet: bool,
-    /// Two letters stand together that look like a letter of some word.
+    /// Some word may stand in the text once letters that are taken apart are put together.
     pub(super) may_be_split: bool,
-}
-
-impl Glance {
-    const SUSPICIOUS: Self = Self { is_suspicious: true, may_be_leet: true, may_be_split: true };
 }
 
 const SYMBOL: u32 = (1 << 24) - 1;
@@ -64,6 +60,35 @@ const LEET: u32 = 1 << 26;
 /// The first and the second part of a letter that some word has.
 const FIRST_PART: u32 = 1 << 27;
 const SECOND_PART: u32 = 1 << 28;
+/// Drawn on the character before it, or not at all.
+const UNSEEN: u32 = 1 << 29;
+/// A symbol that is a word by itself, as that of 哈哈 is, whose repetition does not count.
+const ALONE: u32 = 1 << 30;
+
+/// How far a text has been read. Most symbols continue no word: then only the last one matters, and no state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Walk {
+    /// The state, if at least two symbols of some word have been read.
+    state: u32,
+    last: u32,
+}
+
+impl Walk {
+    const BEGUN: Self = Self { state: ROOT, last: UNKNOWN };
+}
+
+/// What a glance keeps of the letters before.
+struct Walks {
+    walk: Walk,
+    /// The walk as it was one letter ago.
+    before: Walk,
+    /// A second one over the text with two parts put together, until both agree again.
+    other: Option<Walk>,
+    /// There was one a letter ago.
+    had_other: bool,
+    previous: char,
+    previous_entry: u32,
+}
 
 impl Likeness {
     /// The letter that stands for all that are equal to this one.
@@ -95,11 +120,12 @@ impl View {
         let ids: Vec<u32> = (0..lexicon.len()).filter(|&id| likeness.takes(lexicon, id)).map(|id| id as u32).collect();
         let alphabet = alphabet(likeness, lexicon, &ids);
         // Nobody looks at texts for no words.
-        let symbols = if ids.is_empty() { PageTable::empty() } else { symbol_table(likeness, &alphabet) };
+        let mut symbols = if ids.is_empty() { PageTable::empty() } else { symbol_table(likeness, &alphabet) };
         let arena = KeyArena::collect(likeness, lexicon, ids, &symbols);
         let (words, keys) = arena.grouped(lexicon);
         let borrowed: Vec<&[u32]> =
             keys.iter().take(keys.len() - 1).map(|&first| arena.key_of(words[first as usize])).collect();
+        mark_lone_symbols(&mut symbols, &borrowed);
         Self {
             likeness,
             automaton: Automaton::build(&borrowed),
@@ -117,37 +143,58 @@ impl View {
     /// Looks whether any word may stand in the text, without allocating.
     pub(super) fn glance(&self, text: &str) -> Glance {
         let mut seen = 0;
-        let mut state = ROOT;
-        let mut last = UNKNOWN;
-        let (mut previous, mut pairs) = (0, 0);
+        let mut glance = Glance { is_suspicious: false, may_be_leet: false, may_be_split: false };
+        let (mut walk, mut before) = (Walk::BEGUN, Walk::BEGUN);
+        let (mut previous, mut previous_entry) = ('\0', 0);
+        let (mut other, mut had_other) = (None, false);
         for character in text.chars() {
             let entry = self.symbols.get(character);
             seen |= entry;
-            pairs |= (previous << 1) & entry;
-            previous = entry;
-            let symbol = entry & SYMBOL;
-            if symbol < FIRST_SYMBOL {
-                if symbol == UNKNOWN {
-                    (state, last) = (ROOT, UNKNOWN);
-                } else if symbol == SEVERAL && self.expansion_matches(character, &mut state, &mut last) {
-                    return Glance::SUSPICIOUS;
+            if entry & SYMBOL < FIRST_SYMBOL && entry & SYMBOL != UNKNOWN {
+                if entry & SYMBOL == SEVERAL {
+                    glance.is_suspicious |= self.advance_over_several(&mut walk, character);
+                    // Too seldom to be followed.
+                    glance.may_be_split |= other.is_some();
                 }
+                previous_entry &= if entry & UNSEEN == 0 { 0 } else { u32::MAX };
                 continue;
             }
-            if symbol == last && entry & UNREPEATED == 0 {
-                continue;
+            let start = walk;
+            let found;
+            (walk, found) = self.advanced(walk, entry);
+            glance.is_suspicious |= found;
+            if other.is_some() || had_other || (previous_entry << 1) & entry & SECOND_PART != 0 {
+                let mut walks = Walks { walk, before, other, had_other, previous, previous_entry };
+                glance.may_be_split |= self.follow_parts(&mut walks, character, entry);
+                (other, had_other) = (walks.other, other.is_some());
             }
-            last = symbol;
-            state = self.automaton.step(state, symbol);
-            if self.automaton.is_match(state) {
-                return Glance::SUSPICIOUS;
-            }
+            (before, previous, previous_entry) = (start, character, entry);
         }
-        Glance {
-            is_suspicious: false,
-            may_be_leet: seen & (LATIN | LEET) == LATIN | LEET,
-            may_be_split: pairs & SECOND_PART != 0,
+        glance.may_be_leet = seen & (LATIN | LEET) == LATIN | LEET;
+        glance
+    }
+
+    /// Reads one more letter in the text with two parts put together, and says whether some word ends with it. Parts
+    /// close to other parts can be put together in more ways than one walk can follow; some word may stand there.
+    #[inline(never)]
+    fn follow_parts(&self, walks: &mut Walks, character: char, entry: u32) -> bool {
+        let mut is_found = false;
+        let mut follow = |from: Walk, entry: u32| {
+            let (walk, found) = self.advanced_aside(from, entry);
+            is_found |= found;
+            Some(walk).filter(|&walk| walk != walks.walk)
+        };
+        if let Some(other) = walks.other {
+            walks.other = follow(other, entry);
         }
+        if (walks.previous_entry << 1) & entry & SECOND_PART != 0
+            && let Some(whole) = self.whole_of(walks.previous, character)
+        {
+            let is_crowded = walks.other.is_some() || walks.had_other;
+            walks.other = follow(walks.before, whole);
+            return is_found || is_crowded;
+        }
+        is_found
     }
 
     /// Groups the letters of a text for [`View::candidates`].
@@ -186,24 +233,49 @@ impl View {
         self.symbols.size() + self.automaton.size() + (self.words.len() + self.keys.len()) * 4
     }
 
-    fn expansion_matches(&self, character: char, state: &mut u32, last: &mut u32) -> bool {
+    /// Reads one more letter, and says whether some word ends with it.
+    #[inline]
+    fn advanced(&self, walk: Walk, entry: u32) -> (Walk, bool) {
+        let symbol = entry & SYMBOL;
+        if symbol == UNKNOWN {
+            return (Walk::BEGUN, false);
+        }
+        if symbol == walk.last && entry & UNREPEATED == 0 {
+            return (walk, false);
+        }
+        let state = if walk.state == ROOT {
+            self.automaton.pair(walk.last, symbol).unwrap_or(ROOT)
+        } else {
+            self.automaton.step(walk.state, symbol)
+        };
+        if self.automaton.is_shallow(state) {
+            return (Walk { state: ROOT, last: symbol }, entry & ALONE != 0);
+        }
+        (Walk { state, last: symbol }, self.automaton.is_match(state))
+    }
+
+    /// The same, kept out of the loop over all characters.
+    #[inline(never)]
+    fn advanced_aside(&self, walk: Walk, entry: u32) -> (Walk, bool) {
+        self.advanced(walk, entry)
+    }
+
+    #[inline(never)]
+    fn advance_over_several(&self, walk: &mut Walk, character: char) -> bool {
         let Fold::Letters(letters) = folding().fold(character) else {
             return false;
         };
-        for &letter in letters {
-            let entry = self.symbols.get(letter);
-            let symbol = entry & SYMBOL;
-            if symbol < FIRST_SYMBOL {
-                (*state, *last) = (ROOT, UNKNOWN);
-            } else if symbol != *last || entry & UNREPEATED != 0 {
-                *last = symbol;
-                *state = self.automaton.step(*state, symbol);
-                if self.automaton.is_match(*state) {
-                    return true;
-                }
-            }
-        }
-        false
+        letters.iter().fold(false, |any, &letter| {
+            let found;
+            (*walk, found) = self.advanced_aside(*walk, self.symbols.get(letter));
+            any || found
+        })
+    }
+
+    /// What is known of the letter that two characters look like together, if some word has it.
+    fn whole_of(&self, first: char, second: char) -> Option<u32> {
+        let whole = parts().whole_of_characters(first, second)?;
+        Some(self.symbols.get(whole)).filter(|entry| entry & SYMBOL >= FIRST_SYMBOL)
     }
 }
 
@@ -233,6 +305,7 @@ fn symbol_table(likeness: Likeness, alphabet: &[char]) -> PageTable {
         None => UNKNOWN,
         Some(Fold::Letter(letter)) => UNKNOWN | nature(letter),
         Some(Fold::Letters(letters)) => letters.iter().fold(SEVERAL, |entry, &letter| entry | nature(letter)),
+        Some(Fold::Mark | Fold::Invisible) => SKIPPED | UNSEEN,
         Some(_) => SKIPPED,
     });
     for letter in ('a'..='z').chain('0'..='9') {
@@ -253,6 +326,14 @@ fn symbol_table(likeness: Likeness, alphabet: &[char]) -> PageTable {
         mark_parts(&mut table);
     }
     table
+}
+
+/// Marks the symbols that are keys by themselves.
+fn mark_lone_symbols(table: &mut PageTable, keys: &[&[u32]]) {
+    let alone: Vec<u32> = keys.iter().filter(|key| key.len() == 1).map(|key| key[0]).collect();
+    if !alone.is_empty() {
+        table.update(|entry| if alone.binary_search(&(entry & SYMBOL)).is_ok() { entry | ALONE } else { entry });
+    }
 }
 
 /// Marks the parts of the letters that words have.
@@ -340,7 +421,7 @@ impl KeyArena {
             let keys = left.prefix.cmp(&right.prefix).then_with(|| self.key_of(*left).cmp(self.key_of(*right)));
             keys.then_with(|| lexicon.compare(left.id as usize, right.id as usize))
         });
-        words.dedup_by(|later, kept| lexicon.is_same_word(later.id as usize, kept.id as usize));
+        words.dedup_by(|later, kept| lexicon.is_duplicate(later.id as usize, kept.id as usize));
         let mut keys: Vec<u32> = Vec::with_capacity(words.len() + 1);
         for index in 0..words.len() {
             if index == 0 || self.key_of(words[index]) != self.key_of(words[index - 1]) {
