@@ -1,0 +1,89 @@
+//! Words and texts, made of common Chinese words by a fixed random sequence, so that every run measures the same.
+
+use yarrow::ops::moderation::engine::Word;
+
+const DICTIONARY: &str = include_str!("../../assets/han-words.txt");
+const ENGLISH: &[&str] = &["hello", "today", "question", "job", "love", "iPhone", "2024", "exam", "ok"];
+
+/// Chinese words by how common they are.
+pub struct Vocabulary {
+    common: Vec<String>,
+    rare: Vec<String>,
+}
+
+impl Vocabulary {
+    pub fn read() -> Self {
+        let mut vocabulary = Self { common: Vec::new(), rare: Vec::new() };
+        for line in DICTIONARY.lines().filter(|line| !line.starts_with('#')) {
+            let Some(head) = line.chars().next() else {
+                continue;
+            };
+            let mut word = String::from(head);
+            for character in line.chars().skip(1) {
+                if character.is_ascii_alphabetic() {
+                    vocabulary.take(std::mem::replace(&mut word, String::from(head)), character);
+                } else {
+                    word.push(character);
+                }
+            }
+        }
+        vocabulary
+    }
+
+    /// Frequency classes from S are counted among the common words, and those up to J of two letters or more as rare.
+    fn take(&mut self, word: String, class: char) {
+        if class.is_ascii_lowercase() || class >= 'S' {
+            self.common.push(word);
+        } else if class <= 'J' && word.chars().count() > 1 {
+            self.rare.push(word);
+        }
+    }
+
+    /// Pairs of rare words for the most part, some single ones, and some of Latin letters.
+    pub fn list(&self, count: usize, random: &mut Random) -> Vec<Word> {
+        let make = |index: usize, random: &mut Random| match index % 25 {
+            0 => format!("{}{}", random.pick(&["zan", "qor", "vex", "mil", "tup"]), random.below(100_000)),
+            1..=5 => random.pick(&self.rare).clone(),
+            _ => format!("{}{}", random.pick(&self.rare), random.pick(&self.rare)),
+        };
+        (0..count).map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false }).collect()
+    }
+
+    /// Texts of common words, of which one in twenty holds a listed word.
+    pub fn texts(&self, count: usize, length: usize, words: &[Word], random: &mut Random) -> Vec<String> {
+        (0..count).map(|index| self.text(length, (index % 20 == 0).then(|| &random.pick(words).text), random)).collect()
+    }
+
+    fn text(&self, length: usize, planted: Option<&String>, random: &mut Random) -> String {
+        let mut text = String::new();
+        let mut characters = 0;
+        while characters < length {
+            let piece = match random.below(20) {
+                0 => "，",
+                1 => "。",
+                2 => *random.pick(ENGLISH),
+                _ => random.pick(&self.common),
+            };
+            text.push_str(piece);
+            characters += piece.chars().count();
+        }
+        text.extend(planted.map(String::as_str));
+        text
+    }
+}
+
+/// A small generator with a fixed start, so that every run measures the same texts.
+pub struct Random(pub u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or(0) % limit
+    }
+
+    fn pick<'items, T>(&mut self, items: &'items [T]) -> &'items T {
+        &items[self.below(items.len())]
+    }
+}

@@ -1,0 +1,136 @@
+//! The engine, and libraries of this language, all in this process.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use daachorse::{CharwiseDoubleArrayAhoCorasick, DoubleArrayAhoCorasick};
+use unicode_normalization::UnicodeNormalization;
+use yarrow::ops::moderation::engine::{ContentType, Engine, Word};
+
+use super::{Library, TEXTS, as_f64, seconds};
+
+/// Above this many words the DFA takes gigabytes.
+const MOST_FOR_DFA: usize = 20_000;
+
+pub struct Engines<'corpus> {
+    pub words: &'corpus [Word],
+    pub patterns: &'corpus [String],
+    pub texts: &'corpus [Vec<String>; TEXTS.len()],
+}
+
+/// What a library makes of its words, and how it is asked about a text.
+struct Local<'corpus, Made> {
+    name: &'static str,
+    texts: &'corpus [Vec<String>; TEXTS.len()],
+    made: Option<Made>,
+    make: Box<dyn Fn() -> Made + 'corpus>,
+    size: fn(&Made) -> usize,
+    finds: fn(&Made, &str) -> bool,
+}
+
+impl<Made> Library for Local<'_, Made> {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn build(&mut self) -> f64 {
+        let (made, seconds) = seconds(|| (self.make)());
+        self.made = Some(made);
+        seconds
+    }
+
+    fn memory(&mut self) -> f64 {
+        as_f64((self.size)(self.made.as_ref().expect("it was built")))
+    }
+
+    fn scan(&mut self, length: usize) -> (usize, f64) {
+        let made = self.made.as_ref().expect("it was built");
+        seconds(|| self.texts[length].iter().filter(|text| (self.finds)(made, text)).count())
+    }
+}
+
+impl<'corpus> Engines<'corpus> {
+    /// The engine first.
+    pub fn all(&self) -> Vec<Box<dyn Library + 'corpus>> {
+        let mut libraries = vec![
+            self.engine("**yarrow**", false),
+            self.engine("yarrow, every word by its sound too", true),
+            self.library(
+                "daachorse over NFKC in lower case",
+                |patterns| {
+                    CharwiseDoubleArrayAhoCorasick::<u32>::new(patterns.iter().map(|word| folded(word))).unwrap()
+                },
+                CharwiseDoubleArrayAhoCorasick::heap_bytes,
+                |made, text| made.find_overlapping_iter(&folded(text)).next().is_some(),
+            ),
+            self.library(
+                "daachorse, characters as they are",
+                |patterns| CharwiseDoubleArrayAhoCorasick::<u32>::new(patterns).unwrap(),
+                CharwiseDoubleArrayAhoCorasick::heap_bytes,
+                |made, text| made.find_overlapping_iter(text).next().is_some(),
+            ),
+            self.library(
+                "daachorse, bytes as they are",
+                |patterns| DoubleArrayAhoCorasick::<u32>::new(patterns).unwrap(),
+                DoubleArrayAhoCorasick::heap_bytes,
+                |made, text| made.find_overlapping_iter(text).next().is_some(),
+            ),
+            self.library(
+                "aho-corasick, bytes as they are",
+                |patterns| AhoCorasick::new(patterns).unwrap(),
+                AhoCorasick::memory_usage,
+                |made, text| made.is_match(text),
+            ),
+        ];
+        if self.patterns.len() < MOST_FOR_DFA {
+            libraries.push(self.library(
+                "aho-corasick DFA, bytes as they are",
+                |patterns| AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(patterns).unwrap(),
+                AhoCorasick::memory_usage,
+                |made, text| made.is_match(text),
+            ));
+        }
+        libraries
+    }
+
+    /// How long the engine takes for one text.
+    pub fn latencies(&self) -> String {
+        let engine = Engine::build(self.words, &[]);
+        let check = |text: &String| seconds(|| engine.check(ContentType::Question, text)).1;
+        let mut times: Vec<f64> = self.texts[0].iter().map(check).collect();
+        times.sort_unstable_by(f64::total_cmp);
+        let of = |share: usize| times[times.len() * share / 1_000] * 1e6;
+        format!(
+            "One verdict over 30 characters: p50 {:.2} µs, p99 {:.1} µs, p99.9 {:.1} µs.",
+            of(500),
+            of(990),
+            of(999)
+        )
+    }
+
+    fn engine(&self, name: &'static str, by_sound: bool) -> Box<dyn Library + 'corpus> {
+        let words: Vec<Word> = self.words.iter().map(|word| Word { by_sound, ..word.clone() }).collect();
+        Box::new(Local {
+            name,
+            texts: self.texts,
+            made: None,
+            make: Box::new(move || Engine::build(&words, &[])),
+            size: Engine::memory_bytes,
+            finds: |engine, text| !engine.check(ContentType::Question, text).allowed(),
+        })
+    }
+
+    fn library<Made: 'corpus>(
+        &self,
+        name: &'static str,
+        make: fn(&'corpus [String]) -> Made,
+        size: fn(&Made) -> usize,
+        finds: fn(&Made, &str) -> bool,
+    ) -> Box<dyn Library + 'corpus> {
+        let patterns = self.patterns;
+        Box::new(Local { name, texts: self.texts, made: None, make: Box::new(move || make(patterns)), size, finds })
+    }
+}
+
+/// What many do before they match.
+fn folded(text: &str) -> String {
+    text.nfkc().flat_map(char::to_lowercase).collect()
+}

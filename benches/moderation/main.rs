@@ -1,0 +1,134 @@
+//! How fast the word engine screens texts, beside the libraries that others use for it, over the same words and texts.
+//!
+//! All of them take turns in every round, and a ratio is the median of the rounds' own ratios, so that a machine which
+//! is busy for a while is busy for all. `aho-corasick` and `daachorse` run in this process; libraries of other languages
+//! run in processes of their own, one thread each, where `benches/moderation/run` has installed them. None of them
+//! folds more than case, so they find less; the engine's figures are whole verdicts: folding, gaps, repetitions, the
+//! verifier and the places of what was found.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot measure should say so and end")]
+
+mod corpus;
+mod libraries;
+mod peers;
+
+use std::time::Instant;
+
+use corpus::{Random, Vocabulary};
+use libraries::Engines;
+
+const ROUNDS: usize = 9;
+const BUILDS: usize = 3;
+const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
+/// Characters of a text, and how many texts there are of that length.
+const TEXTS: [(usize, usize); 2] = [(30, 20_000), (500, 1_200)];
+
+/// A library with a list of words.
+pub trait Library {
+    fn name(&self) -> String;
+    /// Takes up the words; seconds.
+    fn build(&mut self) -> f64;
+    /// Memory that the words take, in bytes.
+    fn memory(&mut self) -> f64;
+    /// Looks through all texts of one length: how many have a word in them, and the seconds that it took.
+    fn scan(&mut self, length: usize) -> (usize, f64);
+}
+
+/// What was measured of one library: a value for each round.
+#[derive(Default)]
+struct Measured {
+    builds: Vec<f64>,
+    scans: [Vec<f64>; TEXTS.len()],
+    found: [usize; TEXTS.len()],
+}
+
+fn main() {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let vocabulary = Vocabulary::read();
+    for count in SIZES {
+        let words = vocabulary.list(count, &mut random);
+        let texts = TEXTS.map(|(length, count)| vocabulary.texts(count, length, &words, &mut random));
+        let mut patterns: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        let engines = Engines { words: &words, patterns: &patterns, texts: &texts };
+        let mut libraries = engines.all();
+        libraries.extend(peers::start(&patterns, &texts));
+        let measured = measure(&mut libraries);
+        print(&patterns, &texts, &mut libraries, &measured);
+        println!("\n{}", engines.latencies());
+    }
+}
+
+fn measure(libraries: &mut [Box<dyn Library + '_>]) -> Vec<Measured> {
+    let mut measured: Vec<Measured> = libraries.iter().map(|_| Measured::default()).collect();
+    for _ in 0..BUILDS {
+        for (library, measured) in libraries.iter_mut().zip(&mut measured) {
+            measured.builds.push(library.build());
+        }
+    }
+    for round in 0..=ROUNDS {
+        for (library, measured) in libraries.iter_mut().zip(&mut measured) {
+            for length in 0..TEXTS.len() {
+                let (found, seconds) = library.scan(length);
+                measured.found[length] = found;
+                // The first round warms up.
+                if round > 0 {
+                    measured.scans[length].push(seconds);
+                }
+            }
+        }
+    }
+    measured
+}
+
+/// A table in Markdown. A ratio says how many times faster the engine is.
+fn print(
+    patterns: &[String],
+    texts: &[Vec<String>; TEXTS.len()],
+    libraries: &mut [Box<dyn Library + '_>],
+    measured: &[Measured],
+) {
+    println!(
+        "\n| {} words | build ms | memory MB | 30 characters: texts/s | engine is | found | 500 characters: MB/s | engine is | found |",
+        patterns.len()
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let bytes: usize = texts[1].iter().map(String::len).sum();
+    for (library, own) in libraries.iter_mut().zip(measured) {
+        let faster = |length: usize| {
+            let pairs = own.scans[length].iter().zip(&measured[0].scans[length]);
+            median(pairs.map(|(theirs, ours)| theirs / ours).collect())
+        };
+        let per_second = |amount: usize, length: usize| as_f64(amount) / median(own.scans[length].clone());
+        println!(
+            "| {} | {:.1} | {:.1} | {:.0} | {:.2}× | {} | {:.1} | {:.2}× | {} |",
+            library.name(),
+            median(own.builds.clone()) * 1e3,
+            library.memory() / 1e6,
+            per_second(texts[0].len(), 0),
+            faster(0),
+            own.found[0],
+            per_second(bytes, 1) / 1e6,
+            faster(1),
+            own.found[1],
+        );
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn seconds<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let begun = Instant::now();
+    let result = std::hint::black_box(work());
+    (result, begun.elapsed().as_secs_f64())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the figures are rounded for reading")]
+fn as_f64(number: usize) -> f64 {
+    number as f64
+}
