@@ -235,8 +235,8 @@ pub struct TextTested {
     masked_text: String,
 }
 
-fn test(call: &Call, content_type: ContentType, of: &TestText) -> Result<Json<TextTested>> {
-    let ruling = moderation::judge_locally(&call.app, content_type, &of.content.0)?;
+async fn test(call: &Call, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
+    let ruling = call.judged(move |app| moderation::judge_locally(app, content_type, &of.content.0)).await?;
     Ok(Json(TextTested {
         allowed: ruling.allowed,
         content_type: content_type.as_str(),
@@ -248,13 +248,13 @@ fn test(call: &Call, content_type: ContentType, of: &TestText) -> Result<Json<Te
 }
 
 pub async fn test_nickname(call: Call, of: TestText) -> Result<Json<TextTested>> {
-    test(&call, ContentType::Nickname, &of)
+    test(&call, ContentType::Nickname, of).await
 }
 
 pub async fn test_signature(call: Call, of: TestText) -> Result<Json<TextTested>> {
-    test(&call, ContentType::Signature, &of)
+    test(&call, ContentType::Signature, of).await
 }
 
 pub async fn test_question(call: Call, of: TestText) -> Result<Json<TextTested>> {
-    test(&call, ContentType::Question, &of)
+    test(&call, ContentType::Question, of).await
 }

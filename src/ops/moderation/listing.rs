@@ -35,7 +35,7 @@ pub fn add(app: &App, word: Word, force: bool) -> Result<Added> {
     words::check(&word.text, app.config.limits.word as usize, force).map_err(|fault| Error::field("word", fault))?;
     let asked = word.clone();
     let existing = app.store.write(move |tx| words::add_in(tx, &word)).wait()?;
-    app.moderation.screen.catch_up()?;
+    app.moderation.screen.take_up(&asked.text)?;
     Ok(match existing {
         None => Added { word: asked.text, kind: asked.kind, is_new: true },
         Some(listed) => Added { word: listed.word, kind: listed.kind, is_new: false },
@@ -48,13 +48,14 @@ pub fn add(app: &App, word: Word, force: bool) -> Result<Added> {
 /// `not_found`.
 pub fn remove(app: &App, text: String) -> Result<Listed> {
     let removed = app.store.write(move |tx| words::remove_in(tx, &text)).wait()?;
-    app.moderation.screen.catch_up()?;
+    app.moderation.screen.take_up(&removed.word)?;
     Ok(removed)
 }
 
 /// Adds all these words or none. Calls `progress` with how many are done, from the writer's thread.
 pub fn import(app: &App, words: Vec<Word>, mut progress: impl FnMut(usize) + Send + 'static) -> Result<Imported> {
     let total = words.len();
+    let words = words::prepared(words);
     let added = app.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
     app.moderation.screen.catch_up()?;
     Ok(Imported { added, existing: total - added })

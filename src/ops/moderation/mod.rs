@@ -47,9 +47,9 @@ pub struct Moderation {
 }
 
 impl Moderation {
-    /// Whether screening a text may have to wait for an outside service.
+    /// Whether screening a text may have to wait: for an outside service, or just after a start for the word list.
     pub fn may_block(&self) -> bool {
-        self.external.is_configured()
+        self.external.is_configured() || !self.screen.is_compiled()
     }
 }
 

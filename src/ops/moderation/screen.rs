@@ -21,13 +21,17 @@ use crate::{
 
 /// How long nothing must have changed before the whole list is compiled again.
 const QUIET: Duration = Duration::from_millis(200);
+/// Words that may have changed before the whole list is compiled although it goes on changing.
+const MOST_PATCHES: usize = 256;
 
 /// The list of this process.
 pub struct Screen {
     store: Store,
     in_force: RwLock<Option<Arc<InForce>>>,
-    /// Held by whoever puts another list in force.
+    /// Held for a moment by whoever puts another list in force.
     changing: Mutex<()>,
+    /// Held by whoever compiles the whole list, which takes long and which nobody else waits for.
+    compiling: Mutex<()>,
 }
 
 /// A list that is in force. Immutable; texts that are being screened keep theirs.
@@ -47,7 +51,7 @@ pub struct InForce {
 
 impl Screen {
     pub fn new(store: Store) -> Self {
-        Self { store, in_force: RwLock::default(), changing: Mutex::default() }
+        Self { store, in_force: RwLock::default(), changing: Mutex::default(), compiling: Mutex::default() }
     }
 
     /// The list as it is now. The first caller of a process reads and compiles it.
@@ -55,23 +59,38 @@ impl Screen {
         if let Some(in_force) = self.peek() {
             return Ok(in_force);
         }
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         match self.peek() {
             Some(in_force) => Ok(in_force),
-            None => Ok(self.put(InForce::compiled(&self.store)?)),
+            None => self.compile(),
         }
     }
 
-    /// Takes up what has changed in the stored list, by whichever process.
+    /// Whether the list is ready; else the next text waits until it is compiled.
+    pub fn is_compiled(&self) -> bool {
+        self.peek().is_some()
+    }
+
+    /// Takes up what has changed in the stored list, by whichever process. Compiles the whole list if that was much.
     pub fn catch_up(&self) -> Result<()> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever asks first will read the list as it is then.
-        let Some(current) = self.peek() else { return Ok(()) };
-        match self.changes_since(&current)? {
-            Changes::Nothing => {}
-            Changes::Few(version, changes) => drop(self.put(current.changed(version, changes))),
-            Changes::Many => drop(self.put(InForce::compiled(&self.store)?)),
+        if self.take_up_few()? {
+            return Ok(());
         }
+        let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever compiled before may have read all of it.
+        if self.take_up_few()? { Ok(()) } else { self.compile().map(drop) }
+    }
+
+    /// Takes up what has changed, or at least what this word is now: while the whole list is compiled, which takes a
+    /// while, a change made here holds all the same, and whoever made it does not wait.
+    pub fn take_up(&self, word: &str) -> Result<()> {
+        if self.take_up_few()? {
+            return Ok(());
+        }
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(current) = self.peek() else { return Ok(()) };
+        let change = self.store.read(|tx| words::state_in(tx, &normalise(word)))?;
+        self.put(current.changed(current.version, vec![change]));
         Ok(())
     }
 
@@ -80,22 +99,42 @@ impl Screen {
     pub fn keep_up(&self) -> Result<()> {
         self.catch_up()?;
         match self.peek() {
-            Some(current) if current.is_patched() && current.changed_at.elapsed() >= QUIET => self.consolidate(),
+            Some(current) if current.is_to_be_compiled() => {
+                let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+                self.compile().map(drop)
+            }
             _ => Ok(()),
         }
     }
 
+    /// Takes up what has changed. False if that was so much that the whole list has to be compiled.
+    fn take_up_few(&self) -> Result<bool> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever asks first will read the list as it is then.
+        let Some(current) = self.peek() else { return Ok(true) };
+        match self.changes_since(&current)? {
+            Changes::Nothing => {}
+            Changes::Few(version, changes) => drop(self.put(current.changed(version, changes))),
+            Changes::Many => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// Compiles the stored list without holding up those who change it meanwhile.
-    fn consolidate(&self) -> Result<()> {
+    fn compile(&self) -> Result<Arc<InForce>> {
         let fresh = InForce::compiled(&self.store)?;
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = match self.changes_since(&fresh)? {
+            Changes::Nothing => fresh,
             Changes::Few(version, changes) => fresh.changed(version, changes),
-            // Whatever happened meanwhile and is more than that is taken up by the next look.
-            Changes::Nothing | Changes::Many => fresh,
+            // The next look takes up the rest. What was in force already must not cease to be so until then.
+            Changes::Many => {
+                let patches = self.peek().map(|current| current.removed.clone()).unwrap_or_default();
+                let states = self.store.read(|tx| patches.iter().map(|word| words::state_in(tx, word)).collect())?;
+                fresh.changed(fresh.version, states)
+            }
         };
-        self.put(changed);
-        Ok(())
+        Ok(self.put(changed))
     }
 
     fn changes_since(&self, list: &InForce) -> Result<Changes> {
@@ -164,8 +203,10 @@ impl InForce {
         }
     }
 
-    fn is_patched(&self) -> bool {
-        self.delta.is_some() || !self.removed.is_empty()
+    /// Whether there were small changes, and they have ceased or become many.
+    fn is_to_be_compiled(&self) -> bool {
+        let is_patched = self.delta.is_some() || !self.removed.is_empty();
+        is_patched && (self.changed_at.elapsed() >= QUIET || self.removed.len() > MOST_PATCHES)
     }
 
     /// Screens a text.

@@ -129,11 +129,26 @@ pub fn add_in(tx: &Write<'_>, word: &Word) -> Result<Option<Listed>> {
     find_in(tx, &word.text).map(Some)
 }
 
+/// A word with what it is compared as.
+pub struct Prepared {
+    folded: String,
+    word: Word,
+}
+
+/// Does beforehand what needs no transaction, and puts words in the order in which they are stored: everybody else's
+/// changes wait while many words are added.
+pub fn prepared(words: Vec<Word>) -> Vec<Prepared> {
+    let prepare = |word: Word| Prepared { folded: normalise(&word.text), word };
+    let mut prepared: Vec<_> = words.into_iter().map(prepare).collect();
+    prepared.sort_by(|left, right| left.folded.cmp(&right.folded));
+    prepared
+}
+
 /// Adds many words at once and says how many were new. Calls `progress` with how many are done.
-pub fn add_many_in(tx: &Write<'_>, words: &[Word], mut progress: impl FnMut(usize)) -> Result<usize> {
+pub fn add_many_in(tx: &Write<'_>, words: &[Prepared], mut progress: impl FnMut(usize)) -> Result<usize> {
     let mut added = 0;
-    for (index, word) in words.iter().enumerate() {
-        added += usize::from(insert_in(tx, word)?);
+    for (index, Prepared { folded, word }) in words.iter().enumerate() {
+        added += usize::from(insert_folded_in(tx, folded, word)?);
         if index % 256 == 0 {
             progress(index);
         }
@@ -246,6 +261,14 @@ pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
     Ok(changes.filter(|_| is_gapless).map_or(Changes::Many, |changes| Changes::Few(last, changes)))
 }
 
+/// What has become of the word that is compared as this: the change that leads to it, whatever was before.
+pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<Change> {
+    let sql = "select word, type, by_sound from words where folded = ?1";
+    let word =
+        tx.first(sql, [folded], |row| Ok(Word { text: row.get(0)?, kind: row.get(1)?, by_sound: row.get(2)? }))?;
+    Ok(word.map_or_else(|| Change::Removed(folded.to_owned()), Change::Added))
+}
+
 /// The list in figures.
 pub fn statistics_in(tx: &Read<'_>) -> Result<Statistics> {
     let kinds = tx.all("select type, count(*) from words group by type order by count(*) desc, type", (), |row| {
@@ -263,10 +286,14 @@ pub fn statistics_in(tx: &Read<'_>) -> Result<Statistics> {
 }
 
 fn insert_in(tx: &Write<'_>, word: &Word) -> Result<bool> {
+    insert_folded_in(tx, &normalise(&word.text), word)
+}
+
+fn insert_folded_in(tx: &Write<'_>, folded: &str, word: &Word) -> Result<bool> {
     let added = tx.execute(
         "insert into words (folded, word, type, by_sound, created_at) values (?1, ?2, ?3, ?4, ?5) \
          on conflict (folded) do nothing",
-        (normalise(&word.text), &word.text, &word.kind, word.by_sound, tx.now.0),
+        (folded, &word.text, &word.kind, word.by_sound, tx.now.0),
     )?;
     Ok(added > 0)
 }

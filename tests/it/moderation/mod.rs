@@ -2,6 +2,7 @@
 
 mod failures;
 mod list;
+mod races;
 mod services;
 mod switching;
 mod violations;
