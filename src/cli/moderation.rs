@@ -176,7 +176,7 @@ fn health(common: &Common, app: &App) -> Result<()> {
         "healthy": health.is_healthy(),
         "local": { "healthy": health.local_is_current, "durationMs": health.local_took.as_secs_f64() * 1e3 },
         "external": {
-            "configured": probe.is_some(), "healthy": probe.map(|probe| probe.failure.is_none()), "error": failure,
+            "configured": probe.is_some(), "healthy": health.external_is_healthy(), "error": failure,
             "durationMs": probe.map(|probe| probe.took.as_secs_f64() * 1e3),
         },
     });

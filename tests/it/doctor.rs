@@ -38,6 +38,7 @@ fn a_fresh_installation_is_well_but_for_what_is_for_development() {
         ("ledger", "entries"),
         ("providers", "sms"),
         ("providers", "payment"),
+        ("providers", "moderation"),
         ("proxy", "trusted proxies"),
         ("backups", "age"),
         ("backups", "newest"),
@@ -66,14 +67,17 @@ fn what_is_wrong_fails_and_says_so() {
     std::fs::set_permissions(directory.join("secret.key"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .unwrap();
     let model = Vendor::answering(|_| Reply::status(401));
+    let moderator = Vendor::answering(|_| Reply::status(500));
     let file = temporary.path().join("yarrow.toml");
     let settings = format!(
         "[server]\ntrusted_proxies = [\"0.0.0.0/0\"]\n[llm]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n\
          api_key = \"sk-very-secret\"\n[sms]\nprovider = \"aliyun\"\nendpoint = \"{}\"\naccess_key_id = \"id\"\n\
          access_key_secret = \"very-secret\"\nsign_name = \"s\"\ntemplate_code = \"t\"\n\
-         [auth]\nreview_accounts = {{ \"13900139000\" = \"123456\" }}\n",
+         [moderation]\nprovider = \"aliyun\"\nendpoint = \"{}\"\naccess_key_id = \"id\"\n\
+         access_key_secret = \"very-secret\"\n[auth]\nreview_accounts = {{ \"13900139000\" = \"123456\" }}\n",
         model.url(),
-        Vendor::nowhere()
+        Vendor::nowhere(),
+        moderator.url()
     );
     std::fs::write(&file, settings).unwrap();
     let bundle = temporary.path().join("bundle.json");
@@ -85,6 +89,7 @@ fn what_is_wrong_fails_and_says_so() {
         ("ledger", "entries"),
         ("providers", "llm"),
         ("providers", "sms"),
+        ("providers", "moderation"),
         ("proxy", "trusted proxies"),
     ] {
         assert_eq!(verdict(&found, group, name), "fail", "{group}/{name}: {found:#}");

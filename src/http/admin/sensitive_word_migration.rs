@@ -114,13 +114,17 @@ pub struct ModerationStatus {
     shadow_share: f64,
 }
 
+const fn shown(breaker: Condition) -> &'static str {
+    match breaker {
+        Condition::Closed { .. } => "closed",
+        Condition::Open { probing: false, .. } => "open",
+        Condition::Open { probing: true, .. } => "probing",
+    }
+}
+
 impl From<Status> for ModerationStatus {
     fn from(status: Status) -> Self {
-        let (breaker, failures) = match status.breaker {
-            Condition::Closed { faults } => ("closed", faults),
-            Condition::Open { probing: false, .. } => ("open", 0),
-            Condition::Open { probing: true, .. } => ("probing", 0),
-        };
+        let failures = if let Condition::Closed { faults } = status.breaker { faults } else { 0 };
         Self {
             service: status.policy.service.as_str(),
             use_aliyun: status.policy.service == Service::External,
@@ -135,7 +139,7 @@ impl From<Status> for ModerationStatus {
             external: ExternalService {
                 provider: status.provider,
                 configured: status.is_configured,
-                breaker,
+                breaker: shown(status.breaker),
                 failures,
                 last_failure: status.last_failure.map(|failure| ServiceFailure { at: failure.at, code: failure.code }),
                 last_answer_at: status.last_answer_at,
@@ -309,6 +313,9 @@ pub struct ExternalHealth {
     /// Nothing if no outside service is configured.
     #[schema(example = true)]
     healthy: Option<bool>,
+    /// `closed`, `open` or `probing`; while it is not closed, texts do not reach the service.
+    #[schema(example = "closed")]
+    breaker: &'static str,
     #[schema(example = 84.2)]
     duration_ms: Option<f64>,
     #[schema(example = "total_timeout")]
@@ -337,7 +344,8 @@ pub async fn check_health(call: Call, _: Nothing) -> Result<Json<ModerationHealt
         local: LocalHealth { healthy: health.local_is_current, duration_ms: health.local_took.as_secs_f64() * 1e3 },
         external: ExternalHealth {
             configured: probe.is_some(),
-            healthy: probe.map(|probe| probe.failure.is_none()),
+            healthy: health.external_is_healthy(),
+            breaker: shown(health.breaker),
             duration_ms: probe.map(|probe| probe.took.as_secs_f64() * 1e3),
             error: probe.and_then(|probe| probe.failure.clone()),
             checked_at: probe.map(|probe| probe.at),

@@ -10,7 +10,10 @@ use crate::{
     app::App,
     config::{EmailProvider, LlmProvider, PaymentGateway, SmsProvider},
     error::Result,
-    ops::access_log,
+    ops::{
+        access_log,
+        moderation::policy::{self, Service},
+    },
     providers::{Failure, webhook::Webhook},
 };
 
@@ -91,6 +94,7 @@ pub(super) fn providers(app: &App) -> Vec<Check> {
         probed(GROUP, "sms", app.sms.name(), app.sms.probe()),
         probed(GROUP, "email", app.email.name(), app.email.probe()),
         probed(GROUP, "llm", app.llm.name(), app.llm.probe()),
+        moderation(GROUP, app),
         probed(GROUP, "payment", app.payments.gateway.name(), app.payments.gateway.query("yarrow_doctor").map(drop)),
     ];
     if let Some(url) = &app.config.alerts.webhook_url {
@@ -98,6 +102,19 @@ pub(super) fn providers(app: &App) -> Vec<Check> {
         checks.push(probed(GROUP, "alerts", "webhook", webhook.probe()));
     }
     checks
+}
+
+/// A service that nobody switched to is probed as well: it is what one would switch to.
+fn moderation(group: &'static str, app: &App) -> Check {
+    let check = |verdict, detail: String| Check::new(group, "moderation", verdict, detail);
+    let external = &app.moderation.external;
+    let decides = policy::current(app).is_ok_and(|policy| policy.service == Service::External);
+    match external.probe().map(|probe| probe.failure) {
+        Some(None) => check(Verdict::Pass, format!("{} answers", external.name())),
+        Some(Some(code)) => check(Verdict::Fail, format!("{}: {code}", external.name())),
+        None if decides => check(Verdict::Fail, "an outside service is to decide, and none is configured".into()),
+        None => check(Verdict::Pass, "the local word list decides".into()),
+    }
 }
 
 fn probed(group: &'static str, name: &str, driver: &str, outcome: Result<(), Failure>) -> Check {

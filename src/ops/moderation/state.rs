@@ -43,11 +43,19 @@ pub struct Health {
     pub local_took: Duration,
     /// Nothing if no outside service is configured.
     pub external: Option<Probe>,
+    /// While it is open the outside service is not asked about any text, whatever a probe says.
+    pub breaker: Condition,
 }
 
 impl Health {
     pub fn is_healthy(&self) -> bool {
-        self.local_is_current && self.external.as_ref().is_none_or(|probe| probe.failure.is_none())
+        self.local_is_current && self.external_is_healthy() != Some(false)
+    }
+
+    /// Whether texts reach the outside service. Nothing if none is configured.
+    pub fn external_is_healthy(&self) -> Option<bool> {
+        let is_open = matches!(self.breaker, Condition::Open { .. });
+        self.external.as_ref().map(|probe| probe.failure.is_none() && !is_open)
     }
 }
 
@@ -77,5 +85,6 @@ pub fn health(app: &App) -> Result<Health> {
     in_force.check(ContentType::Question, HARMLESS);
     let local_took = begun.elapsed();
     let local_is_current = in_force.version() >= app.store.read(words::version_in)?;
-    Ok(Health { local_is_current, local_took, external: app.moderation.external.probe() })
+    let external = app.moderation.external.probe();
+    Ok(Health { local_is_current, local_took, external, breaker: app.moderation.external.condition() })
 }

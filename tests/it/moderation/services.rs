@@ -153,6 +153,8 @@ fn status_shows_both_services_and_the_switches() {
         (&status["external"]["breaker"], &status["external"]["lastFailure"]["code"]),
         (&json!("open"), &json!("http_500"))
     );
+    let health = get(&server, &key, "health-check");
+    assert_eq!((&health["healthy"], &health["external"]["breaker"]), (&json!(false), &json!("open")));
     fallback(&server, &key, false);
     assert_eq!(get(&server, &key, "status")["enableFallback"], false);
     for (path, name) in [("switch", "useAliyun"), ("fallback", "enableFallback")] {
@@ -278,6 +280,28 @@ fn a_probe_is_paid_for_once_a_minute() {
     let server = with_vendor(&broken).start();
     let health = get(&server, &server.api_key("operator"), "health-check");
     assert_eq!((&health["healthy"], &health["external"]["error"]), (&json!(false), &json!("refuses_harmless_text")));
+}
+
+#[test]
+fn a_service_that_texts_do_not_reach_is_not_healthy_although_it_answers() {
+    let is_broken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let broken = std::sync::Arc::clone(&is_broken);
+    let vendor = Vendor::answering(move |request| {
+        let is_broken = broken.load(std::sync::atomic::Ordering::Relaxed);
+        if is_broken { Reply::status(500) } else { judged(request, "微信") }
+    });
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    assert_eq!(get(&server, &key, "health-check")["external"]["breaker"], "closed");
+    switch(&server, &key, true).expect(200);
+    is_broken.store(true, std::sync::atomic::Ordering::Relaxed);
+    for _ in 0..5 {
+        assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
+    }
+    // The probe of a moment ago is still good, and was well; the breaker knows better.
+    let health = get(&server, &key, "health-check");
+    assert_eq!((&health["external"]["error"], &health["external"]["breaker"]), (&json!(null), &json!("open")));
+    assert_eq!((&health["healthy"], &health["external"]["healthy"]), (&json!(false), &json!(false)));
 }
 
 /// Waits until so many disagreements are kept.
