@@ -94,6 +94,7 @@ pub fn find(app: &App, user: UserId) -> Pending<Invite> {
     match app.store.read(|tx| find_in(tx, user, window)) {
         Ok(Some(invite)) => Pending::known(Ok(invite)),
         Ok(None) => app.store.write(move |tx| {
+            users::require_in(tx, user)?;
             make_code_in(tx, user)?;
             find_in(tx, user, window)?.ok_or_else(|| Code::NotFound.into())
         }),
@@ -107,7 +108,12 @@ pub fn find(app: &App, user: UserId) -> Pending<Invite> {
 /// Those of [`redeem_in`] and of [`Once::run_in`].
 pub fn redeem(app: &App, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
     let (key, rules) = (app.keys.clone(), app.config.points.clone());
-    app.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &rules, user, &code)))
+    app.store.write(move |tx| {
+        once.run_in(tx, |tx| {
+            users::require_in(tx, user)?;
+            redeem_in(tx, &key, &rules, user, &code)
+        })
+    })
 }
 
 /// Redeems somebody's code for a user and gives both their points. When it fails, nothing has changed.

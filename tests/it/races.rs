@@ -280,3 +280,92 @@ fn an_administrators_door_takes_few_guesses_at_once() {
     assert!(counted.get(&401).is_none_or(|refused| *refused <= 3), "{counted:?}");
     assert!(counted.keys().all(|status| [401, 429, 503].contains(status)), "{counted:?}");
 }
+
+#[test]
+fn as_many_castings_are_made_as_were_paid() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.command(&["points", "adjust", PHONE, "305", "--reason", "tests"]).expect(0);
+    let cast = json!({ "question": "何时启程？", "method": "yarrow_stalks" });
+    let (counted, _) = statuses(|_| server.post("/api/v1/sessions").by(&user).json(&cast));
+    assert_eq!(counted, BTreeMap::from([(201, 30), (402, CALLERS - 30)]));
+    assert_eq!(server.value::<i64>("select count(*) from sessions"), 30);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'cast'"), 30);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn an_invite_that_a_hundred_redeem_earns_as_often_as_it_may() {
+    let server = Setup::default().start();
+    let host = server.sign_in(PHONE);
+    let code = server.get("/api/v1/invite").by(&host).send().expect(200).json()["code"].clone();
+    let guests: Vec<_> = (0..CALLERS).map(|guest| server.sign_in(&format!("1390013{guest:04}"))).collect();
+    let redeem = |guest: usize| server.post("/api/v1/invite/redeem").by(&guests[guest]).json(&json!({ "code": code }));
+    let (counted, _) = statuses(redeem);
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS)]));
+    // Once more, all of them: nobody gets anything twice.
+    let (counted, _) = statuses(redeem);
+    assert_eq!(counted, BTreeMap::from([(409, CALLERS)]));
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'invite_bonus'"), 50);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'invitee_bonus'"), 100);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn a_hundred_returns_restore_what_was_parked_once() {
+    const EMAIL: &str = "li.ming@example.com";
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    server.delete("/api/v1/account").by(&user).send().expect(204);
+    server.edit("delete from code_sends");
+    let code = server.request_email_code(EMAIL, "sign_in");
+    let back = json!({ "email": EMAIL, "code": code });
+    let (counted, answers) = statuses(|_| server.post("/api/v1/auth/login").json(&back));
+    assert_eq!(counted, BTreeMap::from([(200, 1), (401, CALLERS - 1)]));
+    let welcomed = answers.iter().find(|answer| answer.status == 200).unwrap().json();
+    assert_eq!((&welcomed["pointsRestored"], &welcomed["pointsGranted"]), (&json!(100), &json!(0)));
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'restored'"), 1);
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'signup_bonus'"), 1);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn an_account_that_is_deleted_while_it_is_used_leaves_nothing_behind() {
+    let server = Setup::default().start();
+    for round in 0..3 {
+        let phone_number = format!("1380013900{round}");
+        let user = server.sign_in(&phone_number);
+        server.grant(&server.api_key(&format!("tests-{round}")), &phone_number, 1_000);
+        server.command(&["points", "adjust", &phone_number, "1000", "--reason", "tests"]).expect(0);
+        let cast = json!({ "question": "何时启程？", "method": "three_coins" });
+        let (counted, _) = statuses(|number| match number % 10 {
+            0 if number == 50 => server.delete("/api/v1/account").by(&user),
+            1 | 2 => server.post("/coin/consume").by(&user).header("idempotency-key", &format!("key-{number}")),
+            3 | 4 => server.post("/api/v1/sessions").by(&user).json(&cast),
+            5 => server.put("/user/nickname").by(&user).json(&json!({ "nickname": "青山" })),
+            6 => server.patch("/api/v1/preferences").by(&user).json(&json!({ "promotion": number % 20 == 6 })),
+            7 => server.post("/auth/refresh-token").json(&json!({ "token": user.token })),
+            _ => {
+                let record = json!({ "localRecordId": number.to_string(), "question": "何时启程？" });
+                server.post("/divination-history/save").by(&user).json(&record)
+            }
+        });
+        assert!(counted.keys().all(|status| [200, 201, 204, 401, 404].contains(status)), "{counted:?}");
+        assert_eq!(counted.get(&204), Some(&1), "{counted:?}");
+        server.get("/user/profile").by(&user).send().expect_problem(401, "unauthenticated");
+        for table in [
+            "users where id",
+            "tokens where user_id",
+            "history where user_id",
+            "sessions where user_id",
+            "preferences where user_id",
+            "notification_marks where user_id",
+        ] {
+            let left: i64 = server.value(&format!("select count(*) from {table} = {}", user.user_id));
+            assert_eq!(left, 0, "{table}");
+        }
+        let owner = format!("select count(*) from idempotency_keys where caller = 'user:{}'", user.user_id);
+        assert_eq!(server.value::<i64>(&owner), 0);
+    }
+    assert_ledger_is_sound(&server);
+}

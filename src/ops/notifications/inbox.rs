@@ -79,14 +79,20 @@ pub fn unread_count(app: &App, user: UserId) -> Result<usize> {
 pub fn mark_read(app: &App, user: UserId, id: i64) -> Pending<Received> {
     // What is read already needs no write.
     match app.store.read(|tx| visible_in(tx, user, id)) {
-        Ok(received) if received.read_at.is_none() => app.store.write(move |tx| mark_read_in(tx, user, id)),
+        Ok(received) if received.read_at.is_none() => app.store.write(move |tx| {
+            users::require_in(tx, user)?;
+            mark_read_in(tx, user, id)
+        }),
         known => Pending::known(known),
     }
 }
 
 /// Marks everything read that the user has, the kinds that are switched off included.
 pub fn mark_all_read(app: &App, user: UserId) -> Pending<Marked> {
-    app.store.write(move |tx| mark_all_read_in(tx, user))
+    app.store.write(move |tx| {
+        users::require_in(tx, user)?;
+        mark_all_read_in(tx, user)
+    })
 }
 
 /// The newest broadcast that is there: for a user from after their registration, for anybody else the newest of all.

@@ -183,4 +183,31 @@ mod tests {
             assert_eq!(words, pairs(&[(word, "ads")]));
         }
     }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn every_line_is_a_word_a_reason_or_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+                let (words, skipped) = parse(&bytes, &Entry::default(), |_| {});
+                let lines = bytes.split(|byte| *byte == b'\n').count();
+                prop_assert!(words.len() + skipped.len() <= lines);
+                prop_assert!(skipped.iter().all(|skipped| (1..=lines).contains(&skipped.line)));
+            }
+
+            #[test]
+            fn what_is_exported_is_imported(text in "[\u{4e00}-\u{9fa5}a-z\",#\t]{2,20}", kind in "[a-z,\" ]{1,10}") {
+                let first = parse(format!("{},{}", quoted(&text), quoted(&kind)).as_bytes(), &Entry::default(), |_| {}).0;
+                for word in first {
+                    let line = format!("{},{}", quoted(&word.text), quoted(&word.kind));
+                    let again = parse(line.as_bytes(), &Entry::default(), |_| {}).0;
+                    prop_assert_eq!(again.len(), 1, "{}", line);
+                    prop_assert_eq!((&again[0].text, &again[0].kind), (&word.text, &word.kind));
+                }
+            }
+        }
+    }
 }
