@@ -12,7 +12,7 @@ use serde::{
     Deserialize,
     de::{MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 
 use crate::error::{Code, Error, Result};
 
@@ -127,9 +127,20 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
     {
         return Ok(vec![(Cow::Borrowed(name), Given::Json(items))]);
     }
-    let Members(pairs) = serde_json::from_str(text)
-        .map_err(|error| Error::new(Code::InvalidJson).detail(format!("The body is not a JSON object: {error}.")))?;
+    let Members(pairs) = serde_json::from_str(text).map_err(|error| no_object(&error))?;
     Ok(pairs)
+}
+
+/// Says where a body ceases to be an object. What stands there is not repeated, as the parser itself would.
+fn no_object(error: &serde_json::Error) -> Error {
+    let what = match error.classify() {
+        Category::Eof => "it ends too early",
+        Category::Syntax => "there is a mistake",
+        Category::Data | Category::Io => "there is something else",
+    };
+    let (line, column) = (error.line(), error.column());
+    Error::new(Code::InvalidJson)
+        .detail(format!("The body is not a JSON object: {what}, at line {line} and column {column}."))
 }
 
 fn utf8(bytes: &[u8], code: Code) -> Result<&str> {
@@ -233,5 +244,50 @@ mod tests {
             .collect();
         assert_eq!(texts, ["a:1 2", "b:+乾", "c:", ":d"]);
         assert_eq!(encoded_pairs("a=%ff").unwrap_err().code, Code::InvalidRequest);
+    }
+}
+
+#[cfg(test)]
+mod properties {
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headers(content_type: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::CONTENT_TYPE, axum::http::HeaderValue::from_static(content_type))])
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".*") {
+            for content_type in ["application/json", "application/x-www-form-urlencoded", "text/plain"] {
+                for body in [&bytes[..], text.as_bytes()] {
+                    let _ = pairs(body, &headers(content_type), Some("items"));
+                }
+            }
+        }
+
+        #[test]
+        fn a_form_is_read_as_it_was_written(members in proptest::collection::vec((".+", ".*"), 0..6)) {
+            let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+            let written: Vec<_> = members.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+            let written = written.join("&");
+            let read = encoded_pairs(&written).unwrap();
+            prop_assert_eq!(read.len(), members.len());
+            for ((name, value), (read_name, read_value)) in members.iter().zip(&read) {
+                prop_assert_eq!(name, read_name);
+                prop_assert!(matches!(read_value, Given::Text(text) if text == value));
+            }
+        }
+
+        /// What is refused is described by where it stands, and never repeated.
+        #[test]
+        fn a_refusal_does_not_repeat_what_was_sent(secret in "[a-z]{24}") {
+            for body in [format!("\"{secret}\""), format!("{{\"{secret}\":"), format!("[\"{secret}\"]"), secret.clone()] {
+                let refused = pairs(body.as_bytes(), &headers("application/json"), None).unwrap_err();
+                prop_assert!(!format!("{refused:?}").contains(&secret), "{:?}", refused);
+            }
+        }
     }
 }

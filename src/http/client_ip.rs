@@ -53,4 +53,26 @@ mod tests {
         assert_eq!(seen("127.0.0.1", &["1.1.1.1, nonsense, 10.0.0.2"]), "10.0.0.2");
         assert_eq!(seen("127.0.0.1", &[]), "127.0.0.1");
     }
+
+    mod properties {
+        use std::net::Ipv4Addr;
+
+        use proptest::prelude::*;
+
+        proptest! {
+            #[test]
+            fn what_a_client_writes_never_stands_for_what_the_proxy_saw(
+                claimed in proptest::collection::vec("[0-9a-f.:, ]{0,40}|[ -~]{0,40}", 0..4),
+                seen: u32,
+            ) {
+                let last = Ipv4Addr::from(seen);
+                prop_assume!(!last.is_loopback() && last.octets()[0] != 10);
+                let mut lines: Vec<_> = claimed.iter().map(String::as_str).collect();
+                let last = last.to_string();
+                lines.push(last.as_str());
+                prop_assert_eq!(super::seen("127.0.0.1", &lines), last.as_str());
+                prop_assert_eq!(super::seen("203.0.113.9", &lines), "203.0.113.9");
+            }
+        }
+    }
 }

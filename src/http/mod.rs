@@ -5,9 +5,9 @@
 //! endpoint stands with its access and its documentation; router, API document and tests follow from it.
 
 mod admin;
-mod body;
+pub mod body;
 mod call;
-mod client_ip;
+pub mod client_ip;
 mod connection;
 pub mod cursor_page;
 mod device;

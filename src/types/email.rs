@@ -147,4 +147,30 @@ mod tests {
         let long_local_part = format!("{}@example.com", "x".repeat(65));
         assert!(EmailAddress::parse(&long_local_part).is_err());
     }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn what_is_taken_is_read_again_as_itself(text in "[a-zA-Z.+_-]{0,12}@[a-zA-Z0-9.-]{0,20}|.*@.*|.*") {
+                if let Ok(address) = EmailAddress::parse(&text) {
+                    prop_assert!(address.as_str().is_ascii() && address.as_str().len() <= LONGEST);
+                    prop_assert!(!address.as_str().bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_whitespace()));
+                    prop_assert_eq!(EmailAddress::parse(address.as_str()), Ok(address));
+                }
+            }
+
+            #[test]
+            fn case_and_blanks_change_nothing(local in "[a-z][a-z0-9+_.-]{0,8}[a-z]", domain in "[a-z]{1,12}\\.(com|org|cn)", blank in "[ \\t\\n]{0,3}") {
+                prop_assume!(!local.contains(".."));
+                let address = format!("{local}@{domain}");
+                let spelling = format!("{blank}{}{blank}", address.to_uppercase());
+                let read = EmailAddress::parse(&spelling).unwrap();
+                prop_assert_eq!(read.as_str(), address);
+            }
+        }
+    }
 }

@@ -152,4 +152,28 @@ mod tests {
             assert_eq!(code(text), FieldCode::InvalidFormat, "{text}");
         }
     }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn what_is_taken_is_read_again_as_itself(text in "[ +＋0-9０-９().（）-]{0,24}|.*") {
+                if let Ok(number) = PhoneNumber::parse(&text, &rules()) {
+                    prop_assert_eq!(PhoneNumber::parse(number.as_str(), &rules()), Ok(number.clone()));
+                    prop_assert_eq!(PhoneNumber::parse(&number.e164(&rules()), &rules()), Ok(number));
+                }
+            }
+
+            #[test]
+            fn prefix_and_gaps_change_nothing(digits in "13[0-9]{9}", prefix in "(\\+86|0086|86 |)", gap in "[ -]?", at in 3_usize..8) {
+                let spelling = format!("{prefix}{}{gap}{}", &digits[..at], &digits[at..]);
+                prop_assume!(!prefix.starts_with("86"));
+                let read = PhoneNumber::parse(&spelling, &rules()).unwrap();
+                prop_assert_eq!(read.as_str(), digits);
+            }
+        }
+    }
 }

@@ -143,4 +143,28 @@ mod tests {
             assert_eq!(parse(text), None, "{text}");
         }
     }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn what_is_written_is_read_again(milliseconds in 0_i64..253_402_207_200_000) {
+                let time = Timestamp(milliseconds);
+                prop_assert_eq!(Timestamp::from_rfc3339(&time.to_string()), Some(time));
+                let zone = "Asia/Shanghai".parse().unwrap();
+                prop_assert_eq!(Timestamp::parse(&time.to_string(), &zone), Ok(time));
+                prop_assert_eq!(Timestamp::parse(&milliseconds.to_string(), &zone), Ok(time));
+            }
+
+            #[test]
+            fn any_text_is_a_time_or_refused(text in "-?[0-9]{0,20}|[0-9TZ:+. -]{0,32}|.*") {
+                if let Ok(time) = Timestamp::parse(&text, &"Asia/Shanghai".parse().unwrap()) {
+                    prop_assert_eq!(Timestamp::from_rfc3339(&time.to_string()), Some(time), "{}", time);
+                }
+            }
+        }
+    }
 }

@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// A parameter, decoded: name and value.
-pub(super) type Field = (String, String);
+pub type Field = (String, String);
 
 /// Why a form could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FormFault {
+pub enum FormFault {
     /// A broken escape, an empty segment, a segment without `=`, a name of other than plain characters.
     Malformed,
     /// The `charset` field names something other than UTF-8.
@@ -23,7 +23,7 @@ pub(super) enum FormFault {
 }
 
 /// Decodes `application/x-www-form-urlencoded` bytes into fields, in the order sent.
-pub(super) fn decode(body: &[u8]) -> Result<Vec<Field>, FormFault> {
+pub fn decode(body: &[u8]) -> Result<Vec<Field>, FormFault> {
     let pairs = body.split(|&byte| byte == b'&').map(decode_pair).collect::<Option<Vec<_>>>();
     let pairs = pairs.ok_or(FormFault::Malformed)?;
     // The character set is looked at before the bytes are taken for UTF-8, so that the reason given is the true one.

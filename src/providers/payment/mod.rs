@@ -12,7 +12,7 @@ pub mod delivery;
 pub mod sandbox;
 
 mod clock_text;
-mod form;
+pub mod form;
 mod judgement;
 mod notification;
 mod order_string;
