@@ -13,6 +13,7 @@
 
 mod kit;
 
+mod abuse;
 mod access;
 mod admin;
 mod alipay;
@@ -39,6 +40,7 @@ mod payments;
 mod providers;
 mod races;
 mod rooms;
+mod silence;
 mod tls;
 mod storage;
 mod v0;

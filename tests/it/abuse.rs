@@ -1,0 +1,245 @@
+//! Much more than the service can do, and callers who mean it ill: what it can do it goes on doing, and the rest is told
+//! so at once. These take long and much memory.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{Builder, scope, sleep},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::kit::{Caller, Server, Setup};
+
+/// Callers by whom the service is just busy, and ten times as many.
+const BUSY: usize = 48;
+const TOO_MANY: usize = 10 * BUSY;
+
+/// Raises this process's own limit of open files.
+fn allow_files(count: u32) {
+    let own = std::process::id().to_string();
+    let limit = format!("--nofile={count}:");
+    let raised = std::process::Command::new("prlimit").args(["--pid", &own, &limit]).status();
+    assert!(raised.expect("this test needs `prlimit` of util-linux").success());
+}
+
+/// Kibibytes of memory that nothing but the process itself holds.
+fn memory(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A request by hand over a connection that is kept, and the status of its answer.
+fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
+    stream.write_all(request).ok()?;
+    let mut head = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let length = stream.read(&mut buffer).ok().filter(|length| *length > 0)?;
+        head.extend_from_slice(&buffer[..length]);
+        let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let text = String::from_utf8_lossy(&head[..end]).to_lowercase();
+        let status = text.split(' ').nth(1)?.parse().ok()?;
+        let body: usize =
+            text.split("content-length: ").nth(1).map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
+        while head.len() < end + 4 + body {
+            let length = stream.read(&mut buffer).ok().filter(|length| *length > 0)?;
+            head.extend_from_slice(&buffer[..length]);
+        }
+        return Some(status);
+    }
+}
+
+/// What a crowd was told in a time.
+#[derive(Debug, Default)]
+struct Told {
+    done: AtomicU64,
+    refused: AtomicU64,
+    /// Microseconds of the refusals together.
+    waited: AtomicU64,
+    other: Mutex<Vec<u16>>,
+}
+
+/// Lets so many callers save records as fast as they are answered.
+fn crowd(server: &Server, user: &Caller, callers: usize, time: Duration) -> (f64, Told) {
+    let (stop, told, numbers) = (AtomicBool::new(false), Told::default(), AtomicU64::new(0));
+    scope(|scope| {
+        for _ in 0..callers {
+            let (stop, told, numbers) = (&stop, &told, &numbers);
+            let work = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let Ok(mut stream) = TcpStream::connect(server.address()) else { continue };
+                    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+                    while !stop.load(Ordering::Relaxed) {
+                        let number = numbers.fetch_add(1, Ordering::Relaxed);
+                        let body =
+                            json!({ "localRecordId": format!("r-{number}"), "question": "何时启程？" }).to_string();
+                        let request = format!(
+                            "POST /divination-history/save HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+                             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                            user.token,
+                            body.len()
+                        );
+                        let begun = Instant::now();
+                        match exchange(&mut stream, request.as_bytes()) {
+                            Some(201) => drop(told.done.fetch_add(1, Ordering::Relaxed)),
+                            Some(503) => {
+                                told.refused.fetch_add(1, Ordering::Relaxed);
+                                let waited = u64::try_from(begun.elapsed().as_micros()).unwrap();
+                                told.waited.fetch_add(waited, Ordering::Relaxed);
+                                // Half of what `Retry-After` asks for at least: an impatient client, not a mad one.
+                                sleep(Duration::from_millis(20));
+                            }
+                            Some(status) => told.other.lock().unwrap().push(status),
+                            None => break,
+                        }
+                    }
+                }
+            };
+            Builder::new().stack_size(128 << 10).spawn_scoped(scope, work).unwrap();
+        }
+        sleep(time);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let rate = f64::from(u32::try_from(told.done.load(Ordering::Relaxed)).unwrap()) / time.as_secs_f64();
+    (rate, told)
+}
+
+#[test]
+#[ignore = "takes a minute; run with `cargo test --test it -- --ignored long_`"]
+fn long_ten_times_the_load_takes_little_from_what_is_done() {
+    allow_files(8192);
+    let setup = Setup::default().after("ulimit -n 8192").with("LIMITS_HISTORY_RECORDS", 100_000_000);
+    let server = setup.start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
+    crowd(&server, &user, BUSY, Duration::from_secs(3));
+    let (peak, _) = crowd(&server, &user, BUSY, Duration::from_secs(8));
+    let before = memory(&server);
+    let slowest = Mutex::new(Duration::ZERO);
+    let over = AtomicBool::new(false);
+    let (goodput, told) = scope(|scope| {
+        scope.spawn(|| {
+            // Others are served all the while: who watches, who administers, who reads.
+            while !over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                server.get("/healthz").send().expect(200);
+                server.get("/admin/network-logs/count/ip").token(&key).send().expect(200);
+                server.get("/user/profile").by(&user).send().expect(200);
+                let mut slowest = slowest.lock().unwrap();
+                *slowest = (*slowest).max(begun.elapsed());
+                drop(slowest);
+                sleep(Duration::from_millis(100));
+            }
+        });
+        let told = crowd(&server, &user, TOO_MANY, Duration::from_secs(15));
+        over.store(true, Ordering::Relaxed);
+        told
+    });
+    let refused = told.refused.load(Ordering::Relaxed);
+    let grown = memory(&server).saturating_sub(before);
+    println!(
+        "{peak:.0} saves a second by {BUSY}, {goodput:.0} by {TOO_MANY}; {refused} refused, after {} µs each; three \
+         calls of others took {:?} at most; {grown} KiB more memory",
+        told.waited.load(Ordering::Relaxed) / refused.max(1),
+        slowest.lock().unwrap(),
+    );
+    assert!(goodput >= 0.8 * peak, "{goodput} of {peak}");
+    assert!(told.other.lock().unwrap().iter().all(|status| [200].contains(status)), "{told:?}");
+    assert!(grown < 64 << 10, "{grown} KiB");
+    assert!(*slowest.lock().unwrap() < Duration::from_secs(10));
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+#[ignore = "needs 10 000 connections; run with `cargo test --test it -- --ignored long_`"]
+fn long_ten_thousand_idle_connections_leave_the_server_answering() {
+    allow_files(12_000);
+    let setup = Setup::default().after("ulimit -n 12000").with("LIMITS_CONNECTIONS", 11_000);
+    let server = setup.with("LIMITS_HEADER_TIMEOUT", "120 s").start();
+    let user = server.sign_in("13800138000");
+    let before = memory(&server);
+    let connections: Vec<_> = (0..10_000).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let mut slowest = Duration::ZERO;
+    for _ in 0..100 {
+        let begun = Instant::now();
+        server.get("/user/profile").by(&user).send().expect(200);
+        slowest = slowest.max(begun.elapsed());
+    }
+    let grown = memory(&server).saturating_sub(before);
+    println!("{} idle connections take {grown} KiB; the slowest of 100 reads took {slowest:?}", connections.len());
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    assert!(grown < 200 << 10, "{grown} KiB");
+    // The last of them is a connection like any other.
+    let mut last = connections.into_iter().last().unwrap();
+    let health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    assert_eq!(exchange(&mut last, health), Some(200));
+}
+
+/// Asks for codes as somebody behind a trusted proxy, and answers the status.
+fn ask(server: &Server, number: &str, forwarded: &str) -> u16 {
+    let request = server.post("/auth/send-code").form(&[("phoneNumber", number)]);
+    request.header("x-forwarded-for", forwarded).send().status
+}
+
+fn limited() -> Setup {
+    Setup::default().with("AUTH_SENDS_PER_CLIENT_HOUR", 20).with("AUTH_SENDS_PER_CLIENT_DAY", 100)
+}
+
+#[test]
+fn a_walk_along_a_range_of_numbers_ends_at_the_budget_of_its_network() {
+    let server = limited().start();
+    let sent = |network: &str| (0..60).filter(|n| ask(&server, &format!("1390000{n:04}"), network) == 200).count();
+    assert_eq!(sent("203.0.113.7"), 20);
+    // What the client writes before the proxy's own hop changes nothing.
+    let spoofed = (0..40).map(|n| ask(&server, &format!("1390001{n:04}"), &format!("198.51.100.{n}, 203.0.113.7")));
+    assert!(spoofed.into_iter().all(|status| status == 429));
+    // A /64 is one client, whatever it calls itself.
+    let of_network = (0..60).map(|n| ask(&server, &format!("1390002{n:04}"), &format!("2001:db8:1:2::{n:x}")));
+    assert_eq!(of_network.filter(|status| *status == 200).count(), 20);
+    // Others are not made to pay for it.
+    assert_eq!(ask(&server, "13800138000", "192.0.2.1"), 200);
+}
+
+#[test]
+fn a_walk_from_many_addresses_ends_at_the_budget_of_the_day_and_signed_in_users_notice_nothing() {
+    let server = limited().with("AUTH_SENDS_PER_DAY", 200).start();
+    let user = server.sign_in("13800138000");
+    let statuses: Vec<_> =
+        (0..260).map(|n| ask(&server, &format!("1390000{n:04}"), &format!("203.0.{}.{}", n / 200, n % 200))).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 199);
+    assert!(statuses[199..].iter().all(|status| *status == 429), "{statuses:?}");
+    server.get("/user/profile").by(&user).send().expect(200);
+    let log = server.lines().join("\n");
+    assert!(log.contains("the day's budget for verification codes is being spent"), "{log}");
+    // One number has its own budget, from however many addresses.
+    server.edit("delete from code_sends");
+    let one = (0..50).filter(|n| ask(&server, "13700137000", &format!("198.51.100.{n}")) == 200).count();
+    assert_eq!(one, 1);
+}
+
+#[test]
+fn a_flood_by_one_user_leaves_others_their_service() {
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 100_000_000).start();
+    let (loud, quiet) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let slowest = scope(|scope| {
+        let flood = scope.spawn(|| crowd(&server, &loud, 100, Duration::from_secs(3)));
+        let mut slowest = Duration::ZERO;
+        for _ in 0..20 {
+            let begun = Instant::now();
+            server.get("/user/profile").by(&quiet).send().expect(200);
+            let record = json!({ "localRecordId": "mine" });
+            let saved = server.post("/divination-history/save").by(&quiet).json(&record).send();
+            assert!([200, 201, 503].contains(&saved.status), "{}", saved.text());
+            slowest = slowest.max(begun.elapsed());
+        }
+        flood.join().unwrap();
+        slowest
+    });
+    assert!(slowest < Duration::from_secs(3), "{slowest:?}");
+}

@@ -1,0 +1,235 @@
+//! Nothing that is secret or private comes out where nobody asked for it: marked values go through every endpoint, right
+//! and wrong, and are then looked for in logs, metrics, problems, the network log and the names of backups.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    input::{Way, texts, ways},
+    kit::{Answer, Document, Operation, Parameter, Place, Request, Server, Setup},
+};
+
+const PHONE: &str = "13912345678";
+const EMAIL: &str = "heron.reed@example.com";
+const QUESTION: &str = "朱雀何时归巢";
+const ANSWER: &str = "玄武藏于深渊";
+const BAD_TOKEN: &str = "canaryTokenQ7xW2mLp9RtYvBn4KsJd8HgFzE3cUaX6oI1";
+const BAD_KEY: &str = "canaryKeyZ3xW2mLp9RtYvBn4KsJd8HgFzE7cUaX5oI";
+
+struct World {
+    server: Server,
+    user: crate::kit::Caller,
+    key: String,
+    code: String,
+    document: Document,
+    metrics: String,
+}
+
+impl World {
+    fn at(level: &str) -> Self {
+        let setup = Setup::default().with("LOG_LEVEL", level).with("METRICS_LISTEN", "127.0.0.1:0");
+        let mut server = setup.with("AUTH_SENDS_PER_ADDRESS_HOUR", 100_000).start();
+        let line = server.wait_for_line("metrics are at http://");
+        let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+        let user = server.sign_in(PHONE);
+        let code = server.sent_codes(PHONE).pop().unwrap();
+        let key = server.api_key("silence");
+        let document = Document::of(&server);
+        Self { server, user, key, code, document, metrics }
+    }
+
+    /// A marked value for this parameter: the user's own where a user is meant.
+    fn marked(&self, parameter: &Parameter) -> Value {
+        match parameter.name.as_str() {
+            "code" => json!(self.code),
+            "email" => json!(EMAIL),
+            "token" => json!(BAD_TOKEN),
+            "password" | "totp" | "confirm" | "idempotencyKey" => json!(BAD_KEY),
+            "aiResult" => json!(ANSWER),
+            "messages" => json!([{ "role": "user", "content": QUESTION }]),
+            _ if parameter.is_user_id() || parameter.is_phone_number() => parameter.value_of(&self.user),
+            _ if parameter.schema["type"] == "string" && parameter.schema.get("enum").is_none() => json!(QUESTION),
+            _ => parameter.value_of(&self.user),
+        }
+    }
+
+    /// Every endpoint with marked values everywhere, in this place.
+    fn request(&self, operation: &Operation, way: Way) -> Request {
+        let parameters = operation.parameters.iter().filter(|parameter| parameter.place != Place::Path);
+        let values: Map<_, _> = parameters.map(|parameter| (parameter.name.clone(), self.marked(parameter))).collect();
+        let request = self.server.request(&operation.method, &operation.path_of(&self.user));
+        let pairs = texts(&values);
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        match way {
+            Way::Json => request.json(&Value::Object(values)),
+            Way::Form => request.form(&pairs),
+            Way::Query => request.query(&pairs),
+        }
+    }
+
+    /// What may be nowhere.
+    fn canaries(&self) -> Vec<String> {
+        let fixed = [PHONE, EMAIL, QUESTION, ANSWER, BAD_TOKEN, BAD_KEY].map(ToOwned::to_owned);
+        let mut canaries = fixed.to_vec();
+        canaries.extend([self.user.token.clone(), self.key.clone(), self.code.clone()]);
+        // As a path or a query would have it, and as a log may escape it.
+        canaries.push(percent_encoding::utf8_percent_encode(QUESTION, percent_encoding::NON_ALPHANUMERIC).to_string());
+        canaries.push(QUESTION.escape_unicode().to_string());
+        canaries.push(serde_json::to_string(EMAIL).unwrap().trim_matches('"').replace('@', "%40"));
+        canaries
+    }
+
+    #[track_caller]
+    fn assert_silent(&self, place: &str, text: &str) {
+        for canary in self.canaries() {
+            // Six digits can be part of any number; a code is looked for as a word.
+            let is_there = if canary == self.code {
+                text.split(|character: char| !character.is_ascii_alphanumeric()).any(|word| word == canary)
+            } else {
+                text.contains(&canary)
+            };
+            assert!(!is_there, "{canary:?} is in {place}: {text}");
+        }
+    }
+
+    fn assert_silent_problem(&self, operation: &Operation, answer: &Answer) {
+        if answer.status >= 400 {
+            self.assert_silent(&format!("a problem of {}", operation.name()), &answer.text());
+        }
+    }
+}
+
+fn walk(level: &str) {
+    let world = World::at(level);
+    let (mut calls, server) = (0, &world.server);
+    for operation in world.document.operations.iter().filter(|operation| !operation.is_farewell()) {
+        for way in ways(operation) {
+            let request = world.request(operation, way);
+            let credential = operation.key.as_deref().unwrap_or(&world.user.token);
+            for request in [request.clone().token(credential), request.clone(), request.clone().token(BAD_TOKEN)] {
+                let answer = request.send();
+                assert!(answer.status < 500, "{}: {}", operation.name(), answer.text());
+                world.assert_silent_problem(operation, &answer);
+                calls += 1;
+            }
+        }
+        if operation.takes_body() {
+            let cut_off = format!("{{\"question\":\"{QUESTION}\",\"phoneNumber\":\"{PHONE}\",\"token\":\"{BAD_TOKEN}");
+            let answer = operation.bare(server, &world.user).raw_json(&cut_off).send();
+            world.assert_silent_problem(operation, &answer);
+            let bare = format!("\"{QUESTION} {PHONE} {BAD_TOKEN}\"");
+            let answer = operation.bare(server, &world.user).raw_json(&bare).send();
+            world.assert_silent_problem(operation, &answer);
+        }
+    }
+    // While the disk cannot be written, faults are the service's own, and one of them is a crash.
+    let blocker = server.database();
+    blocker.execute_batch("begin immediate").unwrap();
+    let record = json!({ "localRecordId": "r-1", "question": QUESTION, "aiResult": ANSWER });
+    server.post("/divination-history/save").by(&world.user).json(&record).send().expect(503);
+    blocker.execute_batch("rollback").unwrap();
+    server.command(&["backup", "create"]).expect(0);
+    for leave in ["/auth/logout", "/api/v1/auth/logout"] {
+        server.post(leave).json(&json!({ "token": BAD_TOKEN })).by(&world.user).send();
+    }
+    assert!(calls > 500, "only {calls} calls");
+    look_everywhere(&world);
+}
+
+fn look_everywhere(world: &World) {
+    let metrics = Request::new("GET", &world.metrics).send().expect(200).text();
+    world.assert_silent("the metrics", &metrics);
+    // The console that stands in for a provider of messages is all that may say a number and a code.
+    let is_message = |line: &String| line.contains("SMS to ") || line.contains("Email to ");
+    let lines: Vec<_> = world.server.lines().into_iter().filter(|line| !is_message(line)).collect();
+    assert!(lines.len() > 3);
+    // The text of a printed email goes on for lines.
+    for line in lines.iter().filter(|line| {
+        line.contains("INFO")
+            || line.contains("WARN")
+            || line.contains("ERROR")
+            || line.contains("DEBUG")
+            || line.contains("TRACE")
+    }) {
+        world.assert_silent("the log", line);
+    }
+    let database = world.server.database();
+    let columns: String = database
+        .query_row("select group_concat(name) from pragma_table_info('access_log')", [], |row| row.get(0))
+        .unwrap();
+    let texts = format!("select group_concat(concat_ws('|', {columns}), char(10)) from access_log");
+    world.assert_silent("the network log", &database.query_row::<String, _, _>(&texts, [], |row| row.get(0)).unwrap());
+    let backups = std::fs::read_dir(world.server.directory().join("backups")).unwrap();
+    let names: Vec<_> = backups.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.is_empty());
+    world.assert_silent("the names of backups", &names.join("\n"));
+}
+
+/// What is said at any other level is said at this one too.
+#[test]
+fn nothing_private_comes_out_at_level_trace() {
+    walk("trace");
+}
+
+/// The two-sample statistic of Kolmogorov and Smirnov: the largest distance between two distributions.
+fn distance(one: &mut [Duration], other: &mut [Duration]) -> f64 {
+    one.sort_unstable();
+    other.sort_unstable();
+    let share = |sorted: &[Duration], at: Duration| {
+        f64::from(u32::try_from(sorted.partition_point(|time| *time <= at)).unwrap())
+            / f64::from(u32::try_from(sorted.len()).unwrap())
+    };
+    let points = one.iter().chain(other.iter()).copied().collect::<Vec<_>>();
+    points.into_iter().map(|at| (share(one, at) - share(other, at)).abs()).fold(0.0, f64::max)
+}
+
+/// Times two kinds of calls in turn, and fails if they can be told apart. Noise of the machine looks like a difference
+/// once in a thousand times, so that it takes three in a row.
+fn assert_alike(count: u32, mut call: impl FnMut(bool, u32, u32) -> Duration) {
+    let mut found = Vec::new();
+    for attempt in 0..3 {
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            one.push(call(true, attempt, number));
+            other.push(call(false, attempt, number));
+        }
+        let distance = distance(&mut one, &mut other);
+        // For p = 0.001.
+        let critical = 1.95 * (2.0 / f64::from(count)).sqrt();
+        if distance < critical {
+            return;
+        }
+        found.push((distance, one[one.len() / 2], other[other.len() / 2]));
+    }
+    panic!("known and unknown addresses are told apart by the time of the answer: {found:?}");
+}
+
+fn timed(request: Request, status: u16) -> Duration {
+    let begun = Instant::now();
+    request.send().expect(status);
+    begun.elapsed()
+}
+
+const TIMED: u32 = 120;
+
+/// Number by attempt and turn, of somebody whom the service knows or does not.
+fn number(is_known: bool, attempt: u32, turn: u32) -> String {
+    format!("13{}0{attempt}{turn:06}", if is_known { 8 } else { 9 })
+}
+
+#[test]
+fn known_and_unknown_numbers_take_the_same_time() {
+    let server = Setup::default().with("AUTH_SENDS_PER_DAY", 1_000_000).start();
+    let mut database = server.database();
+    let known = database.transaction().unwrap();
+    for (attempt, turn) in (0..3).flat_map(|attempt| (0..TIMED).map(move |turn| (attempt, turn))) {
+        let insert = "insert into users (phone_number, created_at) values (?1, 1)";
+        known.execute(insert, [number(true, attempt, turn)]).unwrap();
+    }
+    known.commit().unwrap();
+    let ask = |number: &str| server.post("/auth/send-code").form(&[("phoneNumber", number)]);
+    assert_alike(TIMED, |is_known, attempt, turn| timed(ask(&number(is_known, attempt, turn)), 200));
+    let guess = |number: &str| server.post("/auth/login").form(&[("phoneNumber", number), ("code", "000000")]);
+    assert_alike(TIMED, |is_known, attempt, turn| timed(guess(&number(is_known, attempt, turn)), 401));
+}
