@@ -106,11 +106,17 @@ fn fields(line: &str) -> Result<(String, Option<String>), String> {
             None => Err("has something between the quoted word and its type".into()),
         };
     }
-    let parts = line.split_once('\t').or_else(|| line.rsplit_once(','));
+    let parts = before_quoted_kind(line).or_else(|| line.split_once('\t')).or_else(|| line.rsplit_once(','));
     Ok(match parts {
         Some((word, kind)) => (word.to_owned(), Some(plain_field(kind))),
         None => (line.to_owned(), None),
     })
+}
+
+/// A plain word and its quoted type, in which commas and tabs separate nothing.
+fn before_quoted_kind(line: &str) -> Option<(&str, &str)> {
+    let at = line.find(",\"").or_else(|| line.find("\t\""))?;
+    line.ends_with('"').then(|| (&line[..at], &line[at + 1..]))
 }
 
 /// What stands before the closing mark, and what comes after it.

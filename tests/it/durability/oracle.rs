@@ -54,6 +54,10 @@ impl Oracle {
         self.acknowledged.lock().unwrap().insert(request_id.to_owned(), effect);
     }
 
+    pub fn count(&self) -> usize {
+        self.acknowledged.lock().unwrap().len()
+    }
+
     pub fn acknowledged(&self) -> BTreeMap<String, Effect> {
         self.acknowledged.lock().unwrap().clone()
     }
