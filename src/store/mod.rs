@@ -201,11 +201,21 @@ impl From<rusqlite::Error> for Error {
                 | ErrorCode::DatabaseCorrupt
                 | ErrorCode::NotADatabase,
             ) => Code::StorageFailed,
+            // Whoever the row would belong to has left since the token was looked up, and the token with them.
+            _ if is_missing_parent(&error) => Code::Unauthenticated,
             _ => Code::Internal,
         };
         let error = Self::new(code).caused_by(error);
-        if code == Code::Internal { error } else { error.retry_after(Duration::from_secs(1)) }
+        if matches!(code, Code::Internal | Code::Unauthenticated) {
+            error
+        } else {
+            error.retry_after(Duration::from_secs(1))
+        }
     }
+}
+
+fn is_missing_parent(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
 }
 
 impl From<r2d2::Error> for Error {

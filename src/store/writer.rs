@@ -434,7 +434,8 @@ impl Work {
             Ok(_) => Ok(()),
             Err(error) => {
                 stop_if_sync_failed(&error);
-                Err(error.into())
+                // What fails at the commit is nobody's in particular, whatever it is.
+                Err(if super::is_missing_parent(&error) { Error::internal(error) } else { error.into() })
             }
         }
     }
