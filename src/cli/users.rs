@@ -1,6 +1,11 @@
 //! `yarrow users`: one person, for whoever has them on the telephone.
 
-use clap::{Args, Subcommand};
+mod leaving;
+mod sheet;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{Common, authority, find_user, record, table};
@@ -8,13 +13,14 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     ops::{
-        support::{self, Sheet},
+        chat, support,
         user_data::{self, Issue, Who},
     },
-    types::UserId,
+    types::{Locale, UserId},
 };
 
-/// Look at a user, check and repair what is kept of them. WHO is a user's id, phone number or email address.
+/// Look at a user, check and repair what is kept of them, hand it out, delete it. WHO is a user's id, phone number or
+/// email address.
 #[derive(Debug, Args)]
 pub struct UsersArgs {
     #[command(subcommand)]
@@ -23,7 +29,7 @@ pub struct UsersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print one page: profile, balances, sign-ins, codes, ledger, orders, records, requests.
+    /// Print one page: profile, balances, sign-ins, codes, ledger, orders, records, refused texts, notices, requests.
     Show { who: String },
     /// Check what is kept of a user against itself. Exits with 5 if something is wrong.
     Validate { who: String },
@@ -34,6 +40,36 @@ enum Action {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Print everything that is held of a user as one JSON document, as the user's own export would.
+    Export {
+        who: String,
+        /// Write it to this file, which must not exist, for its owner's eyes only.
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Delete an account and everything that says whose it was, as its owner could.
+    Erase {
+        who: String,
+        /// Why, for the audit.
+        #[arg(long)]
+        reason: Option<String>,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Print what a language model would be told of a user.
+    Attachment {
+        who: String,
+        /// The language of the message.
+        #[arg(long, value_enum, default_value_t = Language::Zh)]
+        language: Language,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Language {
+    Zh,
+    En,
 }
 
 pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
@@ -42,13 +78,31 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
         Action::Show { who } => show(common, &app, find_user(&app, &who)?.id),
         Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),
         Action::Fix { who, reason } => fix(common, &app, find_user(&app, &who)?.id, reason),
+        Action::Export { who, output } => leaving::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
+        Action::Erase { who, reason, yes } => leaving::erase(common, &app, &find_user(&app, &who)?, reason, yes),
+        Action::Attachment { who, language } => attachment(common, &app, find_user(&app, &who)?.id, language),
     }
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
     let sheet = support::show(app, user)?;
     record(app, "users show", Some(user), authority(None))?;
-    common.answer(&json_of(&sheet), || text_of(&sheet))
+    common.answer(&sheet::json_of(&sheet), || sheet::text_of(&sheet))
+}
+
+fn attachment(common: &Common, app: &App, user: UserId, language: Language) -> Result<()> {
+    let locale = match language {
+        Language::Zh => Locale::Chinese,
+        Language::En => Locale::English,
+    };
+    let attached = chat::attachment(app, user, locale)?;
+    record(app, "users attachment", Some(user), authority(None))?;
+    let chat::Introduction { nickname, gender, age } = &attached.introduction;
+    let json = json!({
+        "userId": user, "reference": attached.reference, "nickname": nickname, "gender": gender, "age": age,
+        "message": attached.message,
+    });
+    common.answer(&json, || format!("user: {}\n\n{}", attached.reference, attached.message))
 }
 
 fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
@@ -101,181 +155,4 @@ fn issue_table(found: &[Issue]) -> String {
         ["issue", "fixable", ""],
         found.iter().map(|issue| [issue.code.to_owned(), fixable(issue), issue.detail.clone()]),
     )
-}
-
-fn json_of(sheet: &Sheet) -> Value {
-    json!({
-        "userId": sheet.kept.id, "phoneNumber": sheet.kept.phone_number, "email": sheet.kept.email,
-        "createdAt": sheet.kept.created_at,
-        "profile": {
-            "nickname": sheet.profile.nickname, "gender": sheet.profile.gender.name(),
-            "birthday": sheet.profile.birthday, "signature": sheet.profile.signature,
-        },
-        "balances": sheet.accounts.iter().map(|(asset, account)| json!({
-            "asset": asset.name(), "balance": account.balance, "entries": account.last_sequence,
-            "suspendedAt": account.suspended_at,
-        })).collect::<Vec<_>>(),
-        "issues": issues(&sheet.issues),
-        "signIns": sheet.devices.iter().map(|device| json!({
-            "id": device.id, "label": device.label, "signedInAt": device.signed_in_at,
-            "lastUsedAt": device.last_used_at,
-        })).collect::<Vec<_>>(),
-        "codes": {
-            "live": sheet.live_codes.iter().map(|code| json!({
-                "purpose": code.purpose, "code": MASKED, "triesLeft": code.tries_left, "expiresAt": code.expires_at,
-            })).collect::<Vec<_>>(),
-            "sent": sheet.sent_codes.iter().map(|sent| json!({
-                "sentAt": sent.sent_at, "clientNetwork": sent.client_network,
-            })).collect::<Vec<_>>(),
-        },
-        "ledger": sheet.entries.iter().map(|entry| json!({
-            "seq": entry.seq, "asset": entry.asset.name(), "delta": entry.delta, "balanceAfter": entry.balance_after,
-            "kind": entry.kind.name(), "ref": entry.reference, "createdAt": entry.created_at,
-        })).collect::<Vec<_>>(),
-        "changes": sheet.changes.iter().map(|change| json!({
-            "actor": change.actor, "action": change.action, "asset": change.asset.name(), "reason": change.reason,
-            "balanceBefore": change.balance_before, "balanceAfter": change.balance_after,
-            "createdAt": change.created_at,
-        })).collect::<Vec<_>>(),
-        "orders": sheet.orders.iter().map(|order| json!({
-            "orderNo": order.order_no, "amount": order.amount.to_string(), "coinCount": order.coin_count,
-            "state": order.state.name(), "reason": order.reason, "createdAt": order.created_at,
-        })).collect::<Vec<_>>(),
-        "castings": sheet.castings,
-        "records": sheet.records.iter().map(|record| json!({
-            "traceId": record.trace_id, "status": record.status.name(), "provider": record.provider,
-            "model": record.model, "durationMs": record.duration_ms, "errorClass": record.error_class,
-            "createdAt": record.created_at,
-        })).collect::<Vec<_>>(),
-        "requests": sheet.requests.iter().map(super::logs::json_of).collect::<Vec<_>>(),
-        "audit": sheet.audit.iter().map(super::audit::json_of).collect::<Vec<_>>(),
-    })
-}
-
-/// What stands for a code, of which nobody knows more than that it exists.
-const MASKED: &str = "******";
-
-fn text_of(sheet: &Sheet) -> String {
-    let mut text = head_of(sheet);
-    let mut section = |title: &str, table: Option<String>| {
-        let none = || "none".to_owned();
-        text.extend(["\n\n", title, "\n", &table.unwrap_or_else(none)]);
-    };
-    section("Wrong", some(&sheet.issues, issue_table));
-    section(
-        "Signed in",
-        some(&sheet.devices, |rows| {
-            let row = |row: &crate::ops::tokens::Device| {
-                [row.label.clone(), row.signed_in_at.to_string(), row.last_used_at.to_string()]
-            };
-            table(["device", "since", "last used"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Live codes",
-        some(&sheet.live_codes, |rows| {
-            let row = |row: &crate::ops::codes::LiveCode| {
-                [row.purpose.clone(), MASKED.to_owned(), row.tries_left.to_string(), row.expires_at.to_string()]
-            };
-            table(["for", "code", "tries left", "until"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Codes sent",
-        some(&sheet.sent_codes, |rows| {
-            table(
-                ["at", "asked for from"],
-                rows.iter().map(|row| [row.sent_at.to_string(), row.client_network.clone()]),
-            )
-        }),
-    );
-    section(
-        "Ledger",
-        some(&sheet.entries, |rows| {
-            let row = |row: &crate::ops::ledger::Entry| {
-                [
-                    row.created_at.to_string(),
-                    row.asset.name().to_owned(),
-                    row.kind.name().to_owned(),
-                    format!("{:+}", row.delta),
-                    row.balance_after.to_string(),
-                    row.reference.clone().unwrap_or_default(),
-                ]
-            };
-            table(["at", "asset", "kind", "change", "balance", "about"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Changed by people and repairs",
-        some(&sheet.changes, |rows| {
-            let row = |row: &crate::ops::ledger::Change| {
-                [
-                    row.created_at.to_string(),
-                    row.actor.clone(),
-                    format!("{} {}", row.action, row.asset.name()),
-                    format!("{} → {}", row.balance_before, row.balance_after),
-                    row.reason.clone(),
-                ]
-            };
-            table(["at", "actor", "action", "balance", "reason"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Orders",
-        some(&sheet.orders, |rows| {
-            let row = |row: &crate::ops::payment::orders::Order| {
-                [
-                    row.created_at.to_string(),
-                    row.order_no.clone(),
-                    row.amount.to_string(),
-                    row.state.name().to_owned(),
-                    row.reason.clone().unwrap_or_default(),
-                ]
-            };
-            table(["at", "order", "yuan", "state", "reason"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Interpretations",
-        some(&sheet.records, |rows| {
-            let row = |row: &crate::ops::interpretation::Record| {
-                [
-                    row.created_at.to_string(),
-                    row.trace_id.clone(),
-                    row.status.name().to_owned(),
-                    row.duration_ms.map(|duration| duration.to_string()).unwrap_or_default(),
-                    row.error_class.clone().unwrap_or_default(),
-                ]
-            };
-            table(["at", "trace", "status", "ms", "error"], rows.iter().map(row))
-        }),
-    );
-    section("Requests", some(&sheet.requests, super::logs::table_of));
-    section("Seen and changed by administrators", some(&sheet.audit, super::audit::table_of));
-    text
-}
-
-fn head_of(sheet: &Sheet) -> String {
-    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
-    let mut rows = vec![
-        ["user".to_owned(), sheet.kept.id.to_string()],
-        ["phone number".to_owned(), or_none(&sheet.kept.phone_number)],
-        ["email".to_owned(), or_none(&sheet.kept.email)],
-        ["since".to_owned(), sheet.kept.created_at.to_string()],
-        ["nickname".to_owned(), sheet.profile.nickname.clone()],
-        ["gender".to_owned(), sheet.profile.gender.name().to_owned()],
-        ["birthday".to_owned(), or_none(&sheet.profile.birthday)],
-        ["signature".to_owned(), sheet.profile.signature.clone()],
-        ["castings kept".to_owned(), sheet.castings.to_string()],
-    ];
-    rows.extend(sheet.accounts.iter().map(|(asset, account)| {
-        let closed = if account.suspended_at.is_some() { " (closed)" } else { "" };
-        [format!("{}s", asset.name()), format!("{}{closed}", account.balance)]
-    }));
-    table(["", ""], rows)
-}
-
-/// The table of these rows, if there are any.
-fn some<T>(rows: &[T], table: impl FnOnce(&[T]) -> String) -> Option<String> {
-    (!rows.is_empty()).then(|| table(rows))
 }

@@ -406,6 +406,8 @@ fn admin_user_data() -> Vec<Endpoint> {
             "Repairs what can be repaired without a decision. A second run finds nothing to do.").fails(&[NotFound]),
         Endpoint::new(Method::POST, "/admin/user-data/validate/batch", Admin, user_data::validate_batch,
             "Validates many users at once."),
+        Endpoint::new(Method::GET, "/admin/user-data/test/user-info/{userId}", Admin, user_data::show_attachment,
+            "What a language model would be told of a user.").fails(&[NotFound]),
     ]
 }
 

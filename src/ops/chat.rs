@@ -4,6 +4,7 @@
 //! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
 //! screened: the earlier ones were, when they were the last.
 
+use serde::Serialize;
 use serde_json::json;
 
 use crate::{
@@ -54,6 +55,25 @@ pub struct Answered {
     /// The model that answered.
     pub model: String,
     pub finished_at: Timestamp,
+}
+
+/// What the service tells a model about a user: a name, a gender and an age within ten years; no number, no address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Introduction {
+    pub nickname: Option<String>,
+    pub gender: Option<&'static str>,
+    /// `30-39`.
+    pub age: Option<String>,
+}
+
+/// What goes with a conversation beside what is said in it.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// By which the vendor knows the user.
+    pub reference: String,
+    pub introduction: Introduction,
+    /// The message that the service puts before the conversation, with the introduction in it.
+    pub message: String,
 }
 
 /// Screens what the user said last and writes the record of a call that is about to begin.
@@ -132,12 +152,33 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     )
 }
 
-/// What the service tells a model about a user: a name, a gender and an age within ten years; no number, no address.
-pub fn introduction(profile: &Profile, today: Date) -> serde_json::Value {
+/// What would go with a conversation of this user, for whoever wants to see what a vendor learns.
+///
+/// # Errors
+/// `not_found`.
+pub fn attachment(app: &App, user: UserId, locale: Locale) -> Result<Attachment> {
+    let profile = app.store.read(|tx| {
+        users::find_in(tx, user)?;
+        users::profile_in(tx, user)
+    })?;
+    let introduction = introduction(&profile, app.config.limits.time_zone.today(app.clock.now()));
+    let message = message(locale, &introduction);
+    Ok(Attachment { reference: model_calls::reference(app, user), introduction, message })
+}
+
+fn introduction(profile: &Profile, today: Date) -> Introduction {
     let gender = Some(profile.gender).filter(|gender| *gender != Gender::Unknown).map(Gender::name);
-    let nickname = Some(profile.nickname.as_str()).filter(|nickname| !nickname.is_empty());
+    let nickname = Some(profile.nickname.clone()).filter(|nickname| !nickname.is_empty());
     let birthday = profile.birthday.as_deref().and_then(|birthday| birthday.parse::<Date>().ok());
-    json!({ "nickname": nickname, "gender": gender, "age": birthday.map(|birthday| age_band(birthday, today)) })
+    Introduction { nickname, gender, age: birthday.map(|birthday| age_band(birthday, today)) }
+}
+
+fn message(locale: Locale, introduction: &Introduction) -> String {
+    let instructions = match locale {
+        Locale::Chinese => CHINESE,
+        Locale::English => ENGLISH,
+    };
+    format!("{}\n{}", instructions.trim(), json!(introduction))
 }
 
 /// `30-39`.
@@ -149,12 +190,8 @@ fn age_band(birthday: Date, today: Date) -> String {
 }
 
 fn request(app: &App, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
-    let instructions = match conversation.locale {
-        Locale::Chinese => CHINESE,
-        Locale::English => ENGLISH,
-    };
     let today = app.config.limits.time_zone.today(app.clock.now());
-    let content = format!("{}\n{}", instructions.trim(), introduction(profile, today));
+    let content = message(conversation.locale, &introduction(profile, today));
     let own = Message { role: Role::System, content };
     let most = app.config.llm.max_tokens;
     Request {

@@ -15,13 +15,15 @@ use crate::{
         history,
         interpretation::{self, Record},
         ledger::{self, Account, Asset, Change, Entry, changes},
+        notifications::{self, Received},
         payment::orders::{self, Order},
         tokens::{self, Device},
         user_data::{self, Issue, Who},
         users::{self, Kept, Profile},
+        violations,
     },
     store::Read,
-    types::{Page, UserId},
+    types::{Page, Span, UserId},
 };
 
 /// Rows of each kind.
@@ -44,6 +46,12 @@ pub struct Sheet {
     pub orders: Vec<Order>,
     pub castings: i64,
     pub records: Vec<Record>,
+    /// Texts that were refused, masked as they are kept.
+    pub violations: Vec<violations::Recorded>,
+    pub violations_total: i64,
+    /// What the user was told in the app.
+    pub notices: Vec<Received>,
+    pub notices_unread: usize,
     pub requests: Vec<Logged>,
     /// What administrators saw and changed of the user.
     pub audit: Vec<Recorded>,
@@ -60,6 +68,10 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     let devices = tokens::devices(app, user, None)?;
     let records = interpretation::list_of_user(app, user, page)?.items;
     let orders = orders::list(app, orders::Filter { user: Some(user), state: None }, page)?.items;
+    let refused = violations::Filter { user: Some(user), ..violations::Filter::default() };
+    let refused = violations::list(app, &refused, page)?;
+    let notices = notifications::list(app, user, Span { before: None, limit: SHOWN })?.items;
+    let notices_unread = notifications::unread_count(app, user)?;
     let mut entries = Vec::new();
     for asset in Asset::ALL {
         entries.extend(ledger::entries(app, user, asset, page)?.items);
@@ -84,6 +96,10 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
             orders,
             castings,
             records,
+            violations: refused.items,
+            violations_total: refused.total,
+            notices,
+            notices_unread,
             requests: search::list_in(tx, &requested, page)?.items,
             audit: audit::list_in(tx, &about, page)?.items,
             kept,

@@ -109,6 +109,7 @@ const PROMISED: &[(&str, Access)] = &[
     ("GET /admin/user-data/validate/phone/{phoneNumber}", Admin),
     ("POST /admin/user-data/fix/{phoneNumber}", Admin),
     ("POST /admin/user-data/validate/batch", Admin),
+    ("GET /admin/user-data/test/user-info/{userId}", Admin),
     ("DELETE /admin/data-cleanup/all", Admin),
     ("DELETE /admin/data-cleanup/verification-codes", Admin),
     ("DELETE /admin/data-cleanup/payment-records", Admin),

@@ -11,7 +11,10 @@ use crate::{
         params::{Reason, parameters},
         reply::Json,
     },
-    ops::user_data::{self, Fix, Issue, Validation, Who},
+    ops::{
+        chat::{self, Attachment},
+        user_data::{self, Fix, Issue, Validation, Who},
+    },
     types::{PhoneNumber, UserId},
 };
 
@@ -248,4 +251,34 @@ pub async fn synchronise(call: Call, of: Synchronise) -> Result<Json<UserDataSyn
         inconsistent: done.inconsistent,
         issues: issues.collect(),
     }))
+}
+
+/// What a language model is told of a user beside what the user says: nothing else about a user leaves the service.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelAttachment {
+    #[schema(value_type = String, example = "10001")]
+    user_id: UserId,
+    /// By which the provider knows the user: always the same, and of no use to anybody else.
+    #[schema(example = "9f86d081884c7d659a2feaa0c55ad015")]
+    reference: String,
+    #[schema(example = "青山")]
+    nickname: Option<String>,
+    #[schema(example = "female")]
+    gender: Option<&'static str>,
+    /// Within ten years.
+    #[schema(example = "30-39")]
+    age: Option<String>,
+    /// The message that goes before a conversation, with the above in it.
+    #[schema(
+        example = "你在一款周易应用里与用户交谈……{\"age\":\"30-39\",\"gender\":\"female\",\"nickname\":\"青山\"}"
+    )]
+    message: String,
+}
+
+pub async fn show_attachment(call: Call, of: OfUser) -> Result<Json<ModelAttachment>> {
+    let Attachment { reference, introduction, message } = chat::attachment(&call.app, of.user_id, call.locale)?;
+    call.context.subject.get_or_init(|| of.user_id);
+    let chat::Introduction { nickname, gender, age } = introduction;
+    Ok(Json(ModelAttachment { user_id: of.user_id, reference, nickname, gender, age, message }))
 }

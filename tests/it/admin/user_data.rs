@@ -224,3 +224,99 @@ fn the_support_page_shows_what_happened_and_no_secret() {
     assert_eq!(rows["items"][0]["action"], "yarrow users validate");
     assert!(rows["items"].as_array().unwrap().iter().any(|row| row["action"] == "yarrow users show"));
 }
+
+#[test]
+fn the_support_page_tells_of_refused_texts_and_notices() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    server
+        .post("/admin/sensitive-words/add")
+        .token(&key)
+        .json(&json!({ "word": "赌球", "type": "gambling" }))
+        .send()
+        .expect(201);
+    let refused = server.put("/user/nickname").by(&user).form(&[("nickname", "赌球王")]).send();
+    refused.expect_problem(422, "content_rejected");
+    let notice = json!({ "title": "补偿", "body": "已补发", "audience": "users", "userIds": [user.user_id] });
+    server.post("/admin/notifications").token(&key).json(&notice).send().expect(201);
+    let broadcast = json!({ "title": "维护", "body": "今晚暂停", "audience": "all" });
+    let broadcast = server.post("/admin/notifications").token(&key).json(&broadcast).send().expect(201).json();
+    let read = format!("/api/v1/notifications/{}/read", broadcast["id"].as_str().unwrap());
+    server.patch(&read).by(&user).send().expect(200);
+    let page = server.command(&["users", "show", "13800138000"]).expect(0).json();
+    assert_eq!((&page["violations"][0]["violationType"], &page["violationsTotal"]), (&json!("gambling"), &json!(1)));
+    let masked = page["violations"][0]["maskedText"].as_str().unwrap();
+    assert!(masked.contains('王') && !masked.contains("赌球"), "{masked}");
+    let titles: Vec<_> = page["notices"].as_array().unwrap().iter().map(|notice| notice["title"].clone()).collect();
+    assert_eq!((titles, &page["noticesUnread"]), (vec![json!("维护"), json!("补偿")], &json!(1)));
+    assert!(page["notices"][0]["readAt"].is_string() && page["notices"][1]["readAt"].is_null(), "{page}");
+}
+
+#[test]
+fn what_a_model_would_be_told_is_shown_and_is_what_it_is_told() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    let path = format!("test/user-info/{}", user.user_id);
+    let shown = get(&server, &key, &path).expect(200).json();
+    assert_eq!((&shown["nickname"], &shown["gender"], &shown["age"]), (&Value::Null, &Value::Null, &Value::Null));
+    let profile = json!({ "nickname": "青山", "gender": "female", "birthday": "1990-05-17" });
+    server.put("/user/profile").by(&user).json(&profile).send().expect(200);
+    let answer = get(&server, &key, &path).expect(200);
+    let (text, shown) = (answer.text(), answer.json());
+    assert_eq!(
+        (&shown["userId"], &shown["nickname"], &shown["gender"], &shown["age"]),
+        (&json!(user.user_id), &json!("青山"), &json!("female"), &json!("30-39"))
+    );
+    assert_eq!(shown["reference"].as_str().unwrap().len(), 32);
+    let message = shown["message"].as_str().unwrap();
+    assert!(message.contains("青山") && message.contains("30-39"), "{message}");
+    assert!(!text.contains("13800138000") && !text.contains("1990"), "{text}");
+    let command = server.command(&["users", "attachment", &user.user_id]).expect(0).json();
+    assert_eq!(command, shown);
+    get(&server, &key, "test/user-info/424242").expect_problem(404, "not_found");
+    get(&server, &key, "test/user-info/nobody").expect(422);
+    server.get(&format!("/admin/user-data/{path}")).by(&user).send().expect_problem(403, "forbidden");
+    server.get(&format!("/admin/user-data/{path}")).send().expect_problem(401, "unauthenticated");
+    let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
+    let actions: Vec<_> = rows["items"].as_array().unwrap().iter().map(|row| row["action"].as_str().unwrap()).collect();
+    assert_eq!(actions[0], "yarrow users attachment");
+    assert_eq!(actions[1], "GET /admin/user-data/test/user-info/{userId}");
+}
+
+#[test]
+fn an_operator_exports_and_erases_as_the_owner_could() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email("ada@example.com");
+    server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
+    let own = server.get("/api/v1/account/export").by(&user).send().expect(200).json();
+    let mut exported = server.command(&["users", "export", "Ada@Example.com"]).expect(0).json();
+    // The devices say when they were last used, and the export when it was made.
+    for moving in ["exportedAt", "devices"] {
+        exported[moving] = own[moving].clone();
+    }
+    assert_eq!(exported, own);
+    let file = server.directory().join("ada.json");
+    let arguments = ["users", "export", &user.user_id, "--output", file.to_str().unwrap()];
+    let answer = server.command(&arguments).expect(0).json();
+    let written = std::fs::read(&file).unwrap();
+    assert_eq!(answer["bytes"], written.len());
+    assert_eq!(serde_json::from_slice::<Value>(&written).unwrap()["history"][0]["localRecordId"], "r-1");
+    server.command(&arguments).expect(1);
+    assert_eq!(std::fs::read(&file).unwrap(), written, "a file that is there stays as it is");
+
+    server.command(&["users", "erase", &user.user_id]).expect(2);
+    server.get("/api/v1/account").by(&user).send().expect(200);
+    server.command(&["users", "erase", "ada@example.com", "--yes", "--reason", "asked by letter"]).expect(0);
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
+    assert_eq!(server.value::<i64>("select count(*) from history"), 0);
+    server.command(&["users", "show", "ada@example.com"]).expect(4);
+    // What was done to somebody stays on record when they are gone.
+    let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
+    assert_eq!(
+        (&rows["items"][0]["action"], &rows["items"][0]["reason"]),
+        (&json!("yarrow users erase"), &json!("asked by letter"))
+    );
+}
