@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, find_user, table, time};
+use super::{Common, PageArgs, find_user_id, table, time};
 use crate::{
     error::Result,
     ops::audit::{self, Filter, Recorded},
@@ -30,7 +30,7 @@ pub struct AuditArgs {
 
 pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let app = common.open()?;
-    let user = args.user.as_deref().map(|who| find_user(&app, who)).transpose()?.map(|user| user.id);
+    let user = args.user.as_deref().map(|who| find_user_id(&app, who)).transpose()?;
     let everything = Filter { user, actor: args.actor, ..Filter::default() };
     let from = args.from.as_deref().map_or(Ok(everything.from), |text| time(&app, "from", text))?;
     let to = args.to.as_deref().map_or(Ok(everything.to), |text| time(&app, "to", text))?;

@@ -55,7 +55,9 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
     match args.action {
         Action::Balance { who } => {
             let user = find_user(&app, &who)?;
-            show(common, &user, coins::balance(&app, user.id)?)
+            let balance = coins::balance(&app, user.id)?;
+            record(&app, "coins balance", Some(user.id), authority(None))?;
+            show(common, &user, balance)
         }
         Action::Grant { who, coins, reason } => {
             let (user, by) = (find_user(&app, &who)?, authority(reason));

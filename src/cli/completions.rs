@@ -3,7 +3,9 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, print};
+use serde_json::json;
+
+use super::{Cli, Common};
 use crate::error::{Error, Result};
 
 /// Print the completions of a shell.
@@ -12,8 +14,10 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub fn run(args: &CompletionsArgs) -> Result<()> {
+pub fn run(common: &Common, args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "yarrow", &mut script);
-    print(String::from_utf8(script).map_err(Error::internal)?.trim_end())
+    let script = String::from_utf8(script).map_err(Error::internal)?;
+    let json = json!({ "shell": args.shell.to_string(), "script": script });
+    common.answer(&json, || script.trim_end().to_owned())
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Common, print};
 use crate::{
@@ -30,8 +30,20 @@ enum Action {
 pub fn run(common: &Common, args: &ConfigArgs) -> Result<()> {
     match args.action {
         Action::Show => show(common),
+        Action::Sample if common.json => print(&declared().to_string()),
         Action::Sample => print(sample().trim_end()),
     }
+}
+
+/// The same facts as the sample file, for programs.
+fn declared() -> Value {
+    let row = |declaration: &Declaration| {
+        json!({
+            "name": declaration.name(), "variable": declaration.variable(), "flag": declaration.flag,
+            "default": declaration.default, "shape": declaration.shape, "help": declaration.help,
+        })
+    };
+    json!(DECLARATIONS.iter().map(row).collect::<Vec<_>>())
 }
 
 fn show(common: &Common) -> Result<()> {

@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, record, table, time};
+use super::{Common, PageArgs, authority, confirm, find_user_id, record, table, time};
 use crate::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
@@ -99,7 +99,7 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::User { who, range, page } => {
-            let user = find_user(&app, &who)?.id;
+            let user = find_user_id(&app, &who)?;
             let filter = Filter { user: Some(user), ..range.filter(&app)? };
             list(common, &app, "logs user", Some(user), &filter, page.page())
         }

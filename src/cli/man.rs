@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
 
-use super::{Cli, print};
+use serde_json::json;
+
+use super::{Cli, Common, print};
 use crate::error::{Error, Result};
 
 /// Print the manual page, or write one for every command into a directory.
@@ -15,12 +17,15 @@ pub struct ManArgs {
     out_dir: Option<PathBuf>,
 }
 
-pub fn run(args: &ManArgs) -> Result<()> {
+pub fn run(common: &Common, args: &ManArgs) -> Result<()> {
     if let Some(directory) = &args.out_dir {
-        return clap_mangen::generate_to(Cli::command(), directory)
-            .map_err(|error| Error::internal(error).detail(format!("Cannot write to {}.", directory.display())));
+        clap_mangen::generate_to(Cli::command(), directory)
+            .map_err(|error| Error::internal(error).detail(format!("Cannot write to {}.", directory.display())))?;
+        // Nothing is said about what went well, except to programs.
+        return if common.json { print(&json!({ "directory": directory }).to_string()) } else { Ok(()) };
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Error::internal)?;
-    print(String::from_utf8(page).map_err(Error::internal)?.trim_end())
+    let page = String::from_utf8(page).map_err(Error::internal)?;
+    common.answer(&json!({ "page": page }), || page.trim_end().to_owned())
 }

@@ -22,6 +22,7 @@ mod openapi;
 mod payments;
 mod release;
 mod points;
+mod records;
 mod restore;
 mod serve;
 mod violations;
@@ -94,6 +95,7 @@ enum Subcommands {
     Violations(violations::ViolationsArgs),
     Moderation(moderation::ModerationArgs),
     Notify(notify::NotifyArgs),
+    Records(records::RecordsArgs),
     Release(release::ReleaseArgs),
     Feedback(feedback::FeedbackArgs),
     Users(users::UsersArgs),
@@ -131,6 +133,7 @@ pub fn run() -> Result<()> {
         Subcommands::Violations(args) => violations::run(&common, args),
         Subcommands::Moderation(args) => moderation::run(&common, args),
         Subcommands::Notify(args) => notify::run(&common, args),
+        Subcommands::Records(args) => records::run(&common, args),
         Subcommands::Release(args) => release::run(&common, args),
         Subcommands::Feedback(args) => feedback::run(&common, args),
         Subcommands::Users(args) => users::run(&common, args),
@@ -144,8 +147,8 @@ pub fn run() -> Result<()> {
         Subcommands::Config(args) => config::run(&common, &args),
         Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
         Subcommands::Openapi(args) => openapi::run(&common, &args),
-        Subcommands::Completions(args) => completions::run(&args),
-        Subcommands::Man(args) => man::run(&args),
+        Subcommands::Completions(args) => completions::run(&common, &args),
+        Subcommands::Man(args) => man::run(&common, &args),
         Subcommands::Version(args) => version::run(&common, &args),
     }
 }
@@ -233,6 +236,14 @@ fn find_user(app: &App, who: &str) -> Result<User> {
         app.store.read(|tx| ops_users::find_in(tx, id))
     };
     found.map_err(|error| if error.code == Code::NotFound { unknown() } else { error })
+}
+
+/// The same, where rows outlive their user: an id is taken as it is.
+fn find_user_id(app: &App, who: &str) -> Result<UserId> {
+    match find_user(app, who) {
+        Err(error) if error.code == Code::NotFound => who.trim().parse().map(UserId).map_err(|_| error),
+        found => found.map(|user| user.id),
+    }
 }
 
 /// A time as it was given for this option.

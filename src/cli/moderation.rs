@@ -11,7 +11,7 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     ops::moderation::{
-        compare::{self, Opinion, Text},
+        compare::{self, Comparison, Opinion, Text},
         engine::ContentType,
         policy::{self, Service},
         shadow, state,
@@ -33,9 +33,10 @@ enum Action {
     Switch { to: To },
     /// Say whether the local list decides when the outside service fails.
     Fallback { to: OnOff },
-    /// Ask both services about a text.
+    /// Ask both services about a text, or about several.
     Compare {
-        text: String,
+        #[arg(required = true)]
+        text: Vec<String>,
         #[arg(long, value_enum, default_value_t = TextKind::Question)]
         content_type: TextKind,
     },
@@ -116,33 +117,41 @@ fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
     json
 }
 
-fn compare(common: &Common, app: &App, content: String, content_type: ContentType) -> Result<()> {
-    let compared = compare::compare(app, &Text { content, content_type, user: None })?;
-    let external = match &compared.external {
-        Ok(external) => opinion(external, content_type),
-        Err(code) => json!({ "error": code }),
-    };
-    let json = json!({
-        "local": opinion(&compared.local, content_type), "external": external, "agree": compared.agree(),
-    });
-    common.answer(&json, || {
-        let verdict = |opinion: &Opinion| {
-            let ruling = &opinion.ruling;
-            let verdict = if ruling.allowed { "allows" } else { "refuses" };
-            [verdict.to_owned(), ruling.found.join(", "), format!("{:.1} ms", opinion.took.as_secs_f64() * 1e3)]
-        };
-        let local = verdict(&compared.local);
+fn compare(common: &Common, app: &App, texts: Vec<String>, content_type: ContentType) -> Result<()> {
+    let texts: Vec<_> = texts.into_iter().map(|content| Text { content, content_type, user: None }).collect();
+    let compared = compare::compare_all(app, &texts)?;
+    let one = |compared: &Comparison| {
         let external = match &compared.external {
-            Ok(external) => verdict(external),
-            Err(code) => ["fails".to_owned(), code.clone(), String::new()],
+            Ok(external) => opinion(external, content_type),
+            Err(code) => json!({ "error": code }),
         };
-        let row = |name: &str, [verdict, found, took]: [String; 3]| [name.to_owned(), verdict, found, took];
-        table(["service", "verdict", "found", "took"], [row("local", local), row("external", external)])
-    })
+        json!({ "local": opinion(&compared.local, content_type), "external": external, "agree": compared.agree() })
+    };
+    let json = match compared.as_slice() {
+        [single] => one(single),
+        many => json!({ "items": many.iter().map(one).collect::<Vec<_>>() }),
+    };
+    common.answer(&json, || compared.iter().map(comparison).collect::<Vec<_>>().join("\n\n"))
+}
+
+fn comparison(compared: &Comparison) -> String {
+    let verdict = |opinion: &Opinion| {
+        let ruling = &opinion.ruling;
+        let verdict = if ruling.allowed { "allows" } else { "refuses" };
+        [verdict.to_owned(), ruling.found.join(", "), format!("{:.1} ms", opinion.took.as_secs_f64() * 1e3)]
+    };
+    let local = verdict(&compared.local);
+    let external = match &compared.external {
+        Ok(external) => verdict(external),
+        Err(code) => ["fails".to_owned(), code.clone(), String::new()],
+    };
+    let row = |name: &str, [verdict, found, took]: [String; 3]| [name.to_owned(), verdict, found, took];
+    table(["service", "verdict", "found", "took"], [row("local", local), row("external", external)])
 }
 
 fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let found = shadow::disagreements(app, page.page())?;
+    record(app, "moderation disagreements", None, authority(None))?;
     let items = found.items.iter().map(|row| {
         json!({
             "id": row.id.to_string(), "contentType": row.content_type, "decidedBy": row.decided_by,

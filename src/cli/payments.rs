@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Common, PageArgs, authority, confirm, find_user, print, record, table, time};
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Code, Error, Fault, FieldCode, Result},
     ops::{
         idempotency::{Answered, Once},
         payment::{
@@ -147,7 +147,11 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
-        Action::Show { order } => show(common, &orders::file(&app, &order)?),
+        Action::Show { order } => {
+            let file = orders::file(&app, &order)?;
+            record(&app, "payments show", Some(file.order.user), authority(None))?;
+            show(common, &file)
+        }
         Action::Callbacks { order, page } => list_callbacks(common, &app, order, &page),
         Action::Query { order } => query(common, &app, &order),
         Action::Settle { order, decision, reason, yes } => {
@@ -176,6 +180,7 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<State>, pa
     let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
     let filter = orders::Filter { user, state: state.map(Into::into) };
     let found = orders::list(app, filter, page.page())?;
+    record(app, "payments list", user, authority(None))?;
     let items: Vec<Value> = found.items.iter().map(order_json).collect();
     common.answer(&json!({ "items": items, "total": found.total }), || {
         table(["order", "user", "yuan", "coins", "state", "why", "made"], found.items.iter().map(order_row))
@@ -218,6 +223,7 @@ fn show(common: &Common, file: &OrderFile) -> Result<()> {
 
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
     let found = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
+    record(app, "payments callbacks", None, authority(None))?;
     let items: Vec<Value> = found.items.iter().map(callback_json).collect();
     common.answer(&json!({ "items": items, "total": found.total }), || {
         table(["callback", "received", "genuine", "verdict", "why"], found.items.iter().map(callback_row))
@@ -292,8 +298,13 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal
 }
 
 fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
-    let report = report::report(app, time(app, "from", from)?, time(app, "to", to)?)?;
-    if csv {
+    let (from, to) = (time(app, "from", from)?, time(app, "to", to)?);
+    if from > to {
+        return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
+    }
+    let report = report::report(app, from, to)?;
+    record(app, "payments report", None, authority(None))?;
+    if csv && !common.json {
         print(comma_separated(&report).trim_end())?;
     } else {
         common.answer(&report_json(&report), || report_text(&report))?;

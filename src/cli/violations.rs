@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     ops::{
         moderation::engine::ContentType,
-        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter},
+        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
     },
     types::{Page, Timestamp},
 };
@@ -43,6 +43,8 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Print one refusal.
+    Show { id: i64 },
     /// Print refusals by type and the users with most of them, or one user's refusals in figures.
     Stats {
         /// A user's id or phone number.
@@ -84,6 +86,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
             };
             list(common, &app, &filter, page.page())
         }
+        Action::Show { id } => show(common, &app, id),
         Action::Stats { user: Some(who), .. } => of_user(common, &app, &who),
         Action::Stats { user: None, days, threshold } => statistics(common, &app, days, threshold),
         Action::Cleanup { days_to_keep, yes } => clean_up(common, &app, days_to_keep, yes),
@@ -92,13 +95,8 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
 
 fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
     let found = violations::list(app, filter, page)?;
-    let items = found.items.iter().map(|row| {
-        json!({
-            "id": row.id.to_string(), "userId": row.user, "contentType": row.content_type,
-            "violationType": row.violation_type, "matchedWords": row.words, "maskedText": row.masked_text,
-            "provider": row.provider, "createdAt": row.at,
-        })
-    });
+    record(app, "violations list", filter.user, authority(None))?;
+    let items = found.items.iter().map(json_of);
     let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
     common.answer(&json, || {
         let rows = found.items.iter().map(|row| {
@@ -116,6 +114,32 @@ fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
     })
 }
 
+fn show(common: &Common, app: &App, id: i64) -> Result<()> {
+    let found = violations::find(app, id)?;
+    record(app, "violations show", Some(found.user), authority(None))?;
+    common.answer(&json_of(&found), || {
+        let rows = [
+            ["violation", &found.id.to_string()],
+            ["at", &found.at.to_string()],
+            ["user", &found.user.to_string()],
+            ["text", &found.content_type],
+            ["type", &found.violation_type],
+            ["words", &found.words.join(", ")],
+            ["masked", &found.masked_text],
+            ["by", &found.provider],
+        ];
+        table(["", ""], rows.map(|row| row.map(ToOwned::to_owned)))
+    })
+}
+
+fn json_of(row: &Recorded) -> Value {
+    json!({
+        "id": row.id.to_string(), "userId": row.user, "contentType": row.content_type,
+        "violationType": row.violation_type, "matchedWords": row.words, "maskedText": row.masked_text,
+        "provider": row.provider, "createdAt": row.at,
+    })
+}
+
 fn counts(counts: &[Count]) -> Vec<Value> {
     counts.iter().map(|count| json!({ "type": count.name, "count": count.count })).collect()
 }
@@ -123,6 +147,7 @@ fn counts(counts: &[Count]) -> Vec<Value> {
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     let user = find_user(app, who)?.id;
     let found = violations::of_user(app, user)?;
+    record(app, "violations stats", Some(user), authority(None))?;
     let json = json!({
         "userId": user, "total": found.total, "types": counts(&found.types),
         "contentTypes": counts(&found.content_types), "firstAt": found.first_at, "lastAt": found.last_at,
@@ -136,6 +161,7 @@ fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
 fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<()> {
     let types = violations::types(app)?;
     let frequent = violations::frequent(app, days, threshold, Page { number: 1, size: 50 })?;
+    record(app, "violations stats", None, authority(None))?;
     let users = frequent
         .items
         .iter()

@@ -1,0 +1,179 @@
+//! `yarrow records`: what the language model was asked for castings, and what came of it.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Common, PageArgs, authority, find_user, record, table, time};
+use crate::{
+    app::App,
+    error::{Error, Fault, FieldCode, Result},
+    ops::interpretation::{self, Record},
+    types::{Listing, Timestamp, UserId},
+};
+
+/// Look at the records of interpretations.
+#[derive(Debug, Args)]
+pub struct RecordsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print the records of a user, newest first.
+    User {
+        /// An id, a phone number or an email address.
+        who: String,
+        #[command(flatten)]
+        range: RangeArgs,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Print everything that is known of one interpretation.
+    Show {
+        /// The trace id that it answered with.
+        trace: String,
+    },
+    /// Print what failed or was cut off, newest first.
+    Failed {
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Print what took long, newest first.
+    Slow {
+        /// Milliseconds from which a call is slow.
+        #[arg(long, default_value_t = 10_000)]
+        duration_ms: u32,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Count interpretations: a user's, or all.
+    Count {
+        /// Only those of this user, of all time: an id, a phone number or an email address.
+        #[arg(long, value_name = "WHO", conflicts_with_all = ["from", "to"])]
+        user: Option<String>,
+        #[command(flatten)]
+        range: RangeArgs,
+    },
+}
+
+/// A time, from its start until before its end.
+#[derive(Debug, Args)]
+struct RangeArgs {
+    /// This time or later, such as 2026-01-31 or 2026-01-31T08:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+}
+
+pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
+    let app = common.open()?;
+    match args.action {
+        Action::User { who, range, page } => {
+            let (user, (from, to)) = (find_user(&app, &who)?.id, range.bounds(&app)?);
+            let found = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
+            answer(common, &app, "records user", Some(user), &found)
+        }
+        Action::Show { trace } => show(common, &app, &trace),
+        Action::Failed { page } => {
+            let found = interpretation::list_failed(&app, page.page())?;
+            answer(common, &app, "records failed", None, &found)
+        }
+        Action::Slow { duration_ms, page } => {
+            let slow = Duration::from_millis(duration_ms.into());
+            answer(common, &app, "records slow", None, &interpretation::list_slow(&app, slow, page.page())?)
+        }
+        Action::Count { user, range } => count(common, &app, user.as_deref(), &range),
+    }
+}
+
+impl RangeArgs {
+    fn bounds(&self, app: &App) -> Result<(Timestamp, Timestamp)> {
+        let from = self.from.as_deref().map_or(Ok(Timestamp(i64::MIN)), |text| time(app, "from", text))?;
+        let to = self.to.as_deref().map_or(Ok(Timestamp(i64::MAX)), |text| time(app, "to", text))?;
+        if from > to {
+            return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
+        }
+        Ok((from, to))
+    }
+}
+
+fn answer(common: &Common, app: &App, command: &str, user: Option<UserId>, found: &Listing<Record>) -> Result<()> {
+    record(app, command, user, authority(None))?;
+    let items: Vec<_> = found.items.iter().map(json_of).collect();
+    common.answer(&json!({ "items": items, "total": found.total }), || {
+        let rows = found.items.iter().map(|record| {
+            [
+                record.created_at.to_string(),
+                record.user.to_string(),
+                record.trace_id.clone(),
+                record.status.name().to_owned(),
+                record.model.clone(),
+                record.duration_ms.map(|duration| duration.to_string()).unwrap_or_default(),
+                record.error_class.clone().unwrap_or_default(),
+            ]
+        });
+        let table = table(["at", "user", "trace", "status", "model", "ms", "error"], rows);
+        format!("{table}\n{} of {}", items.len(), found.total)
+    })
+}
+
+fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
+    let found = interpretation::find_by_trace(app, None, trace)?;
+    record(app, "records show", Some(found.user), authority(None))?;
+    let mut json = json_of(&found);
+    json["question"] = json!(found.question);
+    json["divinationData"] = json!(found.divination_data);
+    json["result"] = json!(found.result);
+    common.answer(&json, || {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
+        let rows = [
+            ["trace", &found.trace_id],
+            ["user", &found.user.to_string()],
+            ["at", &found.created_at.to_string()],
+            ["status", found.status.name()],
+            ["model", &format!("{} by {}", found.model, found.provider)],
+            ["instructions", &found.prompt_version],
+            ["ms", &or_none(found.duration_ms.map(|duration| duration.to_string()))],
+            ["ms to the first piece", &or_none(found.first_token_ms.map(|duration| duration.to_string()))],
+            ["tokens in", &or_none(found.prompt_tokens.map(|tokens| tokens.to_string()))],
+            ["tokens out", &or_none(found.completion_tokens.map(|tokens| tokens.to_string()))],
+            ["cost", &or_none(found.cost.map(|cost| cost.to_string()))],
+            ["error", &or_none(found.error_class.clone())],
+            ["first model failed by", &or_none(found.failover.clone())],
+            ["kind of question", &or_none(found.question_type.clone())],
+            ["question", &found.question],
+        ];
+        let head = table(["", ""], rows.map(|row| row.map(ToOwned::to_owned)));
+        format!("{head}\n\n{}", found.result.as_deref().unwrap_or("There is no answer."))
+    })
+}
+
+fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> Result<()> {
+    let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
+    let count = if let Some(user) = user {
+        interpretation::count_of_user(app, user)?
+    } else {
+        let (from, to) = range.bounds(app)?;
+        interpretation::count_between(app, from, to)?
+    };
+    record(app, "records count", user, authority(None))?;
+    common.answer(&json!({ "count": count }), || count.to_string())
+}
+
+/// A record without what was asked and answered, which is a user's own.
+fn json_of(record: &Record) -> Value {
+    json!({
+        "traceId": record.trace_id, "userId": record.user, "questionType": record.question_type,
+        "status": record.status.name(), "provider": record.provider, "model": record.model,
+        "promptVersion": record.prompt_version, "promptTokens": record.prompt_tokens,
+        "completionTokens": record.completion_tokens, "firstTokenMs": record.first_token_ms,
+        "durationMs": record.duration_ms, "cost": record.cost.map(|cost| cost.to_string()),
+        "failover": record.failover, "errorClass": record.error_class, "createdAt": record.created_at,
+        "finishedAt": record.finished_at,
+    })
+}

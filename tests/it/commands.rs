@@ -1,0 +1,398 @@
+//! Every command, on a data directory that has something in it, beside a server that is busy.
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    process::{Command, Output, Stdio},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{Binary, Caller, Server, Setup};
+
+/// Commands that stay until they are told to end: they have tests of their own.
+const ELSEWHERE: [&str; 2] = ["serve", "demo"];
+
+/// Commands that leave no row in the audit: they neither show anybody's data nor change anything, or have no data
+/// directory to write it to.
+const UNRECORDED: [&str; 27] = [
+    "config show",
+    "config sample",
+    "admin list",
+    "admin key list",
+    "admin sessions list",
+    "admin networks list",
+    "ai usage",
+    "ledger verify",
+    "words list",
+    "words export",
+    "words test",
+    "words stats",
+    "moderation status",
+    "moderation compare",
+    "moderation health",
+    "notify list",
+    "release list",
+    "audit",
+    "doctor",
+    "backup list",
+    "backup verify",
+    "alerts list",
+    "healthcheck",
+    "openapi",
+    "completions",
+    "man",
+    "version",
+];
+
+/// What is known of the directory, for arguments.
+struct World {
+    server: Server,
+    user: Caller,
+    other: String,
+    paid: String,
+    open: String,
+    callback: String,
+    trace: String,
+    violation: String,
+}
+
+fn world() -> World {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let other = server.sign_in("13800138001");
+    server.grant(&server.api_key("seed"), "13800138000", 100);
+    server.put("/user/profile").by(&user).json(&json!({ "nickname": "青山" })).send().expect(200);
+    server.post("/divination/enhanced").by(&user).json(&json!({ "question": "何时启程？" })).send().expect(200);
+    server.post("/divination-history/save").by(&user).json(&json!({ "localRecordId": "r-1" })).send().expect(201);
+    let order = |who: &Caller| {
+        let order = server.get("/payment/gateway/order").by(who).query(&[("amount", "6.00"), ("coinCount", "60")]);
+        order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned()
+    };
+    let (paid, open) = (order(&user), order(&user));
+    server.command(&["payments", "sandbox-pay", &paid]).expect(0);
+    let open = if open == paid { order(&user) } else { open };
+    let callback = server.value::<i64>("select max(id) from payment_callbacks").to_string();
+    let trace = server.value("select trace_id from interpretations");
+    // By HTTP, because a running server takes up what a command adds only within a second.
+    let word = server.post("/admin/sensitive-words/add").token(&server.api_key("words"));
+    word.json(&json!({ "word": "赌球", "type": "gambling" })).send().expect(201);
+    let refused = server.post("/divination/enhanced").by(&user).json(&json!({ "question": "赌球能赢吗？" }));
+    refused.send().expect_problem(422, "content_rejected");
+    let violation = server.value::<i64>("select max(id) from violations").to_string();
+    server.sign_in_by_email("ada@example.com");
+    World { server, user, other: other.user_id, paid, open, callback, trace, violation }
+}
+
+impl World {
+    /// A line for every command and what it ends with. `{}` stands for what the world knows.
+    fn lines(&self) -> Vec<(String, i32)> {
+        let fill = |line: &str| {
+            let export = self.server.directory().join("export.json").display().to_string();
+            let words = [
+                ("USER", &self.user.user_id),
+                ("OTHER", &self.other),
+                ("PAID", &self.paid),
+                ("OPEN", &self.open),
+                ("CALLBACK", &self.callback),
+                ("TRACE", &self.trace),
+                ("VIOLATION", &self.violation),
+                ("ADDRESS", &self.server.address().to_string()),
+                ("EXPORT", &export),
+            ];
+            words.iter().fold(line.to_owned(), |line, (name, value)| line.replace(name, value))
+        };
+        LINES.iter().map(|(line, code)| (fill(line), *code)).collect()
+    }
+}
+
+/// In an order in which each finds what it needs. Some of them say what is wrong, and end accordingly.
+const LINES: &[(&str, i32)] = &[
+    ("config show", 0),
+    ("config sample", 0),
+    ("openapi", 0),
+    ("completions bash", 0),
+    ("man", 0),
+    ("version", 0),
+    ("healthcheck --listen ADDRESS", 0),
+    ("healthcheck --listen 127.0.0.1:1", 1),
+    ("admin list", 0),
+    ("admin create second --password-stdin", 0),
+    ("admin create second --password-stdin", 1),
+    ("admin password second --password-stdin", 0),
+    ("admin password nobody --password-stdin", 4),
+    ("admin totp enrol second", 0),
+    ("admin totp confirm second", 1),
+    ("admin totp remove second --yes", 0),
+    ("admin sessions list", 0),
+    ("admin sessions end second", 2),
+    ("admin sessions end second --yes", 4),
+    ("admin networks list", 0),
+    ("admin networks allow 203.0.113.0/24", 0),
+    ("admin networks allow nonsense", 2),
+    ("admin networks disallow 198.51.100.0/24", 4),
+    ("admin networks disallow 203.0.113.0/24", 0),
+    ("admin networks clear", 0),
+    ("admin remove second", 2),
+    ("admin remove second --yes", 0),
+    ("admin remove second --yes", 4),
+    ("admin key create press", 0),
+    ("admin key create press", 1),
+    ("admin key list", 0),
+    ("admin key revoke press --yes", 0),
+    ("ai usage", 0),
+    ("ai usage --days 0", 2),
+    ("ai test", 0),
+    ("audit", 0),
+    ("audit --user USER --actor cli --from 2026-01-01", 0),
+    ("audit --from yesterday", 2),
+    ("coins balance USER", 0),
+    ("coins balance +8613800138000", 0),
+    ("coins balance 13999999999", 4),
+    ("coins grant USER 5 --reason tests", 0),
+    ("coins grant USER 0 --reason tests", 2),
+    ("coins grant 13999999999 5", 4),
+    ("coins reset USER --reason tests", 2),
+    ("coins reset USER --reason tests --yes", 0),
+    ("coins sync", 0),
+    ("points show USER", 0),
+    ("points show 13999999999", 4),
+    ("points adjust USER 5 --reason tests", 0),
+    ("points adjust USER -1000 --reason tests", 1),
+    ("points repair USER --reason tests", 0),
+    ("ledger verify", 0),
+    ("ledger show USER", 0),
+    ("ledger show nobody@example.com", 4),
+    ("payments list", 0),
+    ("payments list --user USER --state credited", 0),
+    ("payments list --state lost", 2),
+    ("payments show PAID", 0),
+    ("payments show nowhere", 4),
+    ("payments callbacks", 0),
+    ("payments query OPEN", 0),
+    ("payments sandbox-pay OPEN", 0),
+    ("payments settle OPEN dismiss --reason tests --yes", 1),
+    ("payments refund OPEN --reason tests", 2),
+    ("payments refund OPEN --reason tests --yes", 0),
+    ("payments replay CALLBACK", 0),
+    ("payments replay 999999", 4),
+    ("payments report --from 2020-01-01 --to 2100-01-01", 0),
+    ("payments report --from 2026-02-01 --to 2026-01-01", 2),
+    ("records user USER", 0),
+    ("records user USER --from 2026-02-01 --to 2026-01-01", 2),
+    ("records show TRACE", 0),
+    ("records show 00000000000000000000000000000000", 4),
+    ("records failed", 0),
+    ("records slow --duration-ms 1", 0),
+    ("records count", 0),
+    ("records count --user USER", 0),
+    ("logs user USER", 0),
+    ("logs ip 127.0.0.1", 0),
+    ("logs ip here", 2),
+    ("logs range --from 2026-01-01", 0),
+    ("logs failed", 0),
+    ("logs count", 0),
+    ("logs suspicious", 0),
+    ("logs cleanup", 2),
+    ("logs cleanup --days-to-keep 3 --yes", 0),
+    ("words add 代练上分 --type fraud", 0),
+    ("words add x", 2),
+    ("words list", 0),
+    ("words list --type fraud --search 代练", 0),
+    ("words import - --type ads", 0),
+    ("words import /nowhere", 4),
+    ("words export", 0),
+    ("words test 代练上分 --content-type question", 0),
+    ("words stats", 0),
+    ("words allow 反代练", 0),
+    ("words allow 反代练 --remove", 0),
+    ("words remove 代练上分", 0),
+    ("words remove 代练上分", 4),
+    ("violations list", 0),
+    ("violations list --user USER", 0),
+    ("violations show VIOLATION", 0),
+    ("violations show 999999", 4),
+    ("violations stats", 0),
+    ("violations stats --user USER", 0),
+    ("violations cleanup", 2),
+    ("violations cleanup --days-to-keep 1 --yes", 0),
+    ("moderation status", 0),
+    ("moderation switch external", 1),
+    ("moderation switch local", 0),
+    ("moderation fallback off", 0),
+    ("moderation fallback on", 0),
+    ("moderation compare 启程", 0),
+    ("moderation compare 启程 何时", 0),
+    ("moderation disagreements", 0),
+    ("moderation health", 0),
+    ("notify send 维护 今晚暂停 --all --kind system", 0),
+    ("notify send 补偿 已补发 --to USER", 0),
+    ("notify send 补偿 已补发 --to 13999999999", 4),
+    ("notify send 补偿 已补发", 2),
+    ("notify send 打开 看看 --all --payload nonsense", 2),
+    ("notify list", 0),
+    ("notify delete 1", 2),
+    ("notify delete 1 --yes", 0),
+    ("notify delete 1 --yes", 4),
+    ("release publish 2.3.1 --code 231 --platform android", 0),
+    ("release publish 2.3.1 --code 231 --platform android", 1),
+    ("release publish nonsense --code 232", 2),
+    ("release list", 0),
+    ("feedback list", 0),
+    ("feedback list --user USER", 0),
+    ("users show USER", 0),
+    ("users show 13800138000", 0),
+    ("users show ada@example.com", 0),
+    ("users show 13999999999", 4),
+    ("users validate USER", 0),
+    ("users fix USER --reason tests", 0),
+    ("users attachment USER", 0),
+    ("users attachment 0", 4),
+    ("users export USER", 0),
+    ("users export USER --output EXPORT", 0),
+    ("users export USER --output EXPORT", 1),
+    ("users export 13999999999", 4),
+    ("users erase OTHER", 2),
+    ("users erase OTHER --yes --reason tests", 0),
+    ("users erase OTHER --yes", 4),
+    ("users show OTHER", 4),
+    ("audit --user OTHER", 0),
+    ("sync coins", 0),
+    ("sync users", 0),
+    ("doctor", 0),
+    ("alerts list", 0),
+    ("alerts test", 3),
+    ("cleanup verification-codes --dry-run", 0),
+    ("cleanup verification-codes", 2),
+    ("cleanup verification-codes --yes", 0),
+    ("cleanup payment-records --yes", 0),
+    ("cleanup feedback --yes", 0),
+    ("backup create", 0),
+    ("backup list", 0),
+    ("backup list --remote", 3),
+    ("backup verify", 0),
+    ("backup verify nothing.db", 4),
+    ("backup upload", 3),
+    ("backup fetch nothing.db", 3),
+    ("backup prune", 0),
+    ("restore nothing.db --yes", 4),
+    ("cleanup all", 2),
+    ("cleanup all --yes", 0),
+];
+
+/// The commands below this one, from its own help.
+fn below(path: &[String]) -> Vec<Vec<String>> {
+    let output = Binary::command().args(path).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let Some(list) = help.split("\nCommands:\n").nth(1) else { return vec![path.to_vec()] };
+    let names = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|name| name != "help").flat_map(|name| below(&[path, &[name]].concat())).collect()
+}
+
+fn run(world: &World, line: &str) -> Output {
+    let mut command = Binary::command();
+    command.args(line.split(' ')).arg("--json").arg("--data-dir").arg(world.server.directory());
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = pipes.spawn().unwrap();
+    // Most commands do not read what stands there.
+    let _ = process.stdin.take().unwrap().write_all(b"correct horse battery staple\n");
+    process.wait_with_output().unwrap()
+}
+
+fn is_unrecorded(line: &str) -> bool {
+    UNRECORDED.iter().any(|command| line == *command || line.starts_with(&format!("{command} ")))
+        || line.contains(" --dry-run")
+}
+
+/// The newest row that a command has left in the audit.
+fn newest_row(world: &World) -> i64 {
+    world.server.value("select coalesce(max(id), 0) from audit where actor = 'cli'")
+}
+
+/// Runs a command on a terminal of a hundred columns.
+fn shown(world: &World, line: &str) -> String {
+    let program = Binary::command().get_program().to_str().unwrap().to_owned();
+    let directory = world.server.directory().to_str().unwrap();
+    let shell = format!("stty cols 100 rows 50 && {program} {line} --data-dir {directory}");
+    let mut command = Command::new("script");
+    let output = command.args(["-qec", &shell, "/dev/null"]).stdin(Stdio::null()).output();
+    let output = output.expect("this test needs `script` of util-linux");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{line}: {text}");
+    text
+}
+
+#[test]
+fn every_command_does_what_it_says_beside_a_busy_server() {
+    let world = world();
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (world, stop, answered) = (&world, &stop, &answered);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let record = json!({ "localRecordId": format!("load-{number}"), "question": "何时？" });
+                    let save = world.server.post("/divination-history/save").by(&world.user).json(&record).send();
+                    // At the end everybody is gone, and with them this caller's token.
+                    assert!([200, 201, 401].contains(&save.status), "{}", save.text());
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut failures = Vec::new();
+        for (line, code) in world.lines() {
+            let before = newest_row(&world);
+            let output = run(&world, &line);
+            let said =
+                format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            if output.status.code() != Some(code) {
+                failures.push(format!("{line}: {:?} and not {code}: {said}", output.status.code()));
+            } else if code == 0 && is_unrecorded(&line) == (newest_row(&world) > before) {
+                failures.push(format!("{line}: the audit says the opposite of what was promised"));
+            } else if code == 0 && serde_json::from_slice::<Value>(&output.stdout).is_err() {
+                failures.push(format!("{line}: no JSON: {said}"));
+            } else if code != 0 && !String::from_utf8_lossy(&output.stderr).contains("yarrow: ") && code != 2 {
+                failures.push(format!("{line}: fails without a sentence: {said}"));
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    });
+    assert!(answered.load(Ordering::Relaxed) > 50, "there was no load");
+    world.server.get("/readyz").send().expect(200);
+}
+
+#[test]
+fn no_command_was_left_out() {
+    let all: BTreeSet<_> = below(&[]).iter().map(|path| path.join(" ")).collect();
+    assert!(all.len() > 30, "{all:?}");
+    let is_tried = |command: &str| {
+        let is_it = |line: &str| line == command || line.starts_with(&format!("{command} "));
+        LINES.iter().any(|(line, _)| is_it(line)) || ELSEWHERE.contains(&command)
+    };
+    let left_out: Vec<_> = all.iter().filter(|command| !is_tried(command)).collect();
+    assert!(left_out.is_empty(), "these commands are tried by no line of this page: {left_out:?}");
+}
+
+#[test]
+fn tables_are_for_people_and_as_wide_as_the_terminal() {
+    let world = world();
+    let lines = ["audit", "payments list", "users show 13800138000", "logs range", "ledger show 13800138000"];
+    for line in lines {
+        let text = shown(&world, line);
+        assert!(text.lines().count() > 3, "{line}: {text}");
+        for row in text.lines() {
+            let width = row.trim_end_matches('\r').chars().count();
+            assert!(width <= 100, "{line}: {width} characters: {row}");
+        }
+        // Where no terminal watches, a row is a line.
+        let piped = Binary::command().args(line.split(' ')).arg("--data-dir").arg(world.server.directory()).output();
+        let piped = String::from_utf8(piped.unwrap().stdout).unwrap();
+        assert!(piped.lines().count() <= text.lines().count(), "{line}: {piped}");
+    }
+}

@@ -1,0 +1,132 @@
+//! What an administrator may do by HTTP, an operator may do on the command line, by the same operation.
+
+use std::{collections::BTreeSet, path::Path};
+
+use crate::kit::{Binary, Document, Setup};
+
+/// An endpoint for administrators, the command that does the same, and the operation that both call.
+///
+/// An endpoint that is not here, a command that does not exist, and an operation that one of the doors does not call
+/// fail the test.
+const TWINS: &[(&str, &str, &str)] = &[
+    ("GET /user/profile", "users show", "profile"),
+    ("GET /coin/balance", "coins balance", "coins::balance"),
+    ("GET /coin/balance/phone", "coins balance", "coins::balance"),
+    ("POST /coin/reset", "coins reset", "coins::reset"),
+    ("POST /coin/reset/phone", "coins reset", "coins::reset"),
+    ("POST /coin/increase/phone", "coins grant", "coins::increase"),
+    ("POST /coin/sync", "coins sync", "coins::synchronise"),
+    ("POST /payment/update-balance", "payments settle", "settle::settle"),
+    ("GET /divination/records/user/{userId}", "records user", "interpretation::list_of_user_between"),
+    ("GET /divination/records/phone/{phoneNumber}", "records user", "interpretation::list_of_user_between"),
+    ("GET /divination/records/user/{userId}/daterange", "records user", "interpretation::list_of_user_between"),
+    ("GET /divination/records/trace/{traceId}", "records show", "interpretation::find_by_trace"),
+    ("GET /divination/records/failed", "records failed", "interpretation::list_failed"),
+    ("GET /divination/records/slow", "records slow", "interpretation::list_slow"),
+    ("GET /divination/stats/user/{userId}/count", "records count", "interpretation::count_of_user"),
+    ("GET /divination/stats/daterange/count", "records count", "interpretation::count_between"),
+    ("POST /content-moderation/check-question", "words test", "moderation"),
+    ("GET /admin/payments", "payments list", "orders::list"),
+    ("GET /admin/payments/report", "payments report", "report::report"),
+    ("GET /admin/payments/callbacks", "payments callbacks", "callbacks::list"),
+    ("POST /admin/payments/callbacks/{id}/replay", "payments replay", "callbacks::replay"),
+    ("GET /admin/payments/{orderNo}", "payments show", "orders::file"),
+    ("POST /admin/payments/{orderNo}/query", "payments query", "reconcile::inquire"),
+    ("POST /admin/payments/{orderNo}/settle", "payments settle", "settle::settle"),
+    ("POST /admin/payments/{orderNo}/refund", "payments refund", "refunds::refund"),
+    ("POST /admin/payments/{orderNo}/sandbox-pay", "payments sandbox-pay", "sandbox::pay"),
+    ("GET /admin/network-logs/user/{userId}", "logs user", "search::list"),
+    ("GET /admin/network-logs/ip/{clientIp}", "logs ip", "search::list"),
+    ("GET /admin/network-logs/time-range", "logs range", "search::list"),
+    ("GET /admin/network-logs/failed", "logs failed", "search::list"),
+    ("GET /admin/network-logs/suspicious", "logs suspicious", "tallies::suspicious"),
+    ("GET /admin/network-logs/count/ip", "logs count", "tallies::count"),
+    ("DELETE /admin/network-logs/cleanup", "logs cleanup", "access_log::clean_up"),
+    ("GET /admin/sensitive-words/statistics", "words stats", "state::status"),
+    ("GET /admin/sensitive-words/list", "words list", "listing::list"),
+    ("POST /admin/sensitive-words/add", "words add", "listing::add"),
+    ("DELETE /admin/sensitive-words/remove", "words remove", "listing::remove"),
+    ("POST /admin/sensitive-words/test/nickname", "words test", "moderation::judge_locally"),
+    ("POST /admin/sensitive-words/test/signature", "words test", "moderation::judge_locally"),
+    ("POST /admin/sensitive-words/test/question", "words test", "moderation::judge_locally"),
+    ("GET /admin/violations/list", "violations list", "violations::list"),
+    ("GET /admin/violations/user/{userId}/stats", "violations stats", "violations::of_user"),
+    ("GET /admin/violations/stats/types", "violations stats", "violations::types"),
+    ("GET /admin/violations/frequent-violators", "violations stats", "violations::frequent"),
+    ("DELETE /admin/violations/cleanup", "violations cleanup", "violations::clean_up"),
+    ("GET /admin/violations/{id}", "violations show", "violations::find"),
+    ("GET /admin/sensitive-word-migration/status", "moderation status", "state::status"),
+    ("POST /admin/sensitive-word-migration/switch", "moderation switch", "policy::switch"),
+    ("POST /admin/sensitive-word-migration/fallback", "moderation fallback", "policy::set_fallback"),
+    ("POST /admin/sensitive-word-migration/compare", "moderation compare", "compare"),
+    ("POST /admin/sensitive-word-migration/batch-compare", "moderation compare", "compare::compare_all"),
+    ("GET /admin/sensitive-word-migration/disagreements", "moderation disagreements", "shadow::disagreements"),
+    ("GET /admin/sensitive-word-migration/health-check", "moderation health", "state::health"),
+    ("POST /admin/user-data/sync", "sync users", "user_data::synchronise"),
+    ("GET /admin/user-data/validate/user/{userId}", "users validate", "user_data::validate"),
+    ("GET /admin/user-data/validate/phone/{phoneNumber}", "users validate", "user_data::validate"),
+    ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
+    ("POST /admin/user-data/fix/{phoneNumber}", "users fix", "user_data::fix"),
+    ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::attachment"),
+    ("DELETE /admin/data-cleanup/all", "cleanup all", "clearing::clear"),
+    ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "clearing::clear"),
+    ("DELETE /admin/data-cleanup/payment-records", "cleanup payment-records", "clearing::clear"),
+    ("DELETE /admin/data-cleanup/feedback", "cleanup feedback", "clearing::clear"),
+    ("POST /admin/notifications", "notify send", "notifications::send"),
+    ("GET /admin/notifications", "notify list", "notifications::list_sent"),
+    ("DELETE /admin/notifications/{id}", "notify delete", "notifications::delete"),
+    ("GET /admin/feedback", "feedback list", "feedback::list"),
+    ("POST /admin/releases", "release publish", "releases::publish"),
+    ("GET /admin/releases", "release list", "releases::list"),
+    ("GET /admin/audit", "audit", "audit::list"),
+    // Nobody signs in on the command line: who may use it may read the file. Sessions are ended there.
+    ("POST /admin/login", "admin create", "admins::"),
+    ("POST /admin/logout", "admin sessions end", "sessions::"),
+];
+
+/// The texts of all files below a directory.
+fn texts_below(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let texts = entries
+        .flat_map(|path| if path.is_dir() { texts_below(&path) } else { vec![std::fs::read_to_string(path).unwrap()] });
+    texts.collect()
+}
+
+/// Whether a text calls an operation, be it by a reference.
+fn calls(text: &str, operation: &str) -> bool {
+    let is_end = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+    text.match_indices(operation).any(|(at, _)| operation.ends_with(':') || is_end(&text[at + operation.len()..]))
+}
+
+#[test]
+fn every_endpoint_for_administrators_has_its_command() {
+    let server = Setup::default().start();
+    let document = Document::of(&server);
+    let is_for_administrators = |description: &str| description.contains("administrator");
+    let endpoints: BTreeSet<_> = document
+        .operations
+        .iter()
+        .filter(|operation| {
+            operation.path.starts_with("/admin/")
+                || is_for_administrators(operation.value["description"].as_str().unwrap_or_default())
+        })
+        .map(super::kit::Operation::name)
+        .collect();
+    let known: BTreeSet<_> = TWINS.iter().map(|(endpoint, ..)| (*endpoint).to_owned()).collect();
+    assert_eq!(endpoints, known, "an endpoint for administrators needs its command, and a row on this page");
+}
+
+#[test]
+fn both_doors_call_the_same_operation() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (http, cli) = (texts_below(&sources.join("http")), texts_below(&sources.join("cli")));
+    for (endpoint, command, operation) in TWINS {
+        let words: Vec<_> = command.split(' ').collect();
+        let help = Binary::command().args(&words).arg("--help").output().unwrap();
+        let usage = String::from_utf8(help.stdout).unwrap();
+        assert!(help.status.success() && usage.contains(&format!("yarrow {command}")), "{endpoint}: {usage}");
+        for (door, texts) in [("http", &http), ("cli", &cli)] {
+            assert!(texts.iter().any(|text| calls(text, operation)), "{endpoint}: src/{door} never calls {operation}");
+        }
+    }
+}
