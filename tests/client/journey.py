@@ -70,13 +70,17 @@ WAIT_SECONDS = 30
 class Service:
     """The program, serving a new data directory, with what it prints."""
 
-    def __init__(self, program, directory):
+    def __init__(self, program, directory, settings=None):
         self.program, self.directory, self.lines = program, directory, []
         command = [program, "serve", "--listen", "127.0.0.1:0", "--data-dir", directory]
-        settings = os.environ | {"YARROW_AUTH_RESEND_AFTER": "1 s"}
+        settings = os.environ | {"YARROW_AUTH_RESEND_AFTER": "1 s"} | (settings or {})
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=settings)
         threading.Thread(target=self._collect, daemon=True).start()
         self.base_url = self.wait_for(r"yarrow is listening on (http://\S+)")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(WAIT_SECONDS)
 
     def _collect(self):
         for line in self.process.stderr:
@@ -328,8 +332,7 @@ def main():
         current_generation(service)
         service.command("ledger", "verify")
     finally:
-        service.process.terminate()
-        service.process.wait(WAIT_SECONDS)
+        service.stop()
     print("the generated client made the whole journey")
 
 

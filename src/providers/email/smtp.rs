@@ -33,6 +33,8 @@ use crate::{
 };
 
 const NAME: &str = "smtp";
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+const NO_CERTIFICATES: &str = "email.ca: must be certificates in PEM format, not the name of a file";
 /// Tried in this order, by what the server offers.
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 
@@ -88,10 +90,12 @@ impl Smtp {
         let domain = EmailAddress::parse(from.email.as_ref()).map_err(|_| "email.from: must be an email address")?;
         let mut tls = TlsParameters::builder(settings.host.clone());
         if let Some(pem) = &settings.ca {
-            let certificate = Certificate::from_pem(pem.as_bytes());
-            tls = tls.add_root_certificate(certificate.map_err(|_| "email.ca: must be certificates in PEM format")?);
+            // The library takes a text without any certificate, such as the name of a file, for none to be added.
+            let certificate = pem.contains(CERTIFICATE).then(|| Certificate::from_pem(pem.as_bytes()));
+            let certificate = certificate.and_then(Result::ok).ok_or(NO_CERTIFICATES)?;
+            tls = tls.add_root_certificate(certificate);
         }
-        let tls = tls.build().map_err(|_| "email.ca: must be certificates in PEM format")?;
+        let tls = tls.build().map_err(|_| NO_CERTIFICATES)?;
         let credentials = settings.username.zip(settings.password);
         let credentials =
             credentials.map(|(name, password)| Credentials::new(name, password.expose_secret().to_owned()));

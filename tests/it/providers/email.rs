@@ -197,7 +197,8 @@ fn settings_that_cannot_work_are_told_apart() {
     let fault = |settings: Settings| Smtp::new(settings, Box::new(|| NOW)).err().unwrap();
     let nobody = Settings { from: "nobody".into(), ..settings(&server, Encryption::None) };
     assert!(fault(nobody).starts_with("email.from"));
-    let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    let garbled = Settings { ca: Some(garbled.into()), ..settings(&server, Encryption::Tls) };
-    assert!(fault(garbled).starts_with("email.ca"));
+    for no_certificate in ["-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "/etc/mail/ca.pem"] {
+        let settings = Settings { ca: Some(no_certificate.into()), ..settings(&server, Encryption::Tls) };
+        assert!(fault(settings).starts_with("email.ca"), "{no_certificate}");
+    }
 }
