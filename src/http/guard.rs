@@ -65,15 +65,16 @@ impl Access {
     }
 }
 
+const BEARER: &[u8] = b"bearer ";
+
 /// The token of the `Authorization` header.
 ///
 /// # Errors
 /// `unauthenticated` for a header that is not `Bearer <token>`.
 pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
     let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
-    let token = value.to_str().ok().and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    let token = value.as_bytes().split_at_checked(BEARER.len()).and_then(|(scheme, token)| {
+        scheme.eq_ignore_ascii_case(BEARER).then(|| std::str::from_utf8(token.trim_ascii()).ok()).flatten()
     });
     match token {
         Some(token) if !token.is_empty() => Ok(Some(token)),

@@ -143,7 +143,7 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, cl
 }
 
 /// How long until a window that allows `allowed` messages takes one more: the oldest that still counts must leave.
-fn time_until_open(tx: &Read<'_>, sql: &str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
+fn time_until_open(tx: &Read<'_>, sql: &'static str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
     let Some(offset) = allowed.checked_sub(1) else { return Ok(window) };
     let oldest: Option<i64> = tx.first(sql, (key, offset), |row| row.get(0))?;
     Ok(oldest.map_or(Duration::ZERO, |sent_at| Timestamp(sent_at).plus(window).since(tx.now)))

@@ -129,7 +129,7 @@ pub fn forget_clients_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
 }
 
 /// Refuses one more than are allowed in an hour. The statement finds the oldest one that counts.
-fn require_place_in(tx: &Write<'_>, sql: &str, of: impl Params, allowed: u32) -> Result<()> {
+fn require_place_in(tx: &Write<'_>, sql: &'static str, of: impl Params, allowed: u32) -> Result<()> {
     let oldest: Option<i64> = tx.first(sql, of, |row| row.get(0))?;
     let wait = match oldest {
         _ if allowed == 0 => HOUR,

@@ -16,6 +16,7 @@ mod pending;
 mod residue;
 pub mod restore;
 mod snapshot;
+mod statements;
 mod tables;
 mod transaction;
 mod writer;

@@ -15,8 +15,12 @@ use std::{
 
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::Connection;
+use self_cell::self_cell;
 
-use super::{LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared};
+use super::{
+    LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared,
+    statements::{Kept, Lend},
+};
 use crate::error::{Error, Result};
 
 /// Steps of SQLite's machine after which a read is worth a look at the time: a millisecond or so.
@@ -32,9 +36,20 @@ thread_local! {
 /// The reading connection that a worker thread keeps checked out.
 struct Resident {
     store: u64,
-    connection: r2d2::PooledConnection<SqliteConnectionManager>,
+    reader: Reader,
     snapshot: Option<Snapshot>,
 }
+
+type Pooled = r2d2::PooledConnection<SqliteConnectionManager>;
+
+self_cell!(
+    /// A connection and the statements that it keeps.
+    struct Reader {
+        owner: Pooled,
+        #[not_covariant]
+        dependent: Kept,
+    }
+);
 
 struct Snapshot {
     /// The commit counter from before the snapshot was taken: it may be older than the snapshot, never newer.
@@ -51,7 +66,9 @@ pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Resu
             let resident = resident_of(shared, &mut resident)?;
             resident.refresh(shared)?;
             let name = std::any::type_name_of_val(&operation);
-            let outcome = operation(&Read::new(&resident.connection, shared.clock.now()));
+            let outcome = resident.reader.with_dependent(|connection, kept| {
+                operation(&Read::keeping(connection, kept, shared.clock.now()))
+            });
             if let Some(since) = LONG_SINCE.take() {
                 note_if_slow(shared, name, since);
             }
@@ -94,7 +111,8 @@ fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) ->
     if resident.is_none() {
         let connection = shared.readers.get()?;
         connection.progress_handler(MANY_STEPS, Some(note_many_steps))?;
-        *resident = Some(Resident { store: shared.identity, connection, snapshot: None });
+        let reader = Reader::new(connection, |connection| Kept::new(connection));
+        *resident = Some(Resident { store: shared.identity, reader, snapshot: None });
     }
     resident.as_mut().ok_or_else(|| Error::internal("a connection was checked out and is gone"))
 }
@@ -107,15 +125,22 @@ impl Resident {
             return Ok(());
         }
         self.let_go();
-        begin(&self.connection)?;
+        self.run("begin")?;
         self.snapshot = Some(Snapshot { commits, taken: Instant::now() });
         Ok(())
     }
 
     fn let_go(&mut self) {
-        if self.snapshot.take().is_some() {
-            end(&self.connection);
+        if self.snapshot.take().is_some()
+            && let Err(error) = self.run("rollback")
+        {
+            // It changed nothing, so there is nothing to lose; the next `begin` fails, and that is reported.
+            tracing::error!(%error, "a read transaction could not be ended");
         }
+    }
+
+    fn run(&self, sql: &'static str) -> Result<()> {
+        self.reader.with_dependent(|_, kept| kept.lend(sql, &mut |statement| Ok(statement.execute([]).map(drop)?)))
     }
 }
 
@@ -123,7 +148,7 @@ impl Drop for Resident {
     fn drop(&mut self) {
         // The connection goes back to the pool, and must not take an open transaction there.
         self.let_go();
-        let taken_back = self.connection.progress_handler(0, None::<fn() -> bool>);
+        let taken_back = self.reader.borrow_owner().progress_handler(0, None::<fn() -> bool>);
         if let Err(error) = taken_back {
             tracing::error!(%error, "a connection could not be told to forget its thread");
         }

@@ -4,8 +4,9 @@
 
 use std::{cell::Cell, ops::Deref};
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Connection, Params, Row, Statement};
 
+use super::statements::{Lend, Sql};
 use crate::{
     error::{Error, Result},
     types::Timestamp,
@@ -14,33 +15,58 @@ use crate::{
 /// A consistent view of the database.
 pub struct Read<'connection> {
     connection: &'connection Connection,
+    /// The statements that the connection keeps; nothing for one that serves a single operation.
+    kept: Option<&'connection (dyn Lend + 'connection)>,
     pub now: Timestamp,
 }
 
 impl<'connection> Read<'connection> {
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self { connection, now }
+        Self { connection, kept: None, now }
     }
 
-    /// The first row, if there is one. The statement is prepared once per connection.
+    /// On a connection that keeps its statements.
+    pub(super) fn keeping(
+        connection: &'connection Connection,
+        kept: &'connection (dyn Lend + 'connection),
+        now: Timestamp,
+    ) -> Self {
+        Self { connection, kept: Some(kept), now }
+    }
+
+    /// Runs a statement that is prepared once for each connection.
+    fn prepared<T>(&self, sql: impl Sql, run: impl FnOnce(&mut Statement<'_>) -> Result<T>) -> Result<T> {
+        let (Some(kept), Some(lasting)) = (self.kept, sql.lasting()) else {
+            return run(&mut *self.connection.prepare_cached(sql.text())?);
+        };
+        let (mut run, mut outcome) = (Some(run), None);
+        kept.lend(lasting, &mut |statement| {
+            outcome = run.take().map(|run| run(statement)).transpose()?;
+            Ok(())
+        })?;
+        outcome.ok_or_else(|| Error::internal("a statement was lent and not run"))
+    }
+
+    /// The first row, if there is one.
     pub fn first<T>(
         &self,
-        sql: &str,
+        sql: impl Sql,
         params: impl Params,
         row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params)?;
-        Ok(match rows.next()? {
-            Some(found) => Some(row(found)?),
-            None => None,
+        self.prepared(sql, |statement| {
+            let mut rows = statement.query(params)?;
+            Ok(match rows.next()? {
+                Some(found) => Some(row(found)?),
+                None => None,
+            })
         })
     }
 
     /// The one row that a statement such as a count always has.
     pub fn one<T>(
         &self,
-        sql: &str,
+        sql: impl Sql,
         params: impl Params,
         row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<T> {
@@ -50,23 +76,22 @@ impl<'connection> Read<'connection> {
     /// All rows. The statement bounds how many there are.
     pub fn all<T>(
         &self,
-        sql: &str,
+        sql: impl Sql,
         params: impl Params,
         row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params, row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.prepared(sql, |statement| Ok(statement.query_map(params, row)?.collect::<rusqlite::Result<_>>()?))
     }
 
     /// Hands over one row after the other, for lists that are too long to be held.
-    pub fn each(&self, sql: &str, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params)?;
-        while let Some(found) = rows.next()? {
-            row(found)?;
-        }
-        Ok(())
+    pub fn each(&self, sql: impl Sql, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+        self.prepared(sql, |statement| {
+            let mut rows = statement.query(params)?;
+            while let Some(found) = rows.next()? {
+                row(found)?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -77,8 +102,18 @@ pub struct Write<'connection> {
 }
 
 impl<'connection> Write<'connection> {
+    #[cfg(test)]
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
         Self { read: Read::new(connection, now), leaves_no_trace: Cell::new(false) }
+    }
+
+    /// On a connection that keeps its statements.
+    pub(super) fn keeping(
+        connection: &'connection Connection,
+        kept: &'connection (dyn Lend + 'connection),
+        now: Timestamp,
+    ) -> Self {
+        Self { read: Read::keeping(connection, kept, now), leaves_no_trace: Cell::new(false) }
     }
 
     /// Has the write-ahead log emptied before the answer, or as soon as nobody reads from it any more: what was deleted
@@ -92,14 +127,14 @@ impl<'connection> Write<'connection> {
     }
 
     /// Runs a statement and says how many rows it changed.
-    pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        Ok(self.read.connection.prepare_cached(sql)?.execute(params)?)
+    pub fn execute(&self, sql: impl Sql, params: impl Params) -> Result<usize> {
+        self.read.prepared(sql, |statement| Ok(statement.execute(params)?))
     }
 
     /// Inserts one row into a table with a numeric key and returns its key. An insert that returns columns makes a
     /// temporary table each time, which costs as much as the row.
-    pub fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
-        Ok(self.read.connection.prepare_cached(sql)?.insert(params)?)
+    pub fn insert(&self, sql: impl Sql, params: impl Params) -> Result<i64> {
+        self.read.prepared(sql, |statement| Ok(statement.insert(params)?))
     }
 
     /// Undoes everything that this operation has done so far, so that something else can be stored in its place: goes
@@ -125,9 +160,10 @@ impl<'connection> Write<'connection> {
 
     /// Runs a statement once for each set of parameters and says how many rows it changed. Looking the statement up
     /// costs a third of inserting a row, so many rows share it.
-    pub fn execute_each<P: Params>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
-        let mut statement = self.read.connection.prepare_cached(sql)?;
-        sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
+    pub fn execute_each<P: Params>(&self, sql: impl Sql, sets: impl IntoIterator<Item = P>) -> Result<usize> {
+        self.read.prepared(sql, |statement| {
+            sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
+        })
     }
 }
 

@@ -20,7 +20,11 @@ use std::{
 
 use rusqlite::{Connection, ffi, hooks::Wal};
 
-use super::{Pending, Tuning, Write, connection::BUSY_TIMEOUT};
+use super::{
+    Pending, Tuning, Write,
+    connection::BUSY_TIMEOUT,
+    statements::{Kept, Lend},
+};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
@@ -96,19 +100,25 @@ impl Writer {
             durations: Distribution::new(&SLOW_BOUNDS),
             failures: Counter::default(),
         });
-        let work = Work {
-            connection,
-            jobs,
-            clock,
-            commits,
-            queued: Arc::clone(&queued),
-            tally: Arc::clone(&tally),
-            slow: tuning.slow,
-            log: log.clone(),
-            checkpoint: Cell::new(Checkpoint::default()),
-            empty_log_at: Cell::new(None),
+        let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
+        let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
+        let work = move || {
+            let work = Work {
+                connection: &connection,
+                kept: Kept::new(&connection),
+                jobs,
+                clock,
+                commits,
+                queued: for_thread,
+                tally: tally_of_thread,
+                slow,
+                log: log_of_thread,
+                checkpoint: Cell::new(Checkpoint::default()),
+                empty_log_at: Cell::new(None),
+            };
+            work.run();
         };
-        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || work.run());
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(work);
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             thread: Mutex::new(Some(thread.map_err(Error::internal)?)),
@@ -254,8 +264,9 @@ where
     }
 }
 
-struct Work {
-    connection: Connection,
+struct Work<'connection> {
+    connection: &'connection Connection,
+    kept: Kept<'connection>,
     jobs: Receiver<Box<dyn Job>>,
     clock: Clock,
     commits: Arc<AtomicU64>,
@@ -289,7 +300,7 @@ impl Checkpoint {
     }
 }
 
-impl Work {
+impl Work<'_> {
     fn run(self) {
         loop {
             let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
@@ -343,7 +354,7 @@ impl Work {
             answer(jobs, Some(&error));
             return Vec::new();
         }
-        let transaction = Write::new(&self.connection, self.clock.now());
+        let transaction = Write::keeping(self.connection, &self.kept, self.clock.now());
         let mut done = 0;
         let mut outcome = Ok(());
         let mut begun = Instant::now();
@@ -428,16 +439,15 @@ impl Work {
         }
     }
 
-    fn statement(&self, sql: &str) -> Result<()> {
-        let outcome = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        match outcome {
+    fn statement(&self, sql: &'static str) -> Result<()> {
+        self.kept.lend(sql, &mut |statement| match statement.execute([]) {
             Ok(_) => Ok(()),
             Err(error) => {
                 stop_if_sync_failed(&error);
                 // What fails at the commit is nobody's in particular, whatever it is.
                 Err(if super::is_missing_parent(&error) { Error::internal(error) } else { error.into() })
             }
-        }
+        })
     }
 
     /// Copies the log into the database. Here and not inside the commit, so that those who wait for the commit do not
