@@ -78,6 +78,13 @@ create view bearers as
         users.email, users.created_at
     from tokens join users on users.id = tokens.user_id;
 
+-- Owner: tokens. The same with the user's coins.
+create view bearer_coins as
+    select tokens.token_sha256, tokens.user_id, tokens.expires_at, tokens.replaced_at, tokens.family_expires_at,
+        tokens.last_used_at, users.phone_number, users.email, users.created_at, coalesce(balances.balance, 0) as coins
+    from tokens join users on users.id = tokens.user_id
+        left join balances on balances.user_id = tokens.user_id and balances.asset = 'coin';
+
 -- Owner: words. The local list of content moderation, and the phrases that are innocent although they contain one.
 create table words (
     folded text primary key,               -- what the word is compared as: no two words fold alike

@@ -25,8 +25,8 @@ use crate::{
         admins::Identity,
         idempotency::{self, Answered, Claim, Once},
         ledger::Authority,
-        tokens::Bearer,
-        users::{self, Profile, User},
+        tokens::{Bearer, ReadAlong},
+        users::{self, User},
     },
     store::{Pending, Read},
     types::{Locale, PhoneNumber, Secret, UserId},
@@ -86,11 +86,10 @@ impl Call {
         bearer_token(&self.headers).ok().flatten().map(Secret::from_text)
     }
 
-    /// The caller's own profile, unless the request names another user or an administrator is calling.
-    pub fn own_profile(&self, claims: &Claims) -> Option<Profile> {
-        let bearer = self.context.bearer.get()?;
-        let is_own = claims.phone_number.is_none() && claims.users().all(|claimed| claimed == bearer.user.id);
-        is_own.then(|| bearer.profile.clone())
+    /// What was read of this user together with the caller's token, if that is who is calling.
+    pub fn read_along(&self, user: UserId) -> &ReadAlong {
+        let own = self.context.bearer.get().filter(|bearer| bearer.user.id == user);
+        own.map_or(&ReadAlong::Nothing, |bearer| &bearer.along)
     }
 
     /// The user who is calling.

@@ -24,7 +24,10 @@ use crate::{
         params::{Described, Fields, Parameters, Rules},
         reply::{Answer, AnswerDocument, problem},
     },
-    ops::audit::{self, Act},
+    ops::{
+        audit::{self, Act},
+        tokens::Along,
+    },
     types::{Locale, sha256_of_parts},
 };
 
@@ -39,6 +42,8 @@ pub struct Endpoint {
     /// Codes of its own, beside those that follow from access and parameters.
     pub codes: &'static [Code],
     pub body_limit: BodyLimit,
+    /// What is read together with the token.
+    pub along: Along,
     /// Takes an `Idempotency-Key`.
     pub is_repeatable: bool,
     router: fn(&Endpoint, Arc<dyn Any + Send + Sync>) -> MethodRouter<Arc<App>>,
@@ -79,6 +84,7 @@ impl Endpoint {
             answer: A::describe(),
             codes: &[],
             body_limit: |limits| limits.body,
+            along: Along::Nothing,
             is_repeatable: false,
             router: method_router::<O, P, A>,
             handler: Arc::new(operation),
@@ -92,6 +98,12 @@ impl Endpoint {
 
     pub fn body(mut self, limit: BodyLimit) -> Self {
         self.body_limit = limit;
+        self
+    }
+
+    /// Has this read together with the token, because most answers are made of it.
+    pub fn reading(mut self, along: Along) -> Self {
+        self.along = along;
         self
     }
 
@@ -134,6 +146,7 @@ where
         path: endpoint.path,
         access: endpoint.access,
         body_limit: endpoint.body_limit,
+        along: endpoint.along,
         types: PhantomData::<fn(P) -> A>,
     };
     on(filter, door)
@@ -145,6 +158,7 @@ struct Door<O, P, A> {
     path: &'static str,
     access: Access,
     body_limit: BodyLimit,
+    along: Along,
     types: PhantomData<fn(P) -> A>,
 }
 
@@ -190,7 +204,7 @@ where
 {
     async fn run(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
         let (mut parts, body) = request.into_parts();
-        let caller = match guard::admit(&app, self.access, &parts.headers, context).await {
+        let caller = match guard::admit(&app, self.access, self.along, &parts.headers, context).await {
             Ok(caller) => caller,
             Err(refusal) => {
                 body::discard(body, &parts.headers).await;

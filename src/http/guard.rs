@@ -11,7 +11,7 @@ use crate::{
     http::call::{Caller, Context},
     ops::{
         admins,
-        tokens::{self, Bearer, Standing},
+        tokens::{self, Along, Bearer, Standing},
     },
     types::UserId,
 };
@@ -82,12 +82,12 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
     }
 }
 
-/// Lets the call in and says who it is, or refuses it.
+/// Lets the call in and says who it is, or refuses it. What the answer needs of its user is read `along` with the token.
 ///
 /// # Errors
 /// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not;
 /// `address_not_allowed` for whatever looks like an administrator's credential and comes from elsewhere.
-pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
+pub async fn admit(app: &App, access: Access, along: Along, headers: &HeaderMap, context: &Context) -> Result<Caller> {
     if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
@@ -97,7 +97,7 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
     if admins::is_credential(token) {
         return admit_admin(app, access, token, context).await;
     }
-    let (standing, bearer) = app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))?;
+    let (standing, bearer) = app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token, along))?;
     match standing {
         Standing::Valid { user, is_use_due, .. } => {
             if is_use_due {

@@ -189,8 +189,10 @@ pub fn ids_after_in(tx: &Read<'_>, after: UserId, limit: u32) -> Result<Vec<User
 }
 
 pub fn profile_in(tx: &Read<'_>, id: UserId) -> Result<Profile> {
-    tx.first("select id, nickname, gender, birthday, signature from users where id = ?1", [id.0], profile_of)?
-        .ok_or_else(|| Code::NotFound.into())
+    tx.first("select nickname, gender, birthday, signature from users where id = ?1", [id.0], |row| {
+        profile_of(row, id, 0)
+    })?
+    .ok_or_else(|| Code::NotFound.into())
 }
 
 /// Changes the given parts and returns the whole profile as it then is.
@@ -207,7 +209,7 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
             change.birthday.as_ref().and_then(Option::as_ref),
             &change.signature,
         ),
-        profile_of,
+        |row| profile_of(row, id, 1),
     )?
     .ok_or_else(|| Code::NotFound.into())
 }
@@ -227,15 +229,15 @@ pub fn addressed(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<Us
     })
 }
 
-/// Reads the columns of a profile: id, nickname, gender, birthday, signature.
-pub fn profile_of(row: &Row<'_>) -> rusqlite::Result<Profile> {
-    let gender = row.get_ref(2)?.as_str()?;
+/// Reads the columns of a profile, the first of which is `first`: nickname, gender, birthday, signature.
+pub fn profile_of(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<Profile> {
+    let gender = row.get_ref(first + 1)?.as_str()?;
     Ok(Profile {
-        id: UserId(row.get(0)?),
-        nickname: row.get(1)?,
+        id,
+        nickname: row.get(first)?,
         gender: Gender::ALL.into_iter().find(|known| known.name() == gender).unwrap_or(Gender::Unknown),
-        birthday: row.get(3)?,
-        signature: row.get(4)?,
+        birthday: row.get(first + 2)?,
+        signature: row.get(first + 3)?,
     })
 }
 

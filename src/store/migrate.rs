@@ -31,6 +31,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0012.sql"),
     include_str!("migrations/0013.sql"),
     include_str!("migrations/0014.sql"),
+    include_str!("migrations/0015.sql"),
 ];
 
 /// The version that this program reads and writes.

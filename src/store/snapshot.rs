@@ -66,9 +66,9 @@ pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Resu
             let resident = resident_of(shared, &mut resident)?;
             resident.refresh(shared)?;
             let name = std::any::type_name_of_val(&operation);
-            let outcome = resident.reader.with_dependent(|connection, kept| {
-                operation(&Read::keeping(connection, kept, shared.clock.now()))
-            });
+            let outcome = resident
+                .reader
+                .with_dependent(|connection, kept| operation(&Read::keeping(connection, kept, shared.clock.now())));
             if let Some(since) = LONG_SINCE.take() {
                 note_if_slow(shared, name, since);
             }

@@ -18,6 +18,7 @@ use crate::{
         coins::{self, Consumed, LARGEST_INCREASE, ResetBy},
         confirmations::{Census, Demand},
         ledger::Discrepancy,
+        tokens::ReadAlong,
         users::User,
     },
     types::{PhoneNumber, UserId},
@@ -78,7 +79,10 @@ pub struct CoinsConsumed {
 
 pub async fn balance(call: Call, of: OfUser) -> Result<Json<CoinBalance>> {
     let user = call.subject(&claims(of.user_id, of.phone_number))?;
-    let balance = coins::balance(&call.app, user.id)?;
+    let balance = match call.read_along(user.id) {
+        ReadAlong::CoinBalance(balance) => *balance,
+        _ => coins::balance(&call.app, user.id)?,
+    };
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 

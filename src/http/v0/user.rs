@@ -12,6 +12,7 @@ use crate::{
     },
     ops::{
         profile,
+        tokens::ReadAlong,
         users::{self, Gender, ProfileChange},
     },
     types::UserId,
@@ -77,12 +78,12 @@ impl From<users::Profile> for Profile {
 }
 
 pub async fn find_profile(call: Call, OfUser { id, user_id }: OfUser) -> Result<Json<Profile>> {
-    let claims = claims(id, user_id);
-    if let Some(own) = call.own_profile(&claims) {
-        return Ok(Json(own.into()));
-    }
-    let user = call.subject_id(&claims)?;
-    Ok(Json(profile::find(&call.app, user)?.into()))
+    let user = call.subject_id(&claims(id, user_id))?;
+    let profile = match call.read_along(user) {
+        ReadAlong::Profile(own) => own.clone(),
+        _ => profile::find(&call.app, user)?,
+    };
+    Ok(Json(profile.into()))
 }
 
 pub async fn change_profile(call: Call, change: ChangeProfile) -> Result<Json<Profile>> {
