@@ -11,7 +11,7 @@ use rusqlite::{Connection, Statement};
 use crate::error::{Error, Result};
 
 /// The text of a statement.
-pub trait Sql {
+pub trait Sql: Copy {
     fn text(&self) -> &str;
 
     /// The text, if it lives as long as the program.
