@@ -24,6 +24,9 @@ const SPELLED: &[char] = &[
     '贝', '者', 'd', 'u', 'b', 'o', 'm', 'a', ' ', '，', '的',
 ];
 
+/// Letters beside their parts, which are no words of their own.
+const TAKEN_APART: &[char] = &['奸', '女', '干', '强', '弓', '虽', '妈', '马', '\u{200b}', ' '];
+
 fn letters(alphabet: &'static [char], length: usize) -> impl Strategy<Value = String> {
     proptest::collection::vec(select(alphabet), 1..length).prop_map(|characters| characters.into_iter().collect())
 }
@@ -149,8 +152,9 @@ proptest! {
 
     #[test]
     fn a_glance_overlooks_nothing(
-        words in proptest::collection::vec(letters(SPELLED, 4), 0..12),
-        text in letters(SPELLED, 20),
+        (words, text) in select(vec![SPELLED, TAKEN_APART]).prop_flat_map(|alphabet| {
+            (proptest::collection::vec(letters(alphabet, 4), 0..12), letters(alphabet, 20))
+        }),
         content_type in content_type(),
         by_sound in any::<bool>(),
     ) {
@@ -255,6 +259,16 @@ fn a_megabyte_of_one_character_is_checked() {
         let length = text.chars().count();
         assert!(visits(&engine, &text) < 20 * length, "{unit}");
         assert_eq!(engine.check(ContentType::Question, &text).allowed(), unit != "哈");
+    }
+}
+
+#[test]
+fn a_letter_taken_apart_repeats_the_one_before_it() {
+    let engine = engine(&["奸".to_owned(), "博强".to_owned()]);
+    for (text, end) in [("奸女干", 3), ("女干奸", 3), ("博强弓虽", 4), ("博弓虽强", 4), ("奸\u{200b}女干女干", 6)]
+    {
+        let matches = engine.check(ContentType::Question, text).matches;
+        assert!(matches.iter().any(|found| (found.start, found.end) == (0, end)), "{text}: {matches:?}");
     }
 }
 

@@ -241,17 +241,22 @@ impl View {
             return (Walk::BEGUN, false);
         }
         if symbol == walk.last && entry & UNREPEATED == 0 {
-            return (walk, false);
+            return (walk, self.ends_word(walk, entry));
         }
         let state = if walk.state == ROOT {
             self.automaton.pair(walk.last, symbol).unwrap_or(ROOT)
         } else {
             self.automaton.step(walk.state, symbol)
         };
-        if self.automaton.is_shallow(state) {
-            return (Walk { state: ROOT, last: symbol }, entry & ALONE != 0);
-        }
-        (Walk { state, last: symbol }, self.automaton.is_match(state))
+        let state = if self.automaton.is_shallow(state) { ROOT } else { state };
+        let walk = Walk { state, last: symbol };
+        (walk, self.ends_word(walk, entry))
+    }
+
+    /// Whether some word ends with the last letter read, which has this entry.
+    #[inline]
+    fn ends_word(&self, walk: Walk, entry: u32) -> bool {
+        if walk.state == ROOT { entry & ALONE != 0 } else { self.automaton.is_match(walk.state) }
     }
 
     /// The same, kept out of the loop over all characters.
