@@ -25,10 +25,12 @@ use super::{Failure, FailureKind};
 pub const CONNECT_TIMEOUT: &str = "connect_timeout";
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
-const LONGEST_RESPONSE_HEAD: usize = 32 * 1024;
-/// Of a connection, in each direction. The input must hold more than the longest head of a response: a buffer that is
-/// full without a head looks like a connection that was lost, and that leaves an outcome unknown.
-const BUFFER: usize = LONGEST_RESPONSE_HEAD + 4 * 1024;
+const LONGEST_RESPONSE_HEAD: usize = 8 * 1024;
+/// What a connection holds of a response. It must be more than the longest head: a buffer that is full without a head
+/// looks like a connection that was lost, and that leaves an outcome unknown. Every running stream has one.
+const INPUT_BUFFER: usize = LONGEST_RESPONSE_HEAD + 2 * 1024;
+/// What a connection holds of a request. Its head must fit; bodies go out in pieces.
+const OUTPUT_BUFFER: usize = 6 * 1024;
 /// Vendors answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
@@ -198,9 +200,9 @@ impl Client {
             // Compression would hold back the pieces of a stream and let a small answer unfold into a huge one.
             .accept_encoding("identity")
             .max_response_header_size(LONGEST_RESPONSE_HEAD)
-            // The library's own are many times as large, and every running stream has both.
-            .input_buffer_size(BUFFER)
-            .output_buffer_size(BUFFER)
+            // The library's own are many times as large.
+            .input_buffer_size(INPUT_BUFFER)
+            .output_buffer_size(OUTPUT_BUFFER)
             .max_idle_connections(if limits.reuse_connections { 8 } else { 0 })
             .max_idle_connections_per_host(if limits.reuse_connections { 8 } else { 0 })
             .timeout_resolve(Some(limits.connect))

@@ -23,6 +23,8 @@ use crate::providers::{Failure, FailureKind, clean_code};
 
 /// The driver's name in the configuration.
 pub const NAME: &str = "openai";
+/// Bytes of a stream that are read at once. Models write a few at a time, and every running stream has this much.
+const PIECE: usize = 2 * 1024;
 
 /// Where and how to ask. `Debug` masks the key.
 #[derive(Clone, Debug)]
@@ -244,7 +246,7 @@ impl OpenAi {
     fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let mut pieces = answer.into_pieces();
         let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
-        let mut buffer = [0_u8; 8 * 1024];
+        let mut buffer = [0_u8; PIECE];
         while !streamed.is_done() {
             match pieces.read(&mut buffer) {
                 Ok(0) => break,
