@@ -46,7 +46,11 @@ impl Parts {
             let Some(whole) = whole.chars().next().and_then(folded) else { continue };
             for split in splits.split(' ') {
                 let mut letters = split.chars().filter_map(folded);
-                if let (Some(first), Some(second)) = (letters.next(), letters.next()) {
+                if let (Some(first), Some(second)) = (letters.next(), letters.next())
+                    // Folding can make a part of its whole: then nothing is taken apart.
+                    && first != whole
+                    && second != whole
+                {
                     parts.insert(first, second, whole);
                 }
             }

@@ -181,8 +181,10 @@ impl View {
         let mut is_found = false;
         let mut follow = |from: Walk, entry: u32| {
             let (walk, found) = self.advanced_aside(from, entry);
-            is_found |= found;
-            Some(walk).filter(|&walk| walk != walks.walk)
+            let agrees = walk == walks.walk;
+            // A letter that repeats one put together leaves no trace, but some word may go on from both.
+            is_found |= found || (agrees && walk == from);
+            Some(walk).filter(|_| !agrees)
         };
         if let Some(other) = walks.other {
             walks.other = follow(other, entry);
