@@ -327,18 +327,23 @@ create table invite_addresses (
     rewarded integer not null check (rewarded >= 0)
 ) strict, without rowid;
 
--- Owner: access_log. One row a request, written in batches behind it. The route is the template, never the path.
-create table access_log (
-    id integer primary key,
-    at integer not null,
-    user_id integer,
-    client_ip text not null,
-    method text not null,
-    route text,
-    status integer not null,
-    duration_us integer not null,
-    request_id text not null
+-- Owner: access_log. Entries of the network log, written in batches behind the requests and numbered in their order
+-- without gaps. `entries` is a JSON array of [at, user_id, client_ip, method, route, status, duration_us, request_id],
+-- at most 4096 of them. The route is the template, never the path.
+create table access_log_blocks (
+    first_entry integer primary key,
+    last_entry integer not null,
+    first_at integer not null,             -- the earliest and the latest entry; clocks may have been set back
+    last_at integer not null,
+    entries text not null
 ) strict;
+
+-- Owner: access_log. One row a request, for whoever looks by hand; it unpacks every block that is asked for.
+create view access_log as
+    select access_log_blocks.first_entry + entry.key as id, entry.value ->> 0 as at, entry.value ->> 1 as user_id,
+        entry.value ->> 2 as client_ip, entry.value ->> 3 as method, entry.value ->> 4 as route,
+        entry.value ->> 5 as status, entry.value ->> 6 as duration_us, entry.value ->> 7 as request_id
+    from access_log_blocks, json_each(access_log_blocks.entries) as entry;
 
 -- Owner: access_log. Runs of entries of the network log, in its order and without gaps between them, that have been
 -- counted. A row is written last of what belongs to it.

@@ -163,7 +163,7 @@ impl Shared {
         let route = context.route.get().copied();
         self.requests.record(method, route, status, duration);
         let method = method_name(method);
-        self.app.access_log.record(Entry {
+        self.app.access_log.record(&Entry {
             at: self.app.clock.now(),
             user: context.bearer.get().map(|bearer| bearer.user.id),
             client: context.client,
@@ -171,7 +171,7 @@ impl Shared {
             route,
             status,
             duration,
-            request_id: context.request_id.clone(),
+            request_id: &context.request_id,
         });
         let duration_ms = duration.as_millis();
         if duration >= self.app.config.limits.slow_request {

@@ -25,7 +25,7 @@ pub fn sweep(app: &App) -> Result<usize> {
         + in_slices(app, move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE))?
         + in_slices(app, |tx| feedback::forget_clients_in(tx, SLICE))?
         + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
-        + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log, access_log::SLICE))?;
+        + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log))?;
     if deleted > 0 {
         app.store.write(residue::note_in).wait()?;
         tracing::info!(deleted, "deleted rows past their retention");

@@ -3,11 +3,14 @@
 //! Once enough entries have come in, they become a piece: for each client address and each user in it, and for what
 //! failed, one row that counts their entries. A search asks each piece whether it has what is wanted, which is one
 //! point look-up, and reads only those that do. Rows of pieces are appended in their order, several hundred to a page,
-//! by a job behind the log; an index would cost every entry a page of its own somewhere in a large tree.
+//! by a job behind the log.
 
 use std::collections::HashMap;
 
-use super::search::Filter;
+use super::{
+    blocks::{Kept, each_in, newest_entry_in, oldest_entry_in},
+    search::Filter,
+};
 use crate::{
     app::App,
     error::Result,
@@ -76,7 +79,7 @@ pub fn make(app: &App) -> Result<bool> {
 
 /// Deletes the oldest piece if no entry of it is left, not all at once.
 pub(super) fn delete_empty_in(tx: &Write<'_>) -> Result<()> {
-    let Some(oldest) = first_entry_in(tx)? else {
+    let Some(oldest) = oldest_entry_in(tx)? else {
         // Numbers begin again, so nothing may stay that counts from the old ones.
         tx.execute("delete from access_log_pieces", ())?;
         return tx.execute("delete from access_log_subjects", ()).map(drop);
@@ -100,7 +103,7 @@ pub(super) fn delete_empty_in(tx: &Write<'_>) -> Result<()> {
 
 /// The runs that may hold what is asked for, newest first.
 pub(super) fn spans_in(tx: &Read<'_>, filter: &Filter) -> Result<Vec<Span>> {
-    let oldest = first_entry_in(tx)?.unwrap_or(i64::MAX);
+    let oldest = oldest_entry_in(tx)?.unwrap_or(i64::MAX);
     let is_partly_deleted = |first: i64| first < oldest;
     let found = match filter.subject() {
         Some(subject) => tx.all(
@@ -128,7 +131,7 @@ pub(super) fn spans_in(tx: &Read<'_>, filter: &Filter) -> Result<Vec<Span>> {
             .entries
             .filter(|_| is_whole(&piece) && filter.has_one_condition() && !is_partly_deleted(piece.first)),
     };
-    let tail = Span { first: last_piece_in(tx)?.1 + 1, last: i64::MAX, matching: None };
+    let tail = Span { first: oldest.max(last_piece_in(tx)?.1 + 1), last: i64::MAX, matching: None };
     Ok(std::iter::once(tail).chain(found.into_iter().filter(is_wanted).map(span)).collect())
 }
 
@@ -160,36 +163,32 @@ struct Counts {
 /// What the next piece will say, or nothing if too little has come in since the last one.
 fn draft_in(tx: &Read<'_>) -> Result<Option<Draft>> {
     let (last_piece, last_entry) = last_piece_in(tx)?;
-    let newest: i64 = tx.one("select coalesce(max(id), 0) from access_log", (), |row| row.get(0))?;
+    let newest = newest_entry_in(tx)?.unwrap_or(0);
     // Entries may have been deleted before they came into a piece.
-    let first = first_entry_in(tx)?.unwrap_or(newest).max(last_entry + 1);
+    let first = oldest_entry_in(tx)?.unwrap_or(newest).max(last_entry + 1);
     if newest - first + 1 < PIECE {
         return Ok(None);
     }
     let last = first + PIECE - 1;
     let mut counts = Counts { first_at: Timestamp(i64::MAX), ..Counts::default() };
-    tx.all(
-        "select at, user_id, client_ip, status from access_log where id between ?1 and ?2 order by id",
-        (first, last),
-        |row| {
-            counts.take(Timestamp(row.get(0)?), row.get(1)?, row.get_ref(2)?.as_str()?, row.get(3)?);
-            Ok(())
-        },
-    )?;
+    each_in(tx, first, last, |_, entry| {
+        counts.take(entry);
+        Ok(())
+    })?;
     Ok(Some(Draft { piece: last_piece + 1, first, last, counts }))
 }
 
 impl Counts {
-    fn take(&mut self, at: Timestamp, user: Option<i64>, client_ip: &str, status: u16) {
-        self.first_at = self.first_at.min(at);
-        self.last_at = self.last_at.max(at);
-        self.failed += i64::from(status >= 400);
-        if let Some(user) = user {
+    fn take(&mut self, entry: &Kept<'_>) {
+        self.first_at = self.first_at.min(entry.at());
+        self.last_at = self.last_at.max(entry.at());
+        self.failed += i64::from(entry.status >= 400);
+        if let Some(user) = entry.user {
             *self.users.entry(user).or_default() += 1;
         }
-        match self.clients.get_mut(client_ip) {
+        match self.clients.get_mut(&*entry.client_ip) {
             Some(entries) => *entries += 1,
-            None => drop(self.clients.insert(client_ip.to_owned(), 1)),
+            None => drop(self.clients.insert(entry.client_ip.to_string(), 1)),
         }
     }
 
@@ -203,10 +202,6 @@ impl Counts {
         rows.sort_unstable();
         rows
     }
-}
-
-fn first_entry_in(tx: &Read<'_>) -> Result<Option<i64>> {
-    tx.one("select min(id) from access_log", (), |row| row.get(0))
 }
 
 /// The number of the last piece and its last entry; zeros if there is none.

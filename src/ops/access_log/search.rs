@@ -1,9 +1,11 @@
 //! Looking requests up: whose, from where, when, and which failed.
 
-use rusqlite::Row;
 use serde_json::json;
 
-use super::pieces::{Span, Subject, spans_in};
+use super::{
+    blocks::{Kept, each_in},
+    pieces::{Span, Subject, spans_in},
+};
 use crate::{
     app::App,
     error::Result,
@@ -34,6 +36,17 @@ impl Filter {
         let user = self.user.map(Subject::User);
         let client = || self.client_ip.clone().map(Subject::Client);
         user.or_else(client).or_else(|| self.failed_only.then_some(Subject::Failed))
+    }
+
+    pub(super) fn has_time(&self, at: Timestamp) -> bool {
+        (self.from..self.to).contains(&at)
+    }
+
+    fn takes(&self, entry: &Kept<'_>) -> bool {
+        self.has_time(entry.at())
+            && self.user.is_none_or(|user| entry.user == Some(user.0))
+            && self.client_ip.as_ref().is_none_or(|client_ip| *client_ip == entry.client_ip)
+            && !(self.failed_only && entry.status < 400)
     }
 
     /// Whether what a piece counts for the subject is all that is asked for, beside the time.
@@ -76,15 +89,19 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Log
     let mut found = Listing { items: Vec::new(), total: 0 };
     let mut to_skip = page.offset();
     for span in spans_in(tx, filter)? {
-        let matching = match span.matching {
+        let wanted = usize::try_from(page.size).unwrap_or(0) - found.items.len();
+        let known = span.matching.filter(|matching| wanted == 0 || to_skip >= *matching);
+        let matching = match known {
             Some(matching) => matching,
-            None => count_in(tx, filter, span)?,
+            None => {
+                let matching = matching_in(tx, filter, span)?;
+                let count = i64::try_from(matching.len()).unwrap_or(i64::MAX);
+                let skipped = usize::try_from(to_skip.min(count)).unwrap_or(usize::MAX);
+                found.items.extend(matching.into_iter().rev().skip(skipped).take(wanted));
+                count
+            }
         };
         found.total += matching;
-        let wanted = i64::from(page.size) - i64::try_from(found.items.len()).unwrap_or(i64::MAX);
-        if to_skip < matching && wanted > 0 {
-            found.items.extend(read_in(tx, filter, span, wanted, to_skip)?);
-        }
         to_skip = (to_skip - matching).max(0);
     }
     Ok(found)
@@ -94,7 +111,7 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Log
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let filter = Filter { user: Some(user), ..Filter::default() };
     for span in spans_in(tx, &filter)? {
-        for logged in read_in(tx, &filter, span, i64::MAX, 0)? {
+        for logged in matching_in(tx, &filter, span)?.into_iter().rev() {
             each(json!({
                 "at": logged.at,
                 "clientIp": logged.client_ip,
@@ -107,54 +124,14 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     Ok(())
 }
 
-fn count_in(tx: &Read<'_>, filter: &Filter, span: Span) -> Result<i64> {
-    tx.one(
-        "select count(*) from access_log where id between ?1 and ?2 and at >= ?3 and at < ?4 \
-         and (?5 is null or user_id = ?5) and (?6 is null or client_ip = ?6) and (?7 = 0 or status >= 400)",
-        (
-            span.first,
-            span.last,
-            filter.from.0,
-            filter.to.0,
-            filter.user.map(|user| user.0),
-            &filter.client_ip,
-            filter.failed_only,
-        ),
-        |row| row.get(0),
-    )
-}
-
-fn read_in(tx: &Read<'_>, filter: &Filter, span: Span, limit: i64, offset: i64) -> Result<Vec<Logged>> {
-    tx.all(
-        "select id, at, user_id, client_ip, method, route, status, duration_us, request_id from access_log \
-         where id between ?1 and ?2 and at >= ?3 and at < ?4 \
-         and (?5 is null or user_id = ?5) and (?6 is null or client_ip = ?6) and (?7 = 0 or status >= 400) \
-         order by id desc limit ?8 offset ?9",
-        (
-            span.first,
-            span.last,
-            filter.from.0,
-            filter.to.0,
-            filter.user.map(|user| user.0),
-            &filter.client_ip,
-            filter.failed_only,
-            limit,
-            offset,
-        ),
-        logged_of,
-    )
-}
-
-fn logged_of(row: &Row<'_>) -> rusqlite::Result<Logged> {
-    Ok(Logged {
-        id: row.get(0)?,
-        at: Timestamp(row.get(1)?),
-        user: row.get::<_, Option<i64>>(2)?.map(UserId),
-        client_ip: row.get(3)?,
-        method: row.get(4)?,
-        route: row.get(5)?,
-        status: row.get(6)?,
-        duration_us: row.get(7)?,
-        request_id: row.get(8)?,
-    })
+/// What a run has of what is asked for, the oldest first.
+fn matching_in(tx: &Read<'_>, filter: &Filter, span: Span) -> Result<Vec<Logged>> {
+    let mut matching = Vec::new();
+    each_in(tx, span.first, span.last, |id, entry| {
+        if filter.takes(entry) {
+            matching.push(entry.to_logged(id));
+        }
+        Ok(())
+    })?;
+    Ok(matching)
 }

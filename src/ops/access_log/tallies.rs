@@ -5,19 +5,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{pieces::spans_in, search::Filter};
-use crate::{
-    app::App,
-    config::Suspicion,
-    error::Result,
-    types::{Timestamp, UserId},
+use super::{
+    blocks::{Kept, each_in},
+    pieces::spans_in,
+    search::Filter,
 };
+use crate::{app::App, config::Suspicion, error::Result, types::Timestamp};
 
 /// The longest time that is tallied at once.
 pub const LONGEST_DAYS: u32 = 31;
 
 /// Entries read at once.
-const PIECE: u32 = 20_000;
+const PIECE: i64 = 20_000;
 const MINUTE: i64 = 60_000;
 /// Points of a reason whose threshold is reached, and of one that is twice as high.
 const POINTS: u64 = 25;
@@ -113,42 +112,24 @@ fn tally(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
     spans.reverse();
     let mut counted: HashMap<String, Counting> = HashMap::new();
     for span in spans {
-        let mut last = span.first - 1;
+        let mut first = span.first;
         loop {
-            let entries = app.store.read(|tx| {
-                tx.all(
-                    "select id, at, user_id, client_ip, route, status from access_log \
-                     where id > ?1 and id <= ?2 order by id limit ?3",
-                    (last, span.last, PIECE),
-                    |row| {
-                        Ok(Entry {
-                            id: row.get(0)?,
-                            at: Timestamp(row.get(1)?),
-                            user: row.get::<_, Option<i64>>(2)?.map(UserId),
-                            client_ip: row.get(3)?,
-                            is_sign_in: row.get_ref(4)?.as_str_or_null()?.is_some_and(is_sign_in),
-                            status: row.get(5)?,
-                        })
-                    },
-                )
+            let last = span.last.min(first.saturating_add(PIECE - 1));
+            let seen = app.store.read(|tx| {
+                each_in(tx, first, last, |_, entry| {
+                    if filter.has_time(entry.at()) {
+                        take(&mut counted, entry);
+                    }
+                    Ok(())
+                })
             })?;
-            let Some(newest) = entries.last() else { break };
-            last = newest.id;
-            for entry in entries.into_iter().filter(|entry| entry.at >= from && entry.at < to) {
-                take(&mut counted, entry);
+            if seen == 0 || last == span.last {
+                break;
             }
+            first = last + 1;
         }
     }
     Ok(counted.into_values().map(Counting::finish).collect())
-}
-
-struct Entry {
-    id: i64,
-    at: Timestamp,
-    user: Option<UserId>,
-    client_ip: String,
-    is_sign_in: bool,
-    status: u16,
 }
 
 /// Whether this route takes codes or passwords.
@@ -156,19 +137,20 @@ fn is_sign_in(route: &str) -> bool {
     route.starts_with("/auth/") || route.starts_with("/api/v1/auth/") || route == "/admin/login"
 }
 
-fn take(counted: &mut HashMap<String, Counting>, entry: Entry) {
-    let Entry { at, user, is_sign_in, status, .. } = entry;
-    let counting = match counted.get_mut(&entry.client_ip) {
+fn take(counted: &mut HashMap<String, Counting>, entry: &Kept<'_>) {
+    let (at, status) = (entry.at(), entry.status);
+    let client_ip = &*entry.client_ip;
+    let counting = match counted.get_mut(client_ip) {
         Some(counting) => counting,
-        None => counted.entry(entry.client_ip.clone()).or_insert_with(|| Counting::new(entry.client_ip, at)),
+        None => counted.entry(client_ip.to_owned()).or_insert_with(|| Counting::new(client_ip.to_owned(), at)),
     };
     let tally = &mut counting.tally;
     tally.requests += 1;
     tally.failed += u64::from(status >= 400);
-    tally.failed_sign_ins += u64::from(is_sign_in && matches!(status, 401 | 403 | 429));
+    tally.failed_sign_ins += u64::from(entry.route.is_some_and(is_sign_in) && matches!(status, 401 | 403 | 429));
     tally.first_at = tally.first_at.min(at);
     tally.last_at = tally.last_at.max(at);
-    counting.users.extend(user.map(|user| user.0));
+    counting.users.extend(entry.user);
     let minute = at.0.div_euclid(MINUTE);
     counting.in_minute = if minute == counting.minute { counting.in_minute + 1 } else { 1 };
     counting.minute = minute;

@@ -338,3 +338,17 @@ fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>
     });
     lines
 }
+
+/// The statement that puts requests into the network log: the rows of a query with the columns of the view
+/// `access_log` but its `id`.
+pub fn log_statement(requests: &str) -> String {
+    format!(
+        "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \
+         with requests (at, user_id, client_ip, method, route, status, duration_us, request_id) as ({requests}) \
+         select newest + min(number), newest + max(number), min(at), max(at), json_group_array( \
+             json_array(at, user_id, client_ip, method, route, status, duration_us, request_id) order by number) \
+         from (select *, row_number() over () as number from requests), \
+             (select coalesce(max(last_entry), 0) as newest from access_log_blocks) \
+         group by (number - 1) / 1000"
+    )
+}

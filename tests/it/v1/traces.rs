@@ -107,8 +107,10 @@ fn rows_of(server: &Server, user: &Caller) -> Vec<(String, i64)> {
         rows.map(Result::unwrap).collect()
     };
     let mut found = Vec::new();
-    for table in texts("select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name")
-    {
+    for table in texts(
+        "select name from sqlite_schema where (type = 'table' and name not like 'sqlite%') or name = 'access_log' \
+                        order by name",
+    ) {
         let refers =
             texts(&format!("select \"from\" from pragma_foreign_key_list('{table}') where \"table\" = 'users'"));
         let columns = texts(&format!("select name from pragma_table_info('{table}')"));
