@@ -240,8 +240,11 @@ fn find_user(app: &App, who: &str) -> Result<User> {
 
 /// The same, where rows outlive their user: an id is taken as it is.
 fn find_user_id(app: &App, who: &str) -> Result<UserId> {
+    let is_phone_number = PhoneNumber::parse(who, &app.phone_rules).is_ok();
     match find_user(app, who) {
-        Err(error) if error.code == Code::NotFound => who.trim().parse().map(UserId).map_err(|_| error),
+        Err(error) if error.code == Code::NotFound && !is_phone_number => {
+            who.trim().parse().map(UserId).map_err(|_| error)
+        }
         found => found.map(|user| user.id),
     }
 }
