@@ -152,6 +152,26 @@ mod tests {
     }
 
     #[test]
+    fn the_network_log_keeps_its_entries_when_it_gets_blocks() {
+        let mut older = Connection::open_in_memory().unwrap();
+        apply(&mut older, &STEPS[..15]).unwrap();
+        let fill = "with recursive numbers (n) as (select 7 union all select n + 1 from numbers where n < 10000) \
+                    insert into access_log (id, at, user_id, client_ip, method, route, status, duration_us, request_id) \
+                    select n, 5 * n, nullif(n % 3, 0), '::1', 'GET', nullif('/' || n % 7, '/0'), 200, n, 'r' || n \
+                    from numbers";
+        older.execute(fill, []).unwrap();
+        let entries = |connection: &Connection| -> Vec<String> {
+            let sql = "select json_array(id, at, user_id, client_ip, method, route, status, duration_us, request_id) \
+                       from access_log order by id";
+            let mut statement = connection.prepare(sql).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        let before = entries(&older);
+        apply(&mut older, &STEPS[15..]).unwrap();
+        assert_eq!((before.len(), entries(&older)), (9994, before));
+    }
+
+    #[test]
     fn a_newer_schema_and_a_foreign_file_are_refused() {
         let mut newer = Connection::open_in_memory().unwrap();
         create(&mut newer).unwrap();

@@ -91,15 +91,14 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Log
     for span in spans_in(tx, filter)? {
         let wanted = usize::try_from(page.size).unwrap_or(0) - found.items.len();
         let known = span.matching.filter(|matching| wanted == 0 || to_skip >= *matching);
-        let matching = match known {
-            Some(matching) => matching,
-            None => {
-                let matching = matching_in(tx, filter, span)?;
-                let count = i64::try_from(matching.len()).unwrap_or(i64::MAX);
-                let skipped = usize::try_from(to_skip.min(count)).unwrap_or(usize::MAX);
-                found.items.extend(matching.into_iter().rev().skip(skipped).take(wanted));
-                count
-            }
+        let matching = if let Some(matching) = known {
+            matching
+        } else {
+            let matching = matching_in(tx, filter, span)?;
+            let count = i64::try_from(matching.len()).unwrap_or(i64::MAX);
+            let skipped = usize::try_from(to_skip.min(count)).unwrap_or(usize::MAX);
+            found.items.extend(matching.into_iter().rev().skip(skipped).take(wanted));
+            count
         };
         found.total += matching;
         to_skip = (to_skip - matching).max(0);
