@@ -38,7 +38,9 @@ pub struct Endpoint {
     pub access: Access,
     pub summary: &'static str,
     pub parameters: Vec<Described>,
-    pub answer: AnswerDocument,
+    /// Makes something and answers 201.
+    is_creation: bool,
+    describe_answer: fn() -> AnswerDocument,
     /// Codes of its own, beside those that follow from access and parameters.
     pub codes: &'static [Code],
     pub body_limit: BodyLimit,
@@ -81,7 +83,8 @@ impl Endpoint {
             access,
             summary,
             parameters: P::describe(),
-            answer: A::describe(),
+            is_creation: false,
+            describe_answer: A::describe,
             codes: &[],
             body_limit: |limits| limits.body,
             along: Along::Nothing,
@@ -115,8 +118,17 @@ impl Endpoint {
 
     /// Makes something: answers 201.
     pub fn creates(mut self) -> Self {
-        self.answer.statuses = vec![(StatusCode::CREATED, "Made.")];
+        self.is_creation = true;
         self
+    }
+
+    /// What it answers, for the API document: too much to be made at every start.
+    pub fn answer(&self) -> AnswerDocument {
+        let answer = (self.describe_answer)();
+        if self.is_creation {
+            return AnswerDocument { statuses: vec![(StatusCode::CREATED, "Made.")], ..answer };
+        }
+        answer
     }
 
     /// The endpoint's part of the router.

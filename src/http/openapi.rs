@@ -63,7 +63,7 @@ fn description() -> String {
 }
 
 fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
-    let own = endpoints.iter().flat_map(|endpoint| endpoint.answer.schemas.clone());
+    let own = endpoints.iter().flat_map(|endpoint| endpoint.answer().schemas);
     own.chain(schemas::<Problem<'static>>()).collect()
 }
 
@@ -164,8 +164,9 @@ fn request_body(parameters: &[&Described], limits: &Limits) -> Value {
 
 fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
-    for (status, meaning) in &endpoint.answer.statuses {
-        let contents = endpoint.answer.contents.iter().map(|(content_type, schema)| {
+    let answer = endpoint.answer();
+    for (status, meaning) in &answer.statuses {
+        let contents = answer.contents.iter().map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
             if *content_type == "application/json" {
                 content["example"] = example_of(schema, components);
