@@ -4,7 +4,7 @@
 //! never changes. Folding looks at no neighbour, so offsets into the original text are never in doubt; the price is
 //! that conjoining Korean letters stay apart. Folding what was folded changes nothing.
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
@@ -14,6 +14,11 @@ const SIMPLIFIED: &str = include_str!("../../../../assets/traditional-simplified
 
 /// How many mappings may follow one another, which bounds the work should two lists ever contradict each other.
 const LONGEST_CHAIN: usize = 6;
+
+/// From here on there are only tags, private characters, and such as nobody has given a meaning.
+const FIRST_UNUSED: u32 = 0x3_2400;
+/// Tags, and variants of the characters before them.
+const TAGS: Range<u32> = 0xE_0000..0xE_1000;
 
 /// What a character is to the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +107,7 @@ impl Folding {
         let mut expansions = Vec::new();
         let mut sources = Vec::new();
         let mut entries = Vec::new();
-        for code in 0..0x11_0000 {
+        for code in 0..FIRST_UNUSED {
             let entry = char::from_u32(code).map_or(SEPARATOR, |character| {
                 let entry = rules.entry(character, &mut expansions);
                 if let Some(folded) = char::from_u32(entry & PAYLOAD)
@@ -115,7 +120,9 @@ impl Folding {
             entries.push(entry);
         }
         sources.sort_unstable();
-        let table = PageTable::filled(|code| entries[code as usize]);
+        let mut table = PageTable::filled(FIRST_UNUSED, |code| entries[code as usize]);
+        table.fill(FIRST_UNUSED..0x11_0000, SEPARATOR);
+        table.fill(TAGS, INVISIBLE);
         Self { table, expansions, sources }
     }
 }
@@ -150,7 +157,7 @@ struct Rules {
 
 impl Rules {
     fn collected() -> Self {
-        let mut single = PageTable::filled(|_| 0);
+        let mut single = PageTable::empty();
         let simplified = SIMPLIFIED.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
             let (traditional, simplified) = line.split_once('\t')?;
             Some((traditional.chars().next()?, simplified.chars().next()?))
@@ -166,6 +173,9 @@ impl Rules {
     fn entry(&self, character: char, expansions: &mut Vec<Vec<char>>) -> u32 {
         if let Some(entry) = special_entry(character) {
             return entry;
+        }
+        if is_plain(character) && self.mapped(character).is_none() {
+            return if character.is_alphanumeric() { SAME } else { SEPARATOR };
         }
         let mut letters = Vec::new();
         self.expand(character, LONGEST_CHAIN, &mut letters);
@@ -220,7 +230,7 @@ fn special_entry(character: char) -> Option<u32> {
     match character {
         // Trade marks would glue two letters to the word before them, and the Japanese long vowel serves as a dash.
         // A modifier apostrophe counts as a letter in Unicode.
-        '™' | '℠' | 'ー' | 'ｰ' | 'ʼ' | '\t' | '\u{32400}'.. => Some(SEPARATOR),
+        '™' | '℠' | 'ー' | 'ｰ' | 'ʼ' | '\t' => Some(SEPARATOR),
         'a'..='z' | '0'..='9' => Some(SAME),
         _ => None,
     }
@@ -271,7 +281,7 @@ fn is_invisible(character: char) -> bool {
             | '\u{115F}'..='\u{1160}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
             | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
             | '\u{FFF0}'..='\u{FFFB}' | '\u{110BD}' | '\u{110CD}' | '\u{13430}'..='\u{1343F}'
-            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'
+            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
     )
 }
 

@@ -1,5 +1,7 @@
 //! A table over all code points in pages of 256, of which equal ones are stored once.
 
+use std::ops::Range;
+
 const PAGE_BITS: u32 = 8;
 const PAGE_SIZE: usize = 1 << PAGE_BITS;
 /// Each block may have its shared page and one of its own, which two bytes can count.
@@ -23,14 +25,20 @@ impl PageTable {
         Self { blocks: Box::new([0; PAGES]), pages: vec![[0; PAGE_SIZE]], owned: vec![false; PAGES] }
     }
 
-    /// Fills the table; equal pages share their storage.
-    pub(super) fn filled(entry_of: impl Fn(u32) -> u32) -> Self {
+    /// Fills the blocks below `end`; equal pages share their storage.
+    pub(super) fn filled(end: u32, entry_of: impl Fn(u32) -> u32) -> Self {
         let mut table = Self::empty();
-        for block in 0..PAGES {
+        for block in 0..end as usize >> PAGE_BITS {
             let page = std::array::from_fn(|offset| entry_of((block << PAGE_BITS | offset) as u32));
             table.blocks[block] = table.find_or_push(&page);
         }
         table
+    }
+
+    /// Gives whole blocks one entry.
+    pub(super) fn fill(&mut self, codes: Range<u32>, entry: u32) {
+        let page = self.find_or_push(&[entry; PAGE_SIZE]);
+        self.blocks[codes.start as usize >> PAGE_BITS..codes.end as usize >> PAGE_BITS].fill(page);
     }
 
     /// A table of the same shape with other entries.
@@ -83,7 +91,7 @@ mod tests {
 
     #[test]
     fn writing_to_one_page_leaves_its_twins_alone() {
-        let mut table = PageTable::filled(|code| code % 256);
+        let mut table = PageTable::filled(0x11_0000, |code| code % 256);
         table.set('赌', 7);
         assert_eq!(table.get('赌'), 7);
         assert_eq!(table.get('博'), '博' as u32 % 256);
