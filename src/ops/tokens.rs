@@ -176,13 +176,14 @@ pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
 /// Makes sure that a code was proved a short while ago: that the sign-in which this token comes from is recent.
 ///
 /// # Errors
-/// `step_up_required`.
+/// `step_up_required`; `unauthenticated` for a token that has ended since it was looked at.
 pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
     let signed_in_at: Option<i64> =
         tx.first("select signed_in_at from tokens where token_sha256 = ?1", [sha256(token)], |row| row.get(0))?;
     match signed_in_at {
         Some(at) if tx.now <= Timestamp(at).plus(limits.step_up) => Ok(()),
-        _ => Err(Code::StepUpRequired.into()),
+        Some(_) => Err(Code::StepUpRequired.into()),
+        None => Err(Code::Unauthenticated.into()),
     }
 }
 
