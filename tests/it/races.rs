@@ -118,6 +118,53 @@ fn signing_out_beside_use_ends_the_token_for_all_that_follows() {
 }
 
 #[test]
+fn a_stolen_old_token_ends_the_family_for_all_who_hold_a_piece_of_it() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let refresh = |token: &str| server.post("/auth/refresh-token").form(&[("token", token)]);
+    let successor = refresh(&user.token).send().expect(200).json()["token"].as_str().unwrap().to_owned();
+    // The grace is over.
+    server.edit("update tokens set replaced_at = replaced_at - 3600000 where replaced_at is not null");
+    let (counted, answers) = statuses(|number| match number % 4 {
+        0 => refresh(&user.token),
+        1 => server.get("/coin/balance").token(&user.token),
+        2 => refresh(&successor),
+        _ => server.get("/coin/balance").token(&successor),
+    });
+    assert!(counted.keys().all(|status| [200, 401].contains(status)), "{counted:?}");
+    assert!(answers.iter().enumerate().all(|(number, answer)| number % 4 > 1 || answer.status == 401), "{counted:?}");
+    // Whatever the thief or the owner got hold of meanwhile is worth nothing now.
+    assert_eq!(server.value::<i64>("select count(*) from tokens"), 0);
+    let renewed = answers.iter().filter(|answer| answer.status == 200).map(Answer::json);
+    let renewed = renewed.filter_map(|answer| answer["token"].as_str().map(ToOwned::to_owned));
+    for token in renewed.chain([user.token.clone(), successor.clone()]) {
+        server.get("/coin/balance").token(&token).send().expect_problem(401, "unauthenticated");
+    }
+}
+
+#[test]
+fn a_key_that_is_revoked_beside_its_use_opens_nothing_afterwards() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let key = server.api_key("tests");
+    let grant = || {
+        let form = [("phoneNumber", PHONE), ("coinCount", "1")];
+        server.post("/coin/increase/phone").token(&key).form(&form)
+    };
+    let granted = std::thread::scope(|scope| {
+        let revoke = scope.spawn(|| server.command(&["admin", "key", "revoke", "tests", "--yes"]));
+        let (counted, _) = statuses(|_| grant());
+        assert!(counted.keys().all(|status| [200, 401].contains(status)), "{counted:?}");
+        revoke.join().unwrap().expect(0);
+        counted.get(&200).copied().unwrap_or(0)
+    });
+    let (counted, _) = statuses(|_| grant());
+    assert_eq!(counted, BTreeMap::from([(401, CALLERS)]));
+    assert_eq!(server.coins(&user), i64::try_from(granted).unwrap());
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
 fn coins_are_spent_as_long_as_there_are_any() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
@@ -146,6 +193,26 @@ fn one_idempotency_key_spends_once() {
     assert_eq!(bodies.len(), 1);
     let first = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
     assert_eq!((first, server.coins(&user)), (1, 4));
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn of_many_requests_with_one_key_the_first_decides_what_the_key_means() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let key = server.api_key("tests");
+    let increase = |number: usize| {
+        let coins = (1 + number % 4).to_string();
+        let form = [("phoneNumber", PHONE), ("coinCount", coins.as_str())];
+        server.post("/coin/increase/phone").token(&key).form(&form).header("idempotency-key", "once")
+    };
+    let (counted, answers) = statuses(increase);
+    assert_eq!(counted, BTreeMap::from([(200, CALLERS / 4), (422, CALLERS - CALLERS / 4)]));
+    let refused = answers.iter().filter(|answer| answer.status == 422);
+    assert!(refused.clone().all(|answer| answer.json()["code"] == "idempotency_key_reused"));
+    let winner = answers.iter().position(|answer| answer.status == 200).unwrap();
+    assert_eq!(server.coins(&user), i64::try_from(1 + winner % 4).unwrap());
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'adjust'"), 1);
     assert_ledger_is_sound(&server);
 }
 
@@ -326,6 +393,19 @@ fn a_hundred_returns_restore_what_was_parked_once() {
     assert_eq!((&welcomed["pointsRestored"], &welcomed["pointsGranted"]), (&json!(100), &json!(0)));
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'restored'"), 1);
     assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'signup_bonus'"), 1);
+    assert_ledger_is_sound(&server);
+}
+
+#[test]
+fn of_many_who_delete_an_account_one_does_and_its_points_are_parked_once() {
+    const EMAIL: &str = "li.ming@example.com";
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    let (counted, _) = statuses(|_| server.delete("/api/v1/account").by(&user));
+    assert_eq!(counted.get(&204), Some(&1), "{counted:?}");
+    assert!(counted.keys().all(|status| [204, 401, 404].contains(status)), "{counted:?}");
+    assert_eq!(server.value::<i64>("select count(*) from ledger_entries where kind = 'parked'"), 1);
+    assert_eq!(server.value::<i64>("select sum(parked_points) from known_emails"), 100);
     assert_ledger_is_sound(&server);
 }
 

@@ -91,7 +91,9 @@ fn of_many_who_add_or_remove_one_word_one_does() {
 #[test]
 fn flips_and_checks_that_start_together_disturb_nobody() {
     let vendor = Vendor::answering(|request| judged(request, "微信"));
-    let server = with_vendor(&vendor).with("MODERATION_TIMEOUT", "20 s").start();
+    // As many calls as there are callers, or some of them would find no place and fall back.
+    let setup = with_vendor(&vendor).with("MODERATION_CALLS", 2 * CALLERS).with("MODERATION_CONNECT_TIMEOUT", "20 s");
+    let server = setup.with("MODERATION_TIMEOUT", "20 s").start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
     let refusals = AtomicUsize::new(0);
     together(|caller| {
