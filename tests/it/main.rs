@@ -25,6 +25,7 @@ mod doctor;
 mod documents;
 mod durability;
 mod faults;
+mod fuzzing;
 mod guards;
 mod hexagrams;
 mod idempotency;

@@ -1,0 +1,7 @@
+#![no_main]
+
+#[path = "../promises.rs"]
+#[allow(dead_code, reason = "each target needs one of them")]
+mod promises;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| promises::event_stream(data));
