@@ -8,7 +8,7 @@ use axum::{
     body::Body,
     extract::{FromRequestParts, RawPathParams},
     handler::Handler,
-    http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts},
+    http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header, request::Parts},
     routing::{MethodFilter, MethodRouter, on},
 };
 use futures_util::FutureExt;
@@ -21,7 +21,7 @@ use crate::{
         body,
         call::{Call, Caller, Context, Repeatable},
         guard::{self, Access},
-        params::{Described, Fields, Parameters, Rules},
+        params::{BodyShape, Described, Fields, Parameters, Rules},
         reply::{Answer, AnswerDocument, problem},
     },
     ops::{
@@ -153,24 +153,15 @@ where
 {
     let Ok(operation) = handler.downcast::<O>() else { return MethodRouter::new() };
     let Ok(filter) = MethodFilter::try_from(endpoint.method.clone()) else { return MethodRouter::new() };
-    let door = Door {
-        operation,
-        path: endpoint.path,
-        access: endpoint.access,
-        body_limit: endpoint.body_limit,
-        along: endpoint.along,
-        types: PhantomData::<fn(P) -> A>,
-    };
-    on(filter, door)
+    let gate =
+        Gate { path: endpoint.path, access: endpoint.access, body_limit: endpoint.body_limit, along: endpoint.along };
+    on(filter, Door { operation, gate, types: PhantomData::<fn(P) -> A> })
 }
 
 /// What the router calls for one endpoint.
 struct Door<O, P, A> {
     operation: Arc<O>,
-    path: &'static str,
-    access: Access,
-    body_limit: BodyLimit,
-    along: Along,
+    gate: Gate,
     types: PhantomData<fn(P) -> A>,
 }
 
@@ -193,7 +184,7 @@ where
             let Some(context) = request.extensions().get::<Arc<Context>>().cloned() else {
                 return problem(&Error::internal("a request came without its context"), "");
             };
-            context.route.get_or_init(|| self.path);
+            context.route.get_or_init(|| self.gate.path);
             let run = AssertUnwindSafe(self.run(request, app, &context)).catch_unwind();
             let outcome = match run.await {
                 Ok(outcome) => outcome,
@@ -215,6 +206,37 @@ where
     A: Answer,
 {
     async fn run(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
+        let Entered { call, path, uri, audited } = self.gate.enter(request, app, context).await?;
+        let parameters = fields(&call, path, &uri, P::BODY)?.parse::<P>()?;
+        let outcome = self.operation.call(call, parameters).await.and_then(Answer::into_response);
+        match audited {
+            Some(audited) => audited.record(outcome).await,
+            None => outcome,
+        }
+    }
+}
+
+/// What an endpoint asks of a request before it looks at its parameters. Not generic, so that it is in the program
+/// once, and not for each endpoint.
+#[derive(Clone, Copy)]
+struct Gate {
+    path: &'static str,
+    access: Access,
+    body_limit: BodyLimit,
+    along: Along,
+}
+
+/// A request that was let in.
+struct Entered {
+    call: Call,
+    /// The parameters in its path.
+    path: Vec<(String, String)>,
+    uri: Uri,
+    audited: Option<Audited>,
+}
+
+impl Gate {
+    async fn enter(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Entered> {
         let (mut parts, body) = request.into_parts();
         let caller = match guard::admit(&app, self.access, self.along, &parts.headers, context).await {
             Ok(caller) => caller,
@@ -229,13 +251,13 @@ where
             axum::body::Bytes::new()
         };
         let path = path_parameters(&mut parts, self.path).await?;
-        let query = body::encoded_pairs(parts.uri.query().unwrap_or_default())?;
-        let pairs = if P::IS_RAW { Vec::new() } else { body::pairs(&bytes, &parts.headers, P::BARE_LIST)? };
-        let rules =
-            Rules { config: &app.config, phone: &app.phone_rules, headers: &parts.headers, now: app.clock.now() };
-        let parameters = Fields::new(path, query, pairs, rules).parse::<P>()?;
         let audited = match &caller {
-            Caller::Admin(identity) if self.access.is_audited() => Some((Arc::clone(&app), identity.actor())),
+            Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
+                app: Arc::clone(&app),
+                context: Arc::clone(context),
+                actor: identity.actor(),
+                action: format!("{} {}", parts.method, self.path),
+            }),
             _ => None,
         };
         let call = Call {
@@ -248,25 +270,7 @@ where
             headers: parts.headers,
             app,
         };
-        let outcome = self.operation.call(call, parameters).await.and_then(Answer::into_response);
-        if let Some((app, actor)) = audited {
-            let status = outcome.as_ref().map_or_else(|error| super::reply::status(error.code), Response::status);
-            // The answer does not leave before it is written down who got it.
-            audit::record(&app, self.act(actor, &parts.method, status, context)).await?;
-        }
-        outcome
-    }
-
-    fn act(&self, actor: String, method: &Method, status: StatusCode, context: &Context) -> Act {
-        Act {
-            actor,
-            action: format!("{method} {}", self.path),
-            user: context.subject.get().copied(),
-            reason: context.reason.get().cloned(),
-            outcome: status.as_u16(),
-            client_ip: Some(context.client.to_string()),
-            request_id: context.request_id.clone(),
-        }
+        Ok(Entered { call, path, uri: parts.uri, audited })
     }
 
     async fn read_body(&self, body: Body, headers: &HeaderMap, app: &App) -> Result<axum::body::Bytes> {
@@ -277,6 +281,50 @@ where
             Err(_) => Err(Code::RequestTimeout.into()),
         }
     }
+}
+
+/// What an administrator asks for, while it is done.
+struct Audited {
+    app: Arc<App>,
+    context: Arc<Context>,
+    actor: String,
+    action: String,
+}
+
+impl Audited {
+    /// Writes down what came of it: the answer does not leave before that.
+    async fn record(self, outcome: Result<Response<Body>>) -> Result<Response<Body>> {
+        let status = outcome.as_ref().map_or_else(|error| super::reply::status(error.code), Response::status);
+        let act = Act {
+            actor: self.actor,
+            action: self.action,
+            user: self.context.subject.get().copied(),
+            reason: self.context.reason.get().cloned(),
+            outcome: status.as_u16(),
+            client_ip: Some(self.context.client.to_string()),
+            request_id: self.context.request_id.clone(),
+        };
+        audit::record(&self.app, act).await?;
+        outcome
+    }
+}
+
+/// What path, query and body say.
+fn fields<'request>(
+    call: &'request Call,
+    path: Vec<(String, String)>,
+    uri: &'request Uri,
+    shape: BodyShape,
+) -> Result<Fields<'request>> {
+    let app = &call.app;
+    let query = body::encoded_pairs(uri.query().unwrap_or_default())?;
+    let body = match shape {
+        BodyShape::Raw => Vec::new(),
+        BodyShape::Named => body::pairs(&call.body, &call.headers, None)?,
+        BodyShape::NamedOrItems(list) => body::pairs(&call.body, &call.headers, Some(list))?,
+    };
+    let rules = Rules { config: &app.config, phone: &app.phone_rules, headers: &call.headers, now: app.clock.now() };
+    Ok(Fields::new(path, query, body, rules))
 }
 
 /// The request's `Idempotency-Key`, and what tells the request from others.

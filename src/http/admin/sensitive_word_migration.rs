@@ -12,8 +12,8 @@ use crate::{
         body::Given,
         call::Call,
         params::{
-            Content, Described, Fields, Flag, Nothing, PageNumber, PageSize, Parameter, Parameters, Place, Rules, page,
-            parameters, text,
+            BodyShape, Content, Described, Fields, Flag, Nothing, PageNumber, PageSize, Parameter, Parameters, Place,
+            Rules, page, parameters, text,
         },
         reply::Json,
     },
@@ -422,7 +422,7 @@ pub struct BatchCompare {
 }
 
 impl Parameters for BatchCompare {
-    const BARE_LIST: Option<&'static str> = Some("items");
+    const BODY: BodyShape = BodyShape::NamedOrItems("items");
 
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         Some(Self { items: fields.list("items")? })

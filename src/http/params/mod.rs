@@ -74,13 +74,20 @@ pub enum Place {
     Anywhere,
 }
 
+/// How the body of an endpoint is taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyShape {
+    /// Parameters by name.
+    Named,
+    /// The same, or else the bare items of the list of this name.
+    NamedOrItems(&'static str),
+    /// Not here: the operation reads it byte for byte.
+    Raw,
+}
+
 /// All parameters of an endpoint.
 pub trait Parameters: Sized + Send + 'static {
-    /// Whether the body is for the operation to read, byte for byte, and not to be taken apart here.
-    const IS_RAW: bool = false;
-
-    /// The list whose bare items may be the whole body.
-    const BARE_LIST: Option<&'static str> = None;
+    const BODY: BodyShape = BodyShape::Named;
 
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 

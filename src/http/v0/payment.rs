@@ -14,7 +14,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        params::{Claims, Described, Fields, Label, Parameter, Parameters, Reason, Rules, parameters, text},
+        params::{BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Reason, Rules, parameters, text},
         reply::{Answer, AnswerDocument, Json},
     },
     ops::{
@@ -216,7 +216,7 @@ impl Answer for Word {
 pub struct NotificationForm;
 
 impl Parameters for NotificationForm {
-    const IS_RAW: bool = true;
+    const BODY: BodyShape = BodyShape::Raw;
 
     fn read(_: &mut Fields<'_>) -> Option<Self> {
         Some(Self)
