@@ -227,7 +227,8 @@ impl Client {
         for (name, value) in post.headers {
             builder = builder.header(*name, *value);
         }
-        let sent = if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
+        let send = || if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
+        let sent = if post.comes_whole { send() } else { on_its_own_stack(send) };
         let response = sent.map_err(|error| self.failure_before_body(&error))?;
         let (parts, body) = response.into_parts();
         Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
@@ -274,6 +275,15 @@ impl Client {
             other => failure_of(self.provider, other),
         }
     }
+}
+
+/// The calls that open a connection are deep, and a thread keeps the stack that it once used. On a thread of their own
+/// they leave nothing behind in a stream, which runs for long beside many others.
+fn on_its_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("dial".into()).spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 impl Answer {
