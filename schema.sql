@@ -113,7 +113,8 @@ create table word_changes (
     by_sound integer
 ) strict;
 
--- Owner: violations. One row for every text of a user that was refused. The text is kept masked only.
+-- Owner: violations. One row for every text of a user, and every answer to one, that was refused. The text is kept
+-- masked only.
 create table violations (
     id integer primary key,
     user_id integer not null,
@@ -125,7 +126,7 @@ create table violations (
     created_at integer not null
 ) strict;
 
-create index violations_by_time on violations (created_at, id, user_id);
+create index violations_by_time on violations (created_at, id, user_id, content_type);
 create index violations_by_user on violations (user_id, created_at);
 create index violations_by_type on violations (violation_type, created_at);
 create index violations_by_content on violations (content_type, created_at);

@@ -173,7 +173,7 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
     let of = |limit: Option<String>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {limit}"));
     let llm = &app.config.llm;
     format!(
-        "today, with what running calls may use: {} tokens ({}), {} {} ({})",
+        "today, with estimates for calls that run or told no figures: {} tokens ({}), {} {} ({})",
         spent.tokens,
         of(llm.tokens_per_day.map(|tokens| tokens.to_string())),
         spent.cost,

@@ -44,7 +44,7 @@ struct SendArgs {
     /// Send it to everybody.
     #[arg(long)]
     all: bool,
-    /// Send it to this user, by id or phone number. May be repeated.
+    /// Send it to this user, by id, phone number or email address. May be repeated.
     #[arg(long, value_name = "WHO")]
     to: Vec<String>,
     #[arg(long, value_enum, default_value_t = KindName::Activity)]

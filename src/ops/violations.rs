@@ -157,12 +157,13 @@ pub fn types(app: &App) -> Result<Vec<Count>> {
     app.store.read(|tx| tx.all(sql, (), count_of))
 }
 
-/// Users with at least `threshold` refusals in the last `days`, the worst first.
+/// Users with at least `threshold` refusals in the last `days`, the worst first. What a model answered them is not
+/// their doing.
 pub fn frequent(app: &App, days: u32, threshold: u32, page: Page) -> Result<Listing<Violator>> {
     app.store.read(|tx| {
         let since = tx.now.0.saturating_sub(i64::from(days).saturating_mul(DAY));
         let grouped = "select user_id, count(*) as found, max(created_at) as last from violations \
-                     where created_at >= ?1 group by user_id having count(*) >= ?2";
+                     where created_at >= ?1 and content_type <> 'answer' group by user_id having count(*) >= ?2";
         let items = tx.all(
             &format!("{grouped} order by found desc, user_id limit ?3 offset ?4"),
             (since, threshold, page.size, page.offset()),

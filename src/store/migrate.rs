@@ -33,6 +33,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0014.sql"),
     include_str!("migrations/0015.sql"),
     include_str!("migrations/0016.sql"),
+    include_str!("migrations/0017.sql"),
 ];
 
 /// The version that this program reads and writes.

@@ -315,6 +315,10 @@ fn an_answer_that_may_not_stand_is_withheld() {
     );
     assert_eq!(server.value::<String>("select error_class from chats"), "answer withheld");
     assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'answer'"), 3);
+    // What the model said is not held against the user.
+    let key = server.api_key("moderator");
+    let frequent = server.get("/admin/violations/frequent-violators").token(&key).query(&[("threshold", "1")]);
+    assert_eq!(frequent.send().expect(200).json()["total"], 0);
 }
 
 #[test]

@@ -294,6 +294,11 @@ fn a_hundred_thousand_words_hold_nobody_up() {
                 add(&server, &key, &word, "ads");
                 slowest_change = slowest_change.max(sent.elapsed());
                 assert_eq!(check(&server, &user, &word).expect(200).json()["allowed"], false, "{word}");
+                let sent = Instant::now();
+                let removal = server.request("DELETE", "/admin/sensitive-words/remove").token(&key);
+                removal.json(&json!({ "word": word })).send().expect(200);
+                slowest_change = slowest_change.max(sent.elapsed());
+                assert_eq!(check(&server, &user, &word).expect(200).json()["allowed"], true, "{word}");
             }
             if import.is_finished()
                 && seen_at.is_none()
