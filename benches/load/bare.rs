@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use yarrow::types::sha256;
 
-use crate::Failure;
+use crate::kit::Failure;
 
 /// Serves until killed. With a database it is the server that commits every request by itself.
 pub fn serve(database: Option<&Path>) -> Result<(), Failure> {

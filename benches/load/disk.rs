@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Failure, bare, requests::Casting, seed::Seed};
+use crate::{bare, kit::Failure, seed::Seed, workload::Casting};
 
 pub fn print(seed: &Seed, directory: &Path, time: Duration) -> Result<(), Failure> {
     let syncs = syncs_per_second(&directory.join("sync"), time)?;

@@ -11,31 +11,37 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
+#[path = "../kit/mod.rs"]
+mod kit;
+
 mod bare;
-mod client;
 mod disk;
 mod options;
-mod process;
 mod report;
-mod requests;
 mod seed;
 mod start;
+mod workload;
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::Path,
+    process::{Command, ExitCode},
+};
 
 use clap::Parser;
 
 use crate::{
-    client::{Answered, Plan},
+    kit::{
+        Failure,
+        client::{self, Answered, Plan},
+        in_turn,
+        measurement::Measurement,
+        process::{Machine, Server},
+    },
     options::{Options, Role},
-    process::{Machine, Server, ServerKind},
-    report::{Contestant, Measurement, Report, Round},
-    requests::{Requests, Workload},
+    report::{Contestant, Report, Round},
     seed::Seed,
+    workload::Workload,
 };
-
-/// Whatever stops a measurement, as a sentence for whoever runs it.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// How much of a core others may use before a measurement is repeated.
 const DISTURBED_ABOVE: f64 = 0.2;
@@ -127,15 +133,10 @@ fn measure_once(
 ) -> Result<Measurement, Failure> {
     let data = directory.join("data");
     seed.copy_to(&data)?;
-    let kind = match contestant {
-        Contestant::Bare => ServerKind::Bare,
-        Contestant::EachCommits => ServerKind::EachCommits,
-        Contestant::Yarrow => ServerKind::Yarrow,
-    };
-    let server = Server::start(kind, &data, machine)?;
+    let server = start_server(contestant, &data, machine)?;
     let requests = match contestant {
-        Contestant::Bare => Requests::hello(),
-        _ => Requests::of(case, seed),
+        Contestant::Bare => workload::hello(),
+        _ => case.requests(seed),
     };
     let plan = Plan { connections: options.connections, warm_up: options.warm_up(), measured: options.measured() };
     let (measurement, answered) = client::load(&server, requests, &plan)?;
@@ -145,6 +146,23 @@ fn measure_once(
     }
     std::fs::remove_dir_all(&data)?;
     Ok(measurement)
+}
+
+fn start_server(contestant: Contestant, data: &Path, machine: &Machine) -> Result<Server, Failure> {
+    let itself_as = |arguments: &[&str]| -> Result<Command, Failure> {
+        let mut command = machine.command(&std::env::current_exe()?);
+        command.arg("--role").args(arguments);
+        Ok(command)
+    };
+    match contestant {
+        Contestant::Bare => Server::spawn(itself_as(&["bare"])?),
+        Contestant::EachCommits => {
+            let mut command = itself_as(&["each-commits", "--database"])?;
+            command.arg(data.join("yarrow.db"));
+            Server::spawn(command)
+        }
+        Contestant::Yarrow => Server::start(data, machine),
+    }
 }
 
 /// The service was to write one row for each request, however fast they came.
@@ -162,13 +180,4 @@ fn check_log(data: &Path, answered: &Answered) -> Result<(), Failure> {
         return Err(format!("{} uses were acknowledged, and {posted} entries are there", answered.consumes).into());
     }
     Ok(())
-}
-
-/// The items in order, reversed every second round, so that none always comes after the same one.
-fn in_turn<T>(items: &[T], round: usize) -> Vec<&T> {
-    let mut items: Vec<_> = items.iter().collect();
-    if round % 2 == 1 {
-        items.reverse();
-    }
-    items
 }

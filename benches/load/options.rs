@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 
-use crate::requests::Workload;
+use crate::workload::Workload;
 
 /// Measures the service under load, against a bare server and against one commit a request.
 #[derive(Debug, Parser)]

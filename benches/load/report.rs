@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Failure,
-    process::{Usage, Used},
-    requests::Workload,
+    kit::{
+        Failure,
+        measurement::{Measurement, Spread},
+    },
+    workload::Workload,
 };
 
 /// A server in the comparison.
@@ -14,24 +16,6 @@ pub enum Contestant {
     Bare,
     Yarrow,
     EachCommits,
-}
-
-/// What one run under load came to.
-#[derive(Clone, Copy, Debug)]
-pub struct Measurement {
-    pub requests_per_second: f64,
-    /// Milliseconds.
-    pub median: f64,
-    /// Milliseconds.
-    pub percentile_99: f64,
-    /// Microseconds of processor time that the server used for a request.
-    pub cpu_per_request: f64,
-    /// How much of its core the server used.
-    pub utilisation: f64,
-    /// Bytes of resident anonymous memory at the end.
-    pub memory: u64,
-    /// Cores that others used.
-    pub others: f64,
 }
 
 pub type Round = BTreeMap<Contestant, Measurement>;
@@ -47,29 +31,6 @@ const TARGETS: [(Workload, Contestant, f64); 4] = [
 const CHECKED_AT: f64 = 0.85;
 /// The part of a core from which a server counts as busy with nothing but the load.
 const SATURATED_FROM: f64 = 0.9;
-
-impl Measurement {
-    // Numbers of requests are far below what a float holds exactly.
-    #[expect(clippy::cast_precision_loss)]
-    pub fn new(mut latencies: Vec<u32>, before: &Usage, after: &Usage, memory: u64) -> Self {
-        latencies.sort_unstable();
-        let count = latencies.len().max(1) as f64;
-        let percentile = |of_100: usize| {
-            let index = (latencies.len() * of_100 / 100).min(latencies.len().saturating_sub(1));
-            latencies.get(index).map_or(0.0, |microseconds| f64::from(*microseconds) / 1_000.0)
-        };
-        let Used { seconds, server, others } = before.until(after);
-        Self {
-            requests_per_second: count / seconds,
-            median: percentile(50),
-            percentile_99: percentile(99),
-            cpu_per_request: server * 1e6 / count,
-            utilisation: server / seconds,
-            memory,
-            others,
-        }
-    }
-}
 
 /// All rounds of all cases.
 pub struct Report {
@@ -133,11 +94,11 @@ impl Report {
         let is_saturated = Spread::new(bare.map(|measured| measured.utilisation).collect()).median >= SATURATED_FROM;
         let (spread, basis) = if is_saturated {
             let requests: Value = |measured| measured.requests_per_second;
-            (Spread::of_ratios(rounds, Contestant::Yarrow, against, requests), "by requests per second")
+            (of_ratios(rounds, Contestant::Yarrow, against, requests), "by requests per second")
         } else {
             let cpu: Value = |measured| measured.cpu_per_request;
             let basis = "by CPU time only, because the bare server could not be kept busy";
-            (Spread::of_ratios(rounds, against, Contestant::Yarrow, cpu), basis)
+            (of_ratios(rounds, against, Contestant::Yarrow, cpu), basis)
         };
         Some(DecisiveRatio { spread, basis })
     }
@@ -163,7 +124,7 @@ fn print_row(case: Workload, contestant: Contestant, rounds: &[Round]) {
     let median = |value: Value| {
         Spread::new(rounds.iter().filter_map(|round| round.get(&contestant)).map(value).collect()).median
     };
-    let ratio = |value| Spread::of_ratios(rounds, contestant, Contestant::Bare, value).show();
+    let ratio = |value| of_ratios(rounds, contestant, Contestant::Bare, value).show();
     println!(
         "{:<22} {:<12} {:>9.0} {:>20} {:>9.1} {:>20} {:>8.2} {:>8.2} {:>6.2} {:>5.0}MiB {:>7.2}",
         case.name(),
@@ -180,26 +141,6 @@ fn print_row(case: Workload, contestant: Contestant, rounds: &[Round]) {
     );
 }
 
-/// A median with what it was taken from.
-pub struct Spread {
-    pub median: f64,
-    smallest: f64,
-    largest: f64,
-}
-
-impl Spread {
-    pub fn new(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        let last = values.len().saturating_sub(1);
-        Self { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), smallest: at(0), largest: at(last) }
-    }
-
-    fn of_ratios(rounds: &[Round], of: Contestant, to: Contestant, value: Value) -> Self {
-        Self::new(rounds.iter().filter_map(|round| Some(value(round.get(&of)?) / value(round.get(&to)?))).collect())
-    }
-
-    pub fn show(&self) -> String {
-        format!("{:.3} ({:.2}..{:.2})", self.median, self.smallest, self.largest)
-    }
+fn of_ratios(rounds: &[Round], of: Contestant, to: Contestant, value: Value) -> Spread {
+    Spread::new(rounds.iter().filter_map(|round| Some(value(round.get(&of)?) / value(round.get(&to)?))).collect())
 }

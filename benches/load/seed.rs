@@ -20,7 +20,7 @@ use yarrow::{
     types::{JsonText, PhoneNumber, UserId},
 };
 
-use crate::{Failure, requests::Casting};
+use crate::{kit::Failure, workload::Casting};
 
 pub const USERS: u32 = 10_000;
 /// Users who have castings to be listed.

@@ -8,9 +8,11 @@ use std::{
 };
 
 use crate::{
-    Failure,
-    process::{Server, yarrow_program},
-    report::Spread,
+    kit::{
+        Failure,
+        measurement::Spread,
+        process::{Server, yarrow_program},
+    },
     seed::Seed,
 };
 

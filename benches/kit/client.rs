@@ -18,10 +18,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{
+use super::{
     Failure,
+    measurement::Measurement,
     process::{Server, Usage},
-    report::Measurement,
     requests::{Kind, Random, Requests},
 };
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::Failure;
+use super::Failure;
 
 /// `/proc` counts processor time in these, on every Linux that runs this.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -44,7 +44,8 @@ impl Machine {
         }
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// The program, on the server's core.
+    pub fn command(&self, program: &Path) -> Command {
         if !self.is_pinned {
             return Command::new(program);
         }
@@ -54,13 +55,6 @@ impl Machine {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerKind {
-    Bare,
-    EachCommits,
-    Yarrow,
-}
-
 /// A running server. It is killed when this is dropped.
 pub struct Server {
     process: Child,
@@ -68,21 +62,10 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(kind: ServerKind, data: &Path, machine: &Machine) -> Result<Self, Failure> {
-        let own = std::env::current_exe()?;
-        let command = match kind {
-            ServerKind::Bare => with(machine.command(&own), &["--role", "bare"]),
-            ServerKind::EachCommits => {
-                let mut command = with(machine.command(&own), &["--role", "each-commits", "--database"]);
-                command.arg(data.join("yarrow.db"));
-                command
-            }
-            ServerKind::Yarrow => {
-                let mut command = yarrow(machine.command(&yarrow_program()), data);
-                command.env("YARROW_SERVER_WORKERS", "1");
-                command
-            }
-        };
+    /// The service with one worker on the server's core.
+    pub fn start(data: &Path, machine: &Machine) -> Result<Self, Failure> {
+        let mut command = yarrow(machine.command(&yarrow_program()), data);
+        command.env("YARROW_SERVER_WORKERS", "1");
         Self::spawn(command)
     }
 
@@ -91,7 +74,8 @@ impl Server {
         Self::spawn(yarrow(Command::new(yarrow_program()), data))
     }
 
-    fn spawn(mut command: Command) -> Result<Self, Failure> {
+    /// A server that says on its error stream where it is `listening on http://`.
+    pub fn spawn(mut command: Command) -> Result<Self, Failure> {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
         let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
@@ -148,11 +132,6 @@ impl Drop for Server {
 
 pub fn yarrow_program() -> PathBuf {
     env!("CARGO_BIN_EXE_yarrow").into()
-}
-
-fn with(mut command: Command, arguments: &[&str]) -> Command {
-    command.args(arguments);
-    command
 }
 
 fn yarrow(mut command: Command, data: &Path) -> Command {

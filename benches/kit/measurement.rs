@@ -1,0 +1,64 @@
+//! Figures of one run under load, and medians of several.
+
+use super::process::{Usage, Used};
+
+/// What one run under load came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    pub requests_per_second: f64,
+    /// Milliseconds.
+    pub median: f64,
+    /// Milliseconds.
+    pub percentile_99: f64,
+    /// Microseconds of processor time that the server used for a request.
+    pub cpu_per_request: f64,
+    /// How much of its core the server used.
+    pub utilisation: f64,
+    /// Bytes of resident anonymous memory at the end.
+    pub memory: u64,
+    /// Cores that others used.
+    pub others: f64,
+}
+
+impl Measurement {
+    // Numbers of requests are far below what a float holds exactly.
+    #[expect(clippy::cast_precision_loss)]
+    pub fn new(mut latencies: Vec<u32>, before: &Usage, after: &Usage, memory: u64) -> Self {
+        latencies.sort_unstable();
+        let count = latencies.len().max(1) as f64;
+        let percentile = |of_100: usize| {
+            let index = (latencies.len() * of_100 / 100).min(latencies.len().saturating_sub(1));
+            latencies.get(index).map_or(0.0, |microseconds| f64::from(*microseconds) / 1_000.0)
+        };
+        let Used { seconds, server, others } = before.until(after);
+        Self {
+            requests_per_second: count / seconds,
+            median: percentile(50),
+            percentile_99: percentile(99),
+            cpu_per_request: server * 1e6 / count,
+            utilisation: server / seconds,
+            memory,
+            others,
+        }
+    }
+}
+
+/// A median with what it was taken from.
+pub struct Spread {
+    pub median: f64,
+    pub smallest: f64,
+    pub largest: f64,
+}
+
+impl Spread {
+    pub fn new(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Self { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), smallest: at(0), largest: at(last) }
+    }
+
+    pub fn show(&self) -> String {
+        format!("{:.3} ({:.2}..{:.2})", self.median, self.smallest, self.largest)
+    }
+}

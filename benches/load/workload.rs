@@ -1,0 +1,127 @@
+//! What is asked of the servers.
+
+use crate::{
+    kit::requests::{Kind, NUMBER, Requests, request},
+    report::Contestant,
+    seed::{self, Account, Seed},
+};
+
+/// A kind of traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    Profile,
+    Balance,
+    Save,
+    Consume,
+    KeyedConsume,
+    Mix,
+    List,
+    CompressedList,
+    SignIn,
+}
+
+impl Workload {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Profile => "profile read",
+            Self::Balance => "balance read",
+            Self::Consume => "coin consume",
+            Self::KeyedConsume => "coin consume, keyed",
+            Self::Save => "durable history save",
+            Self::Mix => "90% reads, 10% saves",
+            Self::List => "list of 20",
+            Self::CompressedList => "list of 20, gzip",
+            Self::SignIn => "sign-in by code",
+        }
+    }
+
+    /// Which servers know this traffic.
+    pub const fn contestants(self) -> &'static [Contestant] {
+        match self {
+            Self::Save => &[Contestant::Bare, Contestant::Yarrow, Contestant::EachCommits],
+            _ => &[Contestant::Bare, Contestant::Yarrow],
+        }
+    }
+}
+
+impl Workload {
+    /// Requests to the service, and to whatever speaks like it.
+    pub fn requests(self, seed: &Seed) -> Requests {
+        let of_all = |make: fn(&Account) -> Vec<u8>| seed.accounts.iter().map(make).collect();
+        let of_readers = |make: fn(&Account) -> Vec<u8>| seed.readers().iter().map(make).collect();
+        match self {
+            Self::Profile => Requests::reading(of_all(|account| get("/user/profile", account))),
+            Self::Balance => Requests::reading(of_all(|account| get("/coin/balance", account))),
+            Self::Save => Requests::writing(Kind::Save, of_all(save)),
+            Self::Consume => Requests::writing(Kind::Consume, of_all(|account| consume(account, ""))),
+            Self::KeyedConsume => {
+                let keyed = |account: &Account| consume(account, &format!("idempotency-key: {NUMBER}\r\n"));
+                Requests::writing(Kind::Consume, of_all(keyed))
+            }
+            Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
+            Self::List => Requests::reading(of_readers(|account| list(account, ""))),
+            Self::CompressedList => Requests::reading(of_readers(|account| list(account, "accept-encoding: gzip\r\n"))),
+            Self::SignIn => Requests::once(seed::newcomers().map(|phone_number| sign_in(&phone_number)).collect()),
+        }
+    }
+}
+
+/// For the server that answers a constant.
+pub fn hello() -> Requests {
+    Requests::reading(vec![request("GET", "/hello", "", "")])
+}
+
+fn get(path: &str, account: &Account) -> Vec<u8> {
+    request("GET", path, &authorization(account), "")
+}
+
+fn authorization(account: &Account) -> String {
+    format!("authorization: Bearer {}\r\n", account.token)
+}
+
+fn consume(account: &Account, more: &str) -> Vec<u8> {
+    request("POST", "/coin/consume", &(authorization(account) + more), "")
+}
+
+fn save(account: &Account) -> Vec<u8> {
+    let casting = Casting::sample();
+    let body = format!(
+        r#"{{"userId":"{}","questionType":"{}","question":"{}","jsonData":{},"timestamp":{},"localRecordId":"{NUMBER}"}}"#,
+        account.user_id, casting.question_type, casting.question, casting.json_data, casting.timestamp,
+    );
+    request("POST", "/divination-history/save", &authorization(account), &body)
+}
+
+fn list(account: &Account, more: &str) -> Vec<u8> {
+    let body = format!(r#"{{"phoneNumber":"{}","page":1,"size":20}}"#, account.phone_number);
+    request("POST", "/divination-history/get", &(authorization(account) + more), &body)
+}
+
+fn sign_in(phone_number: &str) -> Vec<u8> {
+    let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{}"}}"#, seed::CODE);
+    request("POST", "/auth/login", "", &body)
+}
+
+/// The casting that everybody saves: `jsonData` of half a kilobyte.
+pub struct Casting {
+    pub question_type: &'static str,
+    pub question: &'static str,
+    pub json_data: String,
+    pub timestamp: i64,
+}
+
+impl Casting {
+    pub fn sample() -> Self {
+        let line = |position: usize| {
+            format!(r#"{{"position":{position},"coins":[2,3,3],"value":8,"moving":false,"name":"六二"}}"#)
+        };
+        let lines: Vec<_> = (1..=6).map(line).collect();
+        let json_data = format!(
+            r#"{{"method":"coins","lines":[{}],"primary":{{"number":3,"name":"水雷屯"}},"changed":null,"castAt":"2026-01-02T03:04:05Z"}}"#,
+            lines.join(",")
+        );
+        Self {
+            question_type: "career", question: "今年换工作合适吗？", json_data, timestamp: 1_767_225_600_000
+        }
+    }
+}
