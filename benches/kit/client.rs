@@ -172,10 +172,13 @@ fn complete_answer(bytes: &[u8]) -> Result<Option<u16>, Failure> {
     let head_text = std::str::from_utf8(&bytes[..head])?;
     let mut lines = head_text.split("\r\n");
     let status = lines.next().and_then(|line| line.get(9..12)).ok_or("an answer without a status")?.parse()?;
-    let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+    let length = lines.find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length").then_some(value)
+    });
     let is_complete = match length {
         Some(length) => bytes.len() >= head + 4 + length.parse::<usize>()?,
-        // Chunked, which only a compressed answer is.
+        // Chunked.
         None => bytes.ends_with(b"\r\n0\r\n\r\n"),
     };
     Ok(is_complete.then_some(status))

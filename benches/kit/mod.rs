@@ -1,5 +1,6 @@
 //! What the measurements under load share: servers as processes, the load, and figures.
 
+pub mod chart;
 pub mod client;
 pub mod measurement;
 pub mod process;

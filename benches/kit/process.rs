@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
-    net::SocketAddr,
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -13,6 +13,7 @@ use super::Failure;
 
 /// `/proc` counts processor time in these, on every Linux that runs this.
 const TICKS_PER_SECOND: f64 = 100.0;
+const STARTED_WITHIN: Duration = Duration::from_secs(20);
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
 
@@ -33,6 +34,11 @@ impl Machine {
             taskset.status().is_ok_and(|status| status.success())
         };
         Ok(Self { is_pinned: cores > 1 && pin(), cores })
+    }
+
+    /// For what is not measured.
+    pub fn unpinned() -> Self {
+        Self { is_pinned: false, cores: 1 }
     }
 
     pub fn description(&self) -> String {
@@ -66,6 +72,8 @@ impl Server {
     pub fn start(data: &Path, machine: &Machine) -> Result<Self, Failure> {
         let mut command = yarrow(machine.command(&yarrow_program()), data);
         command.env("YARROW_SERVER_WORKERS", "1");
+        // All clients have one address here.
+        command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "4096");
         Self::spawn(command)
     }
 
@@ -92,8 +100,22 @@ impl Server {
                 }
             }
         });
-        server.address = receiver.recv_timeout(Duration::from_secs(20)).map_err(|_| "a server did not start")?;
+        server.address = receiver.recv_timeout(STARTED_WITHIN).map_err(|_| "a server did not start")?;
         Ok(server)
+    }
+
+    /// A server that does not say where it listens, but was told.
+    pub fn spawn_at(mut command: Command, address: SocketAddr) -> Result<Self, Failure> {
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let server = Self { process, address };
+        let deadline = Instant::now() + STARTED_WITHIN;
+        while Instant::now() < deadline {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(server);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Err("a server did not start".into())
     }
 
     pub fn address(&self) -> SocketAddr {

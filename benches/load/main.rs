@@ -17,6 +17,8 @@ mod kit;
 mod bare;
 mod disk;
 mod options;
+mod peers;
+mod pocketbase;
 mod report;
 mod seed;
 mod start;
@@ -38,6 +40,7 @@ use crate::{
         process::{Machine, Server},
     },
     options::{Options, Role},
+    peers::Peers,
     report::{Contestant, Report, Round},
     seed::Seed,
     workload::Workload,
@@ -48,10 +51,13 @@ const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
 /// What is measured, in the order of the report.
-const CASES: [Workload; 9] = [
+const CASES: [Workload; 12] = [
     Workload::Profile,
     Workload::Balance,
+    Workload::UnreadCount,
+    Workload::Crowd,
     Workload::Save,
+    Workload::SaveAlone,
     Workload::Consume,
     Workload::KeyedConsume,
     Workload::Mix,
@@ -82,14 +88,19 @@ fn measure(options: &Options) -> Result<(), Failure> {
     println!("{}", machine.description());
     println!("seeding {} users", seed::USERS);
     let seed = Seed::make(&temporary.path().join("seed"))?;
+    let peers = Peers::prepare(options.peers.as_deref(), temporary.path())?;
+    let bench = Bench { options, machine: &machine, seed: &seed, peers: &peers, directory: temporary.path() };
     let mut report = Report::new(options.rounds());
     for round in 0..options.rounds() {
         for case in in_turn(&options.cases(&CASES), round) {
             println!("round {} of {}: {}", round + 1, options.rounds(), case.name());
-            report.add(*case, measure_round(*case, round, options, &machine, &seed, temporary.path())?);
+            report.add(*case, bench.measure_round(*case, round)?);
         }
     }
     report.print();
+    if let Some(path) = &options.svg {
+        std::fs::write(path, report.picture())?;
+    }
     if !options.only_load() {
         start::print(&seed, temporary.path())?;
         disk::print(&seed, temporary.path(), options.measured())?;
@@ -97,87 +108,103 @@ fn measure(options: &Options) -> Result<(), Failure> {
     report.verdict(options.check)
 }
 
-/// One case on all of its servers.
-fn measure_round(
-    case: Workload,
-    round: usize,
-    options: &Options,
-    machine: &Machine,
-    seed: &Seed,
-    directory: &Path,
-) -> Result<Round, Failure> {
-    let mut measurements = Round::new();
-    for contestant in in_turn(case.contestants(), round) {
-        let mut measurement = measure_once(case, *contestant, options, machine, seed, directory)?;
-        for _ in 0..REPEATS {
-            if measurement.others <= DISTURBED_ABOVE || options.quick {
-                break;
-            }
-            let again = measure_once(case, *contestant, options, machine, seed, directory)?;
-            if again.others < measurement.others {
-                measurement = again;
-            }
-        }
-        measurements.insert(*contestant, measurement);
-    }
-    Ok(measurements)
+/// What every measurement needs.
+struct Bench<'run> {
+    options: &'run Options,
+    machine: &'run Machine,
+    seed: &'run Seed,
+    peers: &'run Peers,
+    directory: &'run Path,
 }
 
-fn measure_once(
-    case: Workload,
-    contestant: Contestant,
-    options: &Options,
-    machine: &Machine,
-    seed: &Seed,
-    directory: &Path,
-) -> Result<Measurement, Failure> {
-    let data = directory.join("data");
-    seed.copy_to(&data)?;
-    let server = start_server(contestant, &data, machine)?;
-    let requests = match contestant {
-        Contestant::Bare => workload::hello(),
-        _ => case.requests(seed),
-    };
-    let plan = Plan { connections: options.connections, warm_up: options.warm_up(), measured: options.measured() };
-    let (measurement, answered) = client::load(&server, requests, &plan)?;
-    server.stop()?;
+impl Bench<'_> {
+    /// One case on all of its servers.
+    fn measure_round(&self, case: Workload, round: usize) -> Result<Round, Failure> {
+        let mut measurements = Round::new();
+        for contestant in in_turn(case.contestants(), round) {
+            if !self.peers.has(*contestant) {
+                continue;
+            }
+            let mut measurement = self.measure_once(case, *contestant)?;
+            for _ in 0..REPEATS {
+                if measurement.others <= DISTURBED_ABOVE || self.options.quick {
+                    break;
+                }
+                let again = self.measure_once(case, *contestant)?;
+                if again.others < measurement.others {
+                    measurement = again;
+                }
+            }
+            measurements.insert(*contestant, measurement);
+        }
+        Ok(measurements)
+    }
+
+    fn measure_once(&self, case: Workload, contestant: Contestant) -> Result<Measurement, Failure> {
+        let data = self.directory.join("data");
+        if contestant != Contestant::PocketBase {
+            self.seed.copy_to(&data)?;
+        }
+        let server = self.start(contestant, &data)?;
+        let requests = match (contestant, &self.peers.pocketbase) {
+            (Contestant::Bare, _) => workload::hello(),
+            (Contestant::PocketBase, Some(peer)) => peer.requests(case).ok_or("PocketBase does not know this")?,
+            _ => case.requests(self.seed),
+        };
+        let plan = Plan {
+            connections: case.connections().unwrap_or(self.options.connections),
+            warm_up: self.options.warm_up(),
+            measured: self.options.measured(),
+        };
+        let (measurement, answered) =
+            client::load(&server, requests, &plan).map_err(|failure| format!("{contestant:?}: {failure}"))?;
+        server.stop()?;
+        check_stored(contestant, &data, &answered)?;
+        std::fs::remove_dir_all(&data)?;
+        Ok(measurement)
+    }
+
+    fn start(&self, contestant: Contestant, data: &Path) -> Result<Server, Failure> {
+        let (peers, machine) = (self.peers, self.machine);
+        let itself_as = |arguments: &[&str]| -> Result<Command, Failure> {
+            let mut command = machine.command(&std::env::current_exe()?);
+            command.arg("--role").args(arguments);
+            Ok(command)
+        };
+        match contestant {
+            Contestant::Bare => Server::spawn(itself_as(&["bare"])?),
+            Contestant::EachCommits => {
+                let mut command = itself_as(&["each-commits", "--database"])?;
+                command.arg(data.join("yarrow.db"));
+                Server::spawn(command)
+            }
+            Contestant::Yarrow => Server::start(data, machine),
+            Contestant::Fastify => peers.start_fastify(data, "full", machine),
+            Contestant::FastifyNormal => peers.start_fastify(data, "normal", machine),
+            Contestant::FastApi => peers.start_fastapi(data, "full", machine),
+            Contestant::FastApiNormal => peers.start_fastapi(data, "normal", machine),
+            Contestant::PocketBase => peers.pocketbase.as_ref().ok_or("no PocketBase")?.start(data, machine),
+        }
+    }
+}
+
+/// Whatever was acknowledged is to be there, and the service was to write one row of its log for each request.
+fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Result<(), Failure> {
+    if contestant == Contestant::Bare {
+        return Ok(());
+    }
+    let expected = answered.saves + seed::SEEDED_RECORDS;
+    if contestant == Contestant::PocketBase {
+        return at_least("castings", pocketbase::count_saved(data)?, expected);
+    }
+    at_least("castings", disk::count(data, "history")?, expected)?;
+    at_least("ledger entries", disk::count(data, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
     if contestant == Contestant::Yarrow {
-        check_log(&data, &answered)?;
-    }
-    std::fs::remove_dir_all(&data)?;
-    Ok(measurement)
-}
-
-fn start_server(contestant: Contestant, data: &Path, machine: &Machine) -> Result<Server, Failure> {
-    let itself_as = |arguments: &[&str]| -> Result<Command, Failure> {
-        let mut command = machine.command(&std::env::current_exe()?);
-        command.arg("--role").args(arguments);
-        Ok(command)
-    };
-    match contestant {
-        Contestant::Bare => Server::spawn(itself_as(&["bare"])?),
-        Contestant::EachCommits => {
-            let mut command = itself_as(&["each-commits", "--database"])?;
-            command.arg(data.join("yarrow.db"));
-            Server::spawn(command)
-        }
-        Contestant::Yarrow => Server::start(data, machine),
-    }
-}
-
-/// The service was to write one row for each request, however fast they came.
-fn check_log(data: &Path, answered: &Answered) -> Result<(), Failure> {
-    let rows: u64 = disk::count(data, "access_log")?;
-    if rows < answered.requests {
-        return Err(format!("{} requests were answered, and the network log has {rows} rows", answered.requests).into());
-    }
-    let saved: u64 = disk::count(data, "history")?;
-    if saved < answered.saves + seed::SEEDED_RECORDS {
-        return Err(format!("{} castings were acknowledged, and {saved} are there", answered.saves).into());
-    }
-    let posted: u64 = disk::count(data, "ledger_entries")?;
-    if posted < answered.consumes + u64::from(seed::USERS) {
-        return Err(format!("{} uses were acknowledged, and {posted} entries are there", answered.consumes).into());
+        at_least("entries of the network log", disk::count(data, "access_log")?, answered.requests)?;
     }
     Ok(())
+}
+
+fn at_least(what: &str, stored: u64, expected: u64) -> Result<(), Failure> {
+    if stored < expected { Err(format!("{stored} {what} are stored of {expected}").into()) } else { Ok(()) }
 }

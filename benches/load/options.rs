@@ -27,6 +27,12 @@ pub struct Options {
     /// Fail if a target is missed by more than 15%.
     #[arg(long)]
     pub check: bool,
+    /// Where `benches/load/run` installed the servers of others; without it they are not measured.
+    #[arg(long)]
+    pub peers: Option<PathBuf>,
+    /// Writes the ratios as a picture.
+    #[arg(long)]
+    pub svg: Option<PathBuf>,
     /// Where data directories are made; the disk that is there is the one that is measured.
     #[arg(long)]
     directory: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     kit::{
-        Failure,
+        Failure, chart,
         measurement::{Measurement, Spread},
     },
     workload::Workload,
@@ -16,16 +16,59 @@ pub enum Contestant {
     Bare,
     Yarrow,
     EachCommits,
+    Fastify,
+    FastifyNormal,
+    FastApi,
+    FastApiNormal,
+    PocketBase,
+}
+
+impl Contestant {
+    pub const ALL: [Self; 8] = [
+        Self::Bare,
+        Self::Yarrow,
+        Self::EachCommits,
+        Self::Fastify,
+        Self::FastifyNormal,
+        Self::FastApi,
+        Self::FastApiNormal,
+        Self::PocketBase,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare axum",
+            Self::Yarrow => "Yarrow",
+            Self::EachCommits => "axum, a commit each",
+            Self::Fastify => "Fastify",
+            Self::FastifyNormal => "Fastify, NORMAL",
+            Self::FastApi => "FastAPI",
+            Self::FastApiNormal => "FastAPI, NORMAL",
+            Self::PocketBase => "PocketBase, NORMAL",
+        }
+    }
 }
 
 pub type Round = BTreeMap<Contestant, Measurement>;
 
 /// What is demanded: a case, against whom, and how often as fast.
-const TARGETS: [(Workload, Contestant, f64); 4] = [
-    (Workload::Profile, Contestant::Bare, 0.60),
-    (Workload::Balance, Contestant::Bare, 0.60),
-    (Workload::Save, Contestant::Bare, 0.18),
+const TARGETS: [(Workload, Contestant, f64); 16] = [
+    (Workload::Profile, Contestant::Bare, 0.70),
+    (Workload::Profile, Contestant::Fastify, 2.3),
+    (Workload::Profile, Contestant::PocketBase, 10.0),
+    (Workload::Balance, Contestant::Bare, 0.70),
+    (Workload::Balance, Contestant::Fastify, 2.3),
+    (Workload::Balance, Contestant::PocketBase, 10.0),
+    (Workload::UnreadCount, Contestant::Bare, 0.70),
+    (Workload::Save, Contestant::Bare, 0.22),
     (Workload::Save, Contestant::EachCommits, 5.0),
+    (Workload::Save, Contestant::Fastify, 7.0),
+    (Workload::Save, Contestant::FastifyNormal, 2.0),
+    (Workload::Save, Contestant::PocketBase, 12.0),
+    (Workload::KeyedConsume, Contestant::Bare, 0.17),
+    (Workload::Mix, Contestant::Bare, 0.35),
+    (Workload::List, Contestant::Bare, 0.11),
+    (Workload::SignIn, Contestant::Bare, 0.12),
 ];
 /// A check on another machine, or beside other work, must not fail for its noise.
 const CHECKED_AT: f64 = 0.85;
@@ -54,22 +97,36 @@ impl Report {
         );
         println!("(min..max), first by requests per second, then by CPU time per request.\n");
         println!(
-            "{:<22} {:<12} {:>9} {:>20} {:>9} {:>20} {:>8} {:>8} {:>6} {:>8} {:>7}",
+            "{:<22} {:<20} {:>9} {:>20} {:>9} {:>20} {:>8} {:>8} {:>6} {:>8} {:>7}",
             "case", "server", "req/s", "of bare", "CPU us", "of bare", "p50 ms", "p99 ms", "busy", "RssAnon", "others"
         );
         for (case, rounds) in &self.cases {
             for contestant in case.contestants() {
-                print_row(*case, *contestant, rounds);
+                if rounds.iter().any(|round| round.contains_key(contestant)) {
+                    print_row(*case, *contestant, rounds);
+                }
             }
         }
         println!();
         for (case, against, target) in TARGETS {
             if let Some(ratio) = self.decisive_ratio(case, against) {
                 let verdict = if ratio.spread.median >= target { "met" } else { "MISSED" };
-                let (shown, basis, other) = (ratio.spread.show(), ratio.basis, name(against));
+                let (shown, basis, other) = (ratio.spread.show(), ratio.basis, against.name());
                 println!("{}: {shown} times {other}, {basis}; target {target}: {verdict}", case.name());
             }
         }
+    }
+
+    /// Requests per second of everybody but the bare server, as parts of what that does.
+    pub fn picture(&self) -> String {
+        let groups = self.cases.iter().map(|(case, rounds)| {
+            let requests: Value = |measured| measured.requests_per_second;
+            let bars = Contestant::ALL[1..].iter().filter(|contestant| rounds[0].contains_key(contestant));
+            let ratio = |contestant: &Contestant| of_ratios(rounds, *contestant, Contestant::Bare, requests).median;
+            (case.name().to_owned(), bars.map(|contestant| (contestant.name().to_owned(), ratio(contestant))).collect())
+        });
+        let title = "Requests per second, as parts of what a bare axum handler answers on the same core";
+        chart::bars(title, &groups.collect::<Vec<_>>())
     }
 
     /// # Errors
@@ -111,14 +168,6 @@ struct DecisiveRatio {
 
 type Value = fn(&Measurement) -> f64;
 
-fn name(contestant: Contestant) -> &'static str {
-    match contestant {
-        Contestant::Bare => "bare",
-        Contestant::Yarrow => "yarrow",
-        Contestant::EachCommits => "each commits",
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "bytes of memory, shown as whole mebibytes")]
 fn print_row(case: Workload, contestant: Contestant, rounds: &[Round]) {
     let median = |value: Value| {
@@ -126,9 +175,9 @@ fn print_row(case: Workload, contestant: Contestant, rounds: &[Round]) {
     };
     let ratio = |value| of_ratios(rounds, contestant, Contestant::Bare, value).show();
     println!(
-        "{:<22} {:<12} {:>9.0} {:>20} {:>9.1} {:>20} {:>8.2} {:>8.2} {:>6.2} {:>5.0}MiB {:>7.2}",
+        "{:<22} {:<20} {:>9.0} {:>20} {:>9.1} {:>20} {:>8.2} {:>8.2} {:>6.2} {:>5.0}MiB {:>7.2}",
         case.name(),
-        name(contestant),
+        contestant.name(),
         median(|measured| measured.requests_per_second),
         ratio(|measured| measured.requests_per_second),
         median(|measured| measured.cpu_per_request),

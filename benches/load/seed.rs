@@ -24,8 +24,8 @@ use crate::{kit::Failure, workload::Casting};
 
 pub const USERS: u32 = 10_000;
 /// Users who have castings to be listed.
-const READERS: u32 = 1_000;
-const RECORDS_OF_READER: u64 = 40;
+pub const READERS: u32 = 1_000;
+pub const RECORDS_OF_READER: u64 = 40;
 pub const SEEDED_RECORDS: u64 = READERS as u64 * RECORDS_OF_READER;
 /// People with a live code, each of whom can sign in once.
 const NEWCOMERS: u32 = 150_000;

@@ -11,7 +11,10 @@ use crate::{
 pub enum Workload {
     Profile,
     Balance,
+    UnreadCount,
+    Crowd,
     Save,
+    SaveAlone,
     Consume,
     KeyedConsume,
     Mix,
@@ -25,6 +28,9 @@ impl Workload {
         match self {
             Self::Profile => "profile read",
             Self::Balance => "balance read",
+            Self::UnreadCount => "unread count",
+            Self::Crowd => "balance, 2 000 clients",
+            Self::SaveAlone => "save, one client",
             Self::Consume => "coin consume",
             Self::KeyedConsume => "coin consume, keyed",
             Self::Save => "durable history save",
@@ -35,10 +41,27 @@ impl Workload {
         }
     }
 
+    /// How many clients there are, if not as many as usual.
+    pub const fn connections(self) -> Option<usize> {
+        match self {
+            Self::SaveAlone => Some(1),
+            Self::Crowd => Some(2_000),
+            _ => None,
+        }
+    }
+
     /// Which servers know this traffic.
     pub const fn contestants(self) -> &'static [Contestant] {
         match self {
-            Self::Save => &[Contestant::Bare, Contestant::Yarrow, Contestant::EachCommits],
+            Self::Save | Self::SaveAlone => &Contestant::ALL,
+            Self::Profile | Self::Balance | Self::Mix | Self::List => &[
+                Contestant::Bare,
+                Contestant::Yarrow,
+                Contestant::Fastify,
+                Contestant::FastApi,
+                Contestant::PocketBase,
+            ],
+            Self::KeyedConsume => &[Contestant::Bare, Contestant::Yarrow, Contestant::Fastify, Contestant::FastApi],
             _ => &[Contestant::Bare, Contestant::Yarrow],
         }
     }
@@ -51,8 +74,11 @@ impl Workload {
         let of_readers = |make: fn(&Account) -> Vec<u8>| seed.readers().iter().map(make).collect();
         match self {
             Self::Profile => Requests::reading(of_all(|account| get("/user/profile", account))),
-            Self::Balance => Requests::reading(of_all(|account| get("/coin/balance", account))),
-            Self::Save => Requests::writing(Kind::Save, of_all(save)),
+            Self::Balance | Self::Crowd => Requests::reading(of_all(|account| get("/coin/balance", account))),
+            Self::UnreadCount => {
+                Requests::reading(of_all(|account| get("/api/v1/notifications/unread-count", account)))
+            }
+            Self::Save | Self::SaveAlone => Requests::writing(Kind::Save, of_all(save)),
             Self::Consume => Requests::writing(Kind::Consume, of_all(|account| consume(account, ""))),
             Self::KeyedConsume => {
                 let keyed = |account: &Account| consume(account, &format!("idempotency-key: {NUMBER}\r\n"));
