@@ -1,5 +1,7 @@
 //! What the measurements under load share: servers as processes, the load, and figures.
 
+#![allow(dead_code, reason = "each measurement takes what it needs")]
+
 pub mod chart;
 pub mod client;
 pub mod measurement;

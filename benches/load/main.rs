@@ -105,7 +105,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
         start::print(&seed, temporary.path())?;
         disk::print(&seed, temporary.path(), options.measured())?;
     }
-    report.verdict(options.check)
+    if options.guard { report.guard() } else { report.verdict(options.check) }
 }
 
 /// What every measurement needs.
@@ -122,12 +122,13 @@ impl Bench<'_> {
     fn measure_round(&self, case: Workload, round: usize) -> Result<Round, Failure> {
         let mut measurements = Round::new();
         for contestant in in_turn(case.contestants(), round) {
-            if !self.peers.has(*contestant) {
+            let is_reference = matches!(contestant, Contestant::Bare | Contestant::Yarrow);
+            if !self.peers.has(*contestant) || (self.options.guard && !is_reference) {
                 continue;
             }
             let mut measurement = self.measure_once(case, *contestant)?;
             for _ in 0..REPEATS {
-                if measurement.others <= DISTURBED_ABOVE || self.options.quick {
+                if measurement.others <= DISTURBED_ABOVE || self.options.quick || self.options.guard {
                     break;
                 }
                 let again = self.measure_once(case, *contestant)?;

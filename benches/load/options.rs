@@ -4,10 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, ValueEnum};
 
-use crate::workload::Workload;
+use crate::{report::GUARDED, workload::Workload};
 
 /// Measures the service under load, against a bare server and against one commit a request.
 #[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Options {
     /// Times that everything is measured.
     #[arg(long, default_value_t = 5)]
@@ -27,6 +28,10 @@ pub struct Options {
     /// Fail if a target is missed by more than 15%.
     #[arg(long)]
     pub check: bool,
+    /// Only the cases of the guard, on the bare server and the service, and fail if one takes far more processor time
+    /// than it did: for the development build, on any machine, beside anything.
+    #[arg(long)]
+    pub guard: bool,
     /// Where `benches/load/run` installed the servers of others; without it they are not measured.
     #[arg(long)]
     pub peers: Option<PathBuf>,
@@ -66,13 +71,16 @@ impl Options {
     }
 
     pub fn cases(&self, all: &[Workload]) -> Vec<Workload> {
-        let is_wanted = |case: &Workload| self.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()));
+        let is_wanted = |case: &Workload| {
+            let is_guarded = !self.guard || GUARDED.iter().any(|(guarded, _)| guarded == case);
+            is_guarded && self.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()))
+        };
         all.iter().copied().filter(is_wanted).collect()
     }
 
     /// Some cases were picked: what is measured without load is left out.
     pub fn only_load(&self) -> bool {
-        self.only.is_some()
+        self.guard || self.only.is_some()
     }
 
     pub fn directory(&self) -> PathBuf {

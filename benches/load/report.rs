@@ -70,6 +70,12 @@ const TARGETS: [(Workload, Contestant, f64); 16] = [
     (Workload::List, Contestant::Bare, 0.11),
     (Workload::SignIn, Contestant::Bare, 0.12),
 ];
+/// Processor time of a request in the development build, in multiples of the bare server's. A change that makes one
+/// dearer on purpose, or much cheaper, writes its figure here.
+pub const GUARDED: [(Workload, f64); 4] =
+    [(Workload::Balance, 8.0), (Workload::Save, 9.0), (Workload::KeyedConsume, 10.0), (Workload::List, 22.0)];
+/// How much more is a collapse, and no noise.
+const COLLAPSED_ABOVE: f64 = 2.0;
 /// A check on another machine, or beside other work, must not fail for its noise.
 const CHECKED_AT: f64 = 0.85;
 /// The part of a core from which a server counts as busy with nothing but the load.
@@ -138,6 +144,21 @@ impl Report {
                 && ratio.spread.median < target * CHECKED_AT
             {
                 return Err(format!("{}: {:.3}, target {target}", case.name(), ratio.spread.median).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// When a guarded case takes far more processor time than it did.
+    pub fn guard(&self) -> Result<(), Failure> {
+        for (case, stored) in GUARDED {
+            let rounds = self.cases.get(&case).ok_or("a guarded case was not measured")?;
+            let cpu: Value = |measured| measured.cpu_per_request;
+            let ratio = of_ratios(rounds, Contestant::Yarrow, Contestant::Bare, cpu);
+            println!("{}: {} times the bare server's processor time, stored {stored}", case.name(), ratio.show());
+            if ratio.median > stored * COLLAPSED_ABOVE {
+                return Err(format!("{} takes {:.1} times what it did", case.name(), ratio.median / stored).into());
             }
         }
         Ok(())

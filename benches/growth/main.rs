@@ -1,0 +1,214 @@
+//! What requests cost as the data grow: `cargo bench --bench growth`.
+//!
+//! A directory is filled at each size, a server started on each, and every endpoint asked at all sizes in turn, in
+//! rounds of alternating order. Then the largest is verified, swept and backed up. At ten million it takes 6 GB of
+//! disk, twice that while it is backed up, and the page cache must hold what is asked for: caches are warm.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod endpoints;
+mod fill;
+mod upkeep;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+
+use crate::{
+    endpoints::{Bound, Case},
+    fill::Filled,
+    kit::{
+        Failure, chart,
+        client::{self, Plan},
+        in_turn,
+        measurement::{Measurement, Spread},
+        process::{Machine, Server},
+    },
+};
+
+/// Measures every endpoint at growing sizes.
+#[derive(Debug, Parser)]
+pub struct Options {
+    /// Rows of castings, of ledger entries and of the network log.
+    #[arg(long, value_delimiter = ',', default_value = "10000,1000000,10000000")]
+    rows: Vec<i64>,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Only the endpoints whose names contain this.
+    #[arg(long)]
+    only: Option<String>,
+    /// Writes the curve as a picture.
+    #[arg(long)]
+    svg: Option<PathBuf>,
+    /// Where the data are made, and kept for another run; without, they are deleted.
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// Given by `cargo bench`.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Connections that ask: enough to keep the server busy, and few enough that a slow answer shows as one.
+const CONNECTIONS: usize = 16;
+/// What point reads and writes must keep of what they do at the smallest size.
+const KEPT: f64 = 0.55;
+
+fn main() -> ExitCode {
+    match measure(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("growth: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> Result<(), Failure> {
+    let machine = Machine::prepare()?;
+    println!("{}", machine.description());
+    let temporary = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let directory = options.directory.as_deref().unwrap_or(temporary.path());
+    let mut sizes = Vec::new();
+    for rows in &options.rows {
+        sizes.push(Size::make(directory, *rows)?);
+    }
+    // Before a server runs, which would do it in its own time.
+    if let Some(largest) = sizes.last() {
+        upkeep::sweep(largest)?;
+    }
+    let cases = endpoints::all();
+    let is_wanted = |case: &&Case| options.only.as_ref().is_none_or(|text| case.name.contains(text.as_str()));
+    let cases: Vec<_> = cases.iter().filter(is_wanted).collect();
+    let measured = measure_endpoints(&cases, &sizes, options, &machine)?;
+    let table = Table { cases: &cases, sizes: &sizes, measured: &measured };
+    table.print();
+    if let Some(path) = &options.svg {
+        std::fs::write(path, table.picture())?;
+    }
+    for size in &sizes {
+        upkeep::verify_ledger(size)?;
+    }
+    if let Some(largest) = sizes.last() {
+        upkeep::back_up(largest, &machine)?;
+    }
+    table.print_missed();
+    Ok(())
+}
+
+pub struct Size {
+    pub directory: PathBuf,
+    pub filled: Filled,
+}
+
+impl Size {
+    fn make(directory: &Path, rows: i64) -> Result<Self, Failure> {
+        let directory = directory.join(format!("rows-{rows}"));
+        let begun = Instant::now();
+        let filled = fill::fill_or_find(&directory, rows)?;
+        let bytes = std::fs::metadata(directory.join(yarrow::store::restore::DATABASE))?.len();
+        println!("{rows} rows: {} MiB, {} users, {:.0} s", bytes >> 20, filled.users, begun.elapsed().as_secs_f64());
+        Ok(Self { directory, filled })
+    }
+
+    pub fn name(&self) -> String {
+        let rows = self.filled.rows;
+        if rows < 1_000_000 { format!("{} thousand", rows / 1_000) } else { format!("{} million", rows / 1_000_000) }
+    }
+}
+
+/// By case, then by size: every round.
+type Measured = Vec<Vec<Vec<Measurement>>>;
+
+fn measure_endpoints(
+    cases: &[&Case],
+    sizes: &[Size],
+    options: &Options,
+    machine: &Machine,
+) -> Result<Measured, Failure> {
+    let servers = sizes.iter().map(|size| Server::start(&size.directory, machine)).collect::<Result<Vec<_>, _>>()?;
+    let numbers: Vec<_> = (0..sizes.len()).collect();
+    let mut measured = vec![vec![Vec::new(); sizes.len()]; cases.len()];
+    for round in 0..options.rounds {
+        println!("round {} of {}", round + 1, options.rounds);
+        for (case, results) in cases.iter().zip(&mut measured) {
+            for number in in_turn(&numbers, round) {
+                // The first time a page is read, it comes from the disk.
+                let warm_up = Duration::from_secs_f64(if round == 0 { 1.0 } else { 0.3 });
+                let plan =
+                    Plan { connections: CONNECTIONS, warm_up, measured: Duration::from_secs_f64(options.seconds) };
+                let requests = case.requests(&sizes[*number].filled);
+                let (result, _) = client::load(&servers[*number], requests, &plan)
+                    .map_err(|failure| format!("{} at {}: {failure}", case.name, sizes[*number].name()))?;
+                results[*number].push(result);
+            }
+        }
+    }
+    servers.into_iter().try_for_each(Server::stop)?;
+    Ok(measured)
+}
+
+struct Table<'run> {
+    cases: &'run [&'run Case],
+    sizes: &'run [Size],
+    measured: &'run Measured,
+}
+
+impl Table<'_> {
+    fn print(&self) {
+        println!("\nMicroseconds of processor time a request, and what is kept of the smallest size's throughput.\n");
+        let names: Vec<_> = self.sizes.iter().map(Size::name).collect();
+        println!("| endpoint | bounded by | {} | kept | p99 at the largest |", names.join(" | "));
+        println!("|---|---|{}---|---|", "---|".repeat(names.len()));
+        for (case, sizes) in self.cases.iter().zip(self.measured) {
+            let cpu: Vec<_> =
+                sizes.iter().map(|rounds| format!("{:.1}", median(rounds, |one| one.cpu_per_request))).collect();
+            let bound = match case.bound {
+                Bound::Point => "the row",
+                Bound::Page => "the page",
+                Bound::Tally => "tallies",
+            };
+            let slowest = sizes.last().map_or(0.0, |rounds| median(rounds, |one| one.percentile_99));
+            println!("| {} | {bound} | {} | {:.2} | {slowest:.1} ms |", case.name, cpu.join(" | "), kept(sizes));
+        }
+    }
+
+    fn picture(&self) -> String {
+        let groups = self.cases.iter().zip(self.measured).map(|(case, sizes)| {
+            let of_smallest = |rounds: &Vec<Measurement>| {
+                median(rounds, |one| one.requests_per_second) / median(&sizes[0], |one| one.requests_per_second)
+            };
+            let bars = self.sizes.iter().zip(sizes).skip(1);
+            (case.name.to_owned(), bars.map(|(size, rounds)| (size.name(), of_smallest(rounds))).collect())
+        });
+        let title = "Requests per second, as parts of what is answered with 10 thousand rows";
+        chart::bars(title, &groups.collect::<Vec<_>>())
+    }
+
+    fn print_missed(&self) {
+        let points = self.cases.iter().zip(self.measured).filter(|(case, _)| case.bound == Bound::Point);
+        let missed: Vec<_> = points.filter(|(_, sizes)| kept(sizes) < KEPT).map(|(case, _)| case.name).collect();
+        println!("\npoint reads and writes that keep less than {KEPT}: {missed:?}");
+    }
+}
+
+/// What the largest size keeps of the smallest one's throughput: the median of the rounds' ratios.
+fn kept(sizes: &[Vec<Measurement>]) -> f64 {
+    let (Some(smallest), Some(largest)) = (sizes.first(), sizes.last()) else { return f64::NAN };
+    let ratios =
+        largest.iter().zip(smallest).map(|(large, small)| large.requests_per_second / small.requests_per_second);
+    Spread::new(ratios.collect()).median
+}
+
+fn median(rounds: &[Measurement], value: fn(&Measurement) -> f64) -> f64 {
+    Spread::new(rounds.iter().map(value).collect()).median
+}

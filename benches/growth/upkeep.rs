@@ -1,0 +1,113 @@
+//! What is done behind the requests, at a size: the ledger verified, old rows deleted, a backup made.
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use yarrow::{
+    error::Result as Done,
+    ops::{access_log, history, notifications, tokens},
+    store::Write,
+};
+
+use crate::{
+    Size, endpoints, fill,
+    kit::{
+        Failure,
+        client::{self, Plan},
+        measurement::Spread,
+        process::{Machine, Server, yarrow_program},
+        requests::{Kind, Requests},
+    },
+};
+
+/// Entries a second, with the start of the program.
+pub fn verify_ledger(size: &Size) -> Result<(), Failure> {
+    let begun = Instant::now();
+    run(size, &["ledger", "verify"])?;
+    let seconds = begun.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rounded number of entries")]
+    let million = size.filled.rows as f64 / seconds / 1e6;
+    println!("{}: `ledger verify` took {seconds:.2} s, {million:.2} million entries a second", size.name());
+    Ok(())
+}
+
+/// Saves of one client, alone and while a backup is made.
+pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
+    let server = Server::start(&size.directory, machine)?;
+    let save = |seconds: f64| {
+        let saves = Requests::writing(Kind::Save, (1..=size.filled.users.min(1000)).map(endpoints::save).collect());
+        let plan =
+            Plan { connections: 1, warm_up: Duration::from_millis(200), measured: Duration::from_secs_f64(seconds) };
+        client::load(&server, saves, &plan).map(|(measurement, _)| measurement)
+    };
+    let alone = save(3.0)?;
+    let begun = Instant::now();
+    let mut backup = command(size, &["backup", "create"]).stdout(Stdio::null()).spawn()?;
+    let mut beside = vec![save(1.0)?];
+    let status = loop {
+        match backup.try_wait()? {
+            Some(status) => break status,
+            None => beside.push(save(1.0)?),
+        }
+    };
+    if !status.success() {
+        return Err("the backup failed".into());
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{}: a backup took {seconds:.1} s", size.name());
+    for (when, saves) in [("alone", vec![alone]), ("while it was made", beside)] {
+        let median = Spread::new(saves.iter().map(|saves| saves.median).collect()).median;
+        let percentile_99 = saves.iter().map(|saves| saves.percentile_99).fold(0.0, f64::max);
+        println!("  one client's saves {when}: p50 {median:.2} ms, p99 of the worst second {percentile_99:.2} ms");
+    }
+    server.stop()?;
+    Ok(std::fs::remove_dir_all(size.directory.join("backups"))?)
+}
+
+/// The longest that the writer is held by a slice, with its commit.
+pub fn sweep(size: &Size) -> Result<(), Failure> {
+    let app = fill::open(&size.directory)?;
+    let kept = app.config.retention.clone();
+    let (log, hidden, expired) = (kept.access_log, kept.deactivated_history, kept.expired_notifications);
+    in_slices(&app, "network log", move |tx| access_log::delete_older_in(tx, log))?;
+    in_slices(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
+    in_slices(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
+    in_slices(&app, "expired notifications", move |tx| notifications::delete_expired_in(tx, expired, 200))?;
+    fill::close(app);
+    Ok(())
+}
+
+fn in_slices(
+    app: &yarrow::app::App,
+    what: &str,
+    delete: impl Fn(&Write<'_>) -> Done<usize> + Clone + Send + 'static,
+) -> Result<(), Failure> {
+    let (mut rows, mut times) = (0, Vec::new());
+    loop {
+        let delete = delete.clone();
+        let begun = Instant::now();
+        let deleted = app.store.write(move |tx| delete(tx)).wait()?;
+        times.push(begun.elapsed());
+        rows += deleted;
+        if deleted == 0 {
+            break;
+        }
+    }
+    times.sort_unstable();
+    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+    println!("sweeping {what}: {rows} rows in {} slices, median {median:.1?}, longest {longest:.1?}", times.len());
+    Ok(())
+}
+
+fn command(size: &Size, arguments: &[&str]) -> Command {
+    let mut command = Command::new(yarrow_program());
+    command.args(arguments).arg("--data-dir").arg(&size.directory);
+    command
+}
+
+fn run(size: &Size, arguments: &[&str]) -> Result<(), Failure> {
+    let status = command(size, arguments).stdout(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(format!("`yarrow {}` failed", arguments.join(" ")).into()) }
+}
