@@ -609,6 +609,7 @@ create table payment_callbacks (
 ) strict;
 
 create index payment_callbacks_by_order on payment_callbacks (order_no, id) where order_no is not null;
+create index payment_callbacks_by_verdict on payment_callbacks (verdict, id);
 create index payment_callbacks_refused on payment_callbacks (id) where is_genuine = 0;
 
 -- Owner: payment. Money that was to go back. The number makes repetition safe, here and at the provider.
@@ -731,6 +732,8 @@ create table feedback (
 create index feedback_by_user on feedback (user_id, is_verified, created_at) where user_id is not null;
 create index feedback_by_phone on feedback (phone_number) where phone_number is not null;
 create index feedback_by_client on feedback (client_network, created_at) where client_network is not null;
+create index feedback_of_user on feedback (user_id, id) where user_id is not null;
+create index feedback_by_time on feedback (created_at); -- what all of it is counted by
 create index feedback_by_client_time on feedback (created_at) where client_network is not null;
 
 -- Owner: releases. Versions of the app. One without a platform is for all of them.

@@ -39,6 +39,7 @@ mod model_calls;
 mod openapi;
 mod operation;
 mod payments;
+mod plans;
 mod providers;
 mod races;
 mod rooms;

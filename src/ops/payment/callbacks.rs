@@ -162,7 +162,7 @@ fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
 fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
     let (size, offset) = (page.size, page.offset());
     let verdict = filter.verdict.map(Verdict::name);
-    // Callbacks about one order are few; all others are walked by their number, newest first.
+    // Callbacks about one order are few; all others are walked by number or verdict, newest first.
     if let Some(order_no) = &filter.order_no {
         return Ok(Listing {
             items: tx.all(
@@ -179,19 +179,25 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
             )?,
         });
     }
+    let Some(verdict) = verdict else {
+        return Ok(Listing {
+            items: tx.all(
+                "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, \
+                 replay_of, form from payment_callbacks order by id desc limit ?1 offset ?2",
+                (size, offset),
+                callback_of,
+            )?,
+            total: tx.one("select count(*) from payment_callbacks", (), |row| row.get(0))?,
+        });
+    };
     Ok(Listing {
         items: tx.all(
             "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, \
-             replay_of, form from payment_callbacks where (?1 is null or verdict = ?1) \
-             order by id desc limit ?2 offset ?3",
+             replay_of, form from payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
             (verdict, size, offset),
             callback_of,
         )?,
-        total: tx.one(
-            "select count(*) from payment_callbacks where (?1 is null or verdict = ?1)",
-            [verdict],
-            |row| row.get(0),
-        )?,
+        total: tx.one("select count(*) from payment_callbacks where verdict = ?1", [verdict], |row| row.get(0))?,
     })
 }
 

@@ -1,0 +1,79 @@
+//! Lists, counts and reports are answered from an index, and never by looking at every row or by sorting what was found.
+//! What other tests of a subject hold already (the audit, sessions, invites, violations, the network log, the ledger)
+//! is not repeated here.
+
+use crate::kit::Setup;
+
+/// As they stand in the operations, without what they select.
+const BOUNDED: &[&str] = &[
+    // A user's castings: a page, its total, a look at one.
+    "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2) \
+     order by sequence desc limit ?3 offset ?4",
+    "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2)",
+    "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
+    // Interpretations.
+    "interpretations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
+    "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3 \
+     order by created_at desc, id desc limit ?4 offset ?5",
+    "interpretations where user_id = ?1",
+    "interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)",
+    "interpretations where created_at >= ?1 and created_at < ?2",
+    "interpretations where duration_ms >= ?1",
+    // Orders and what was reported about them.
+    "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",
+    "payment_orders where state = ?1 order by id desc limit ?2 offset ?3",
+    "payment_orders where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4",
+    "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
+    "payment_orders where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3",
+    "payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4",
+    "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
+    // Feedback, notifications, conversations.
+    "feedback where user_id = ?1 order by id desc limit ?2 offset ?3",
+    "notification_recipients where notification_id = ?1",
+    "ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
+];
+
+/// Everything, newest first: the order of the table itself, so that a page is as many rows.
+const IN_ORDER: &[&str] = &[
+    "payment_orders order by id desc limit ?1 offset ?2",
+    "payment_callbacks order by id desc limit ?1 offset ?2",
+    "feedback order by id desc limit ?1 offset ?2",
+    "notifications order by id desc limit ?1 offset ?2",
+    "interpretations where status in ('failed', 'interrupted') order by id desc limit ?1 offset ?2",
+];
+
+/// How many there are in all: by walking a narrow index, not rows with texts in them.
+const COUNTED: &[&str] = &[
+    "payment_orders",
+    "payment_callbacks",
+    "feedback",
+    "notifications",
+    "interpretations where status in ('failed', 'interrupted')",
+];
+
+#[test]
+fn lists_and_counts_are_answered_from_an_index() {
+    let server = Setup::default().start();
+    for query in BOUNDED {
+        let steps = server.query_plan(&format!("select 1 from {query}"));
+        assert!(steps.len() == 1 && steps[0].starts_with("SEARCH"), "{query}: {steps:?}");
+    }
+}
+
+#[test]
+fn a_page_of_everything_is_read_in_the_order_of_the_table() {
+    let server = Setup::default().start();
+    for query in IN_ORDER {
+        let steps = server.query_plan(&format!("select * from {query}"));
+        assert!(steps.len() == 1 && !steps[0].contains("TEMP B-TREE"), "{query}: {steps:?}");
+    }
+}
+
+#[test]
+fn everything_is_counted_over_an_index() {
+    let server = Setup::default().start();
+    for query in COUNTED {
+        let steps = server.query_plan(&format!("select count(*) from {query}"));
+        assert!(steps.len() == 1 && steps[0].contains("INDEX"), "{query}: {steps:?}");
+    }
+}
