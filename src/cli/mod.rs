@@ -238,7 +238,7 @@ fn find_user(app: &App, who: &str) -> Result<User> {
     found.map_err(|error| if error.code == Code::NotFound { unknown() } else { error })
 }
 
-/// The same, where rows outlive their user: an id is taken as it is.
+/// The same, where rows outlive their user: an id is taken as it is. What reads as a phone number is none.
 fn find_user_id(app: &App, who: &str) -> Result<UserId> {
     let is_phone_number = PhoneNumber::parse(who, &app.phone_rules).is_ok();
     match find_user(app, who) {

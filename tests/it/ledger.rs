@@ -317,7 +317,7 @@ fn commands_work_beside_the_server() {
     server.command(&["coins", "grant", "1", "0"]).expect(2);
     let audited = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     let actions: Vec<_> = audited["items"].as_array().unwrap().iter().map(|row| row["action"].clone()).collect();
-    let expected = ["ledger show", "coins sync", "coins reset", "coins grant", "admin key create"];
+    let expected = ["ledger show", "coins sync", "coins reset", "coins grant", "coins balance", "admin key create"];
     assert_eq!(actions, expected.map(|action| json!(format!("yarrow {action}"))));
     server.command(&["ledger", "verify"]).expect(0);
 }
