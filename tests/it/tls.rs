@@ -1,6 +1,7 @@
 //! TLS of the service's own: the pair of files, the redirect beside it, and that a connection's limits hold under it.
 
 mod acme;
+mod pebble;
 
 use std::{
     io::{Read, Write},
