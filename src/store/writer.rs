@@ -47,6 +47,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
 /// a kept snapshot lives, shorter than a caller notices.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
+/// How often a process that ends tries to empty the log for somebody who left no trace.
+const ATTEMPTS_TO_EMPTY: u32 = 50;
 
 /// Pages in the log after the last commit, told by SQLite. One process has one server, and one server one writer;
 /// a second store in the same process (tests) at worst makes one checkpoint too many.
@@ -323,8 +325,7 @@ impl Work<'_> {
                     self.truncate_log_if_large();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    // A database at rest is one file, which is what people copy.
-                    self.checkpoint("pragma wal_checkpoint(truncate)");
+                    self.leave();
                     return;
                 }
             }
@@ -478,11 +479,8 @@ impl Work<'_> {
         if self.empty_log_at.get().is_none_or(|due| Instant::now() < due) {
             return;
         }
-        self.checkpoint("pragma wal_checkpoint(passive)");
         self.commits.fetch_add(1, Ordering::Release);
-        self.wait_for_others(RESTART_WAIT);
-        let is_empty = self.checkpoint("pragma wal_checkpoint(truncate)");
-        self.wait_for_others(BUSY_TIMEOUT);
+        let is_empty = self.truncate_log(RESTART_WAIT);
         if is_empty {
             LOG_PAGES.store(0, Ordering::Relaxed);
             self.checkpoint.set(Checkpoint::default());
@@ -497,10 +495,41 @@ impl Work<'_> {
         }
     }
 
+    /// Whoever truncates holds the lock that commits need, so readers are not waited for here: while a backup reads,
+    /// each attempt would hold up all writers of a running server for as long as it waits.
     fn truncate_log_if_large(&self) {
         if file_size(&self.log) > LOG_TRUNCATED_ABOVE {
-            self.checkpoint("pragma wal_checkpoint(truncate)");
+            self.truncate_log(Duration::ZERO);
         }
+    }
+
+    /// Truncates the log if that is possible now: a database at rest is one file, which is what people copy. A command
+    /// that must leave no trace beside a running server tries for longer, in steps that hold up nobody for long.
+    fn leave(&self) {
+        let must_be_empty = self.empty_log_at.get().is_some();
+        for _ in 0..if must_be_empty { ATTEMPTS_TO_EMPTY } else { 1 } {
+            self.commits.fetch_add(1, Ordering::Release);
+            if self.truncate_log(RESTART_WAIT) {
+                return;
+            }
+            if must_be_empty {
+                std::thread::sleep(RESTART_WAIT);
+            }
+        }
+        if must_be_empty {
+            tracing::warn!(
+                "somebody reads for long, so the write-ahead log keeps what was deleted until the next start"
+            );
+        }
+    }
+
+    fn truncate_log(&self, wait: Duration) -> bool {
+        // What can be copied without the lock is copied without it.
+        self.checkpoint("pragma wal_checkpoint(passive)");
+        self.wait_for_others(wait);
+        let is_empty = self.checkpoint("pragma wal_checkpoint(truncate)");
+        self.wait_for_others(BUSY_TIMEOUT);
+        is_empty
     }
 
     /// Runs a checkpoint and says whether it did all that it is to do.
