@@ -5,8 +5,12 @@ use serde_json::{Value, json};
 
 use super::{Common, authority, confirm, record, table};
 use crate::{
-    error::Result,
-    ops::clearing::{self, Target},
+    app::App,
+    error::{Code, Error, Result},
+    ops::{
+        cleanup,
+        clearing::{self, Target},
+    },
 };
 
 /// Delete what is in whole tables, after a backup. Without `--yes` it is asked first, with what would go.
@@ -32,11 +36,14 @@ enum What {
     PaymentRecords,
     /// Everything that users wrote as feedback.
     Feedback,
+    /// What is past its retention, as a running server does every hour; without a backup.
+    Expired,
 }
 
 pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     let app = common.open()?;
     let (target, command) = match args.target {
+        What::Expired => return delete_expired(common, &app, args),
         What::All => (Target::All, "cleanup all"),
         What::VerificationCodes => (Target::VerificationCodes, "cleanup verification-codes"),
         What::PaymentRecords => (Target::PaymentRecords, "cleanup payment-records"),
@@ -56,6 +63,16 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
         let counts = tables(["deleted", "kept"], &cleared.deleted, &cleared.kept);
         format!("{counts}\nThe backup before it is {}.", cleared.backup)
     })
+}
+
+fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> {
+    if args.dry_run {
+        return Err(Error::new(Code::InvalidRequest).detail("What is past its retention is not counted beforehand."));
+    }
+    confirm(args.yes, "Delete what is past the retention that is configured?")?;
+    let deleted = cleanup::sweep(app)?;
+    record(app, "cleanup expired", None, authority(None))?;
+    common.answer(&json!({ "deleted": deleted }), || format!("{deleted} rows deleted"))
 }
 
 fn object(counts: &[(String, i64)]) -> Value {

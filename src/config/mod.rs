@@ -432,6 +432,8 @@ declare::settings! {
             "Points of a deleted account, kept for its email address.";
         expired_notifications: Duration = "30 days", no flag,
             "Notifications after they expired. They are shown to nobody in that time but administrators.";
+        violations: Duration = "180 days", no flag,
+            "Records of texts that were refused.";
         payment_records: Duration = "1095 days", no flag,
             "Payment records: when they are cleared, younger ones stay.";
         idempotency_keys: Duration = "72 hours", no flag,

@@ -4,7 +4,8 @@ use crate::{
     app::App,
     error::Result,
     ops::{
-        access_log, admins, budget, codes, feedback, history, idempotency, known_emails, notifications, residue, tokens,
+        access_log, admins, budget, codes, feedback, history, idempotency, known_emails, notifications, residue,
+        tokens, violations,
     },
     store::Write,
 };
@@ -23,6 +24,7 @@ pub fn sweep(app: &App) -> Result<usize> {
         + in_slices(app, move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE))?
         + in_slices(app, move |tx| budget::delete_old_spending_in(tx, &zone, SLICE))?
         + in_slices(app, move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE))?
+        + in_slices(app, move |tx| violations::delete_older_in(tx, retention.violations, SLICE))?
         + in_slices(app, |tx| feedback::forget_clients_in(tx, SLICE))?
         + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log))?;

@@ -3,8 +3,9 @@
 //! A row outlives its user's account only as long as nobody erases it with the account; it never holds the text as it
 //! was sent.
 
-use rusqlite::Row;
+use std::time::Duration;
 
+use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
@@ -178,18 +179,21 @@ pub fn frequent(app: &App, days: u32, threshold: u32, page: Page) -> Result<List
 pub fn clean_up(app: &App, days_to_keep: u32) -> Result<u64> {
     let mut deleted = 0;
     loop {
-        let slice = app.store.write(move |tx| {
-            let before = tx.now.0.saturating_sub(i64::from(days_to_keep).saturating_mul(DAY));
-            tx.execute(
-                "delete from violations where id in (select id from violations where created_at < ?1 limit ?2)",
-                (before, SLICE),
-            )
-        });
+        let age = Duration::from_hours(24) * days_to_keep;
+        let slice = app.store.write(move |tx| delete_older_in(tx, age, SLICE));
         match slice.wait()? {
             0 => return Ok(deleted),
             some => deleted += some as u64,
         }
     }
+}
+
+/// Deletes so many of the refusals that are older than this, and says how many there were.
+pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usize> {
+    tx.execute(
+        "delete from violations where id in (select id from violations where created_at < ?1 limit ?2)",
+        (tx.now.minus(age).0, slice),
+    )
 }
 
 /// How many a cleanup would delete.

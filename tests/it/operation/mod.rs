@@ -3,3 +3,4 @@
 mod alerts;
 mod logs;
 mod metrics;
+mod retention;

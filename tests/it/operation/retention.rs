@@ -1,0 +1,95 @@
+//! What is kept for a time is deleted after it, and every such time is a setting that counts.
+
+use crate::kit::{Ended, Setup};
+
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// A setting with the days that it is set to, and a row of the age that stands for `AGE`, counted by the last text.
+/// The days are none of the defaults.
+const KEPT: &[(&str, i64, &str, &str)] = &[
+    (
+        "access_log",
+        7,
+        "insert into access_log (at, client_ip, method, status, duration_us, request_id) \
+         values (NOW - AGE, '192.0.2.1', 'GET', 200, 1, 'aged')",
+        "access_log where request_id = 'aged'",
+    ),
+    (
+        "code_sends",
+        5,
+        "insert into code_sends (address, client_network, sent_at) values ('aged', '192.0.2.1', NOW - AGE)",
+        "code_sends where address = 'aged'",
+    ),
+    (
+        "deactivated_history",
+        3,
+        "insert into history (user_id, sequence, local_record_id, created_at, updated_at, deactivated_at) \
+         values (USER, (select coalesce(max(sequence), 0) + 1 from history), hex(randomblob(8)), 1, 1, NOW - AGE)",
+        "history",
+    ),
+    (
+        "parked_points",
+        11,
+        "insert into known_emails (email_hmac, known_since, parked_points, parking, parked_at) \
+         values (randomblob(32), 1, 5, 'aged', NOW - AGE)",
+        "known_emails where parked_points is not null",
+    ),
+    (
+        "expired_notifications",
+        4,
+        "insert into notifications (kind, title, body, payload, created_at, expires_at, is_live) \
+         values ('system', 'aged', '', '{}', 1, NOW - AGE, 0)",
+        "notifications",
+    ),
+    (
+        "violations",
+        6,
+        "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
+         values (USER, 'question', 'ads', '[]', '', 'local', NOW - AGE)",
+        "violations",
+    ),
+    (
+        "idempotency_keys",
+        2,
+        "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
+         values ('user:1', 'POST /', hex(randomblob(8)), x'00', 200, x'', NOW - AGE)",
+        "idempotency_keys",
+    ),
+];
+
+#[test]
+fn every_retention_is_the_one_that_is_set() {
+    let mut server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let now: i64 = server.value("select cast(unixepoch() * 1000 as integer)");
+    let hour = DAY / 24;
+    for (name, days, sql, _) in KEPT {
+        // The older first, as in life: some tables are looked through from their oldest row on.
+        for age in [days * DAY + hour, days * DAY - hour] {
+            let sql = sql.replace("NOW", &now.to_string()).replace("AGE", &age.to_string());
+            let sql = sql.replace("USER", &user.user_id);
+            server.database().execute_batch(&sql).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+    let settings = server.directory().join("yarrow.toml");
+    let lines = KEPT.iter().map(|(name, days, ..)| format!("{name} = \"{days} days\"\n")).collect::<String>();
+    std::fs::write(&settings, format!("[retention]\n{lines}")).unwrap();
+    let arguments = ["cleanup", "expired", "--yes", "--config", settings.to_str().unwrap()];
+    Ended::run(server.directory(), &arguments, "").expect(0);
+    for (name, _, _, count) in KEPT {
+        let left: i64 = server.value(&format!("select count(*) from {count}"));
+        assert_eq!(left, 1, "retention.{name}: the older of two rows goes, the younger stays");
+    }
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn no_retention_was_left_out() {
+    let output = crate::kit::Binary::command().args(["config", "show", "--json"]).output().unwrap();
+    let shown: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let names = shown.iter().filter_map(|setting| setting["name"].as_str()?.strip_prefix("retention."));
+    // Payment records are deleted when somebody says so; the setting is what stays then.
+    let names = names.filter(|name| *name != "payment_records");
+    let left_out: Vec<_> = names.filter(|name| !KEPT.iter().any(|(known, ..)| known == name)).collect();
+    assert!(left_out.is_empty(), "no test holds these settings: {left_out:?}");
+}
