@@ -15,7 +15,7 @@ use crate::{
     keys::{ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, codes,
+        admins, backups, codes,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
@@ -35,8 +35,8 @@ use crate::{
         sms::{SmsSender, aliyun, console::Console},
     },
     store::{
-        Store, Tuning,
-        restore::{self, DATABASE},
+        self, Store, Tuning,
+        restore::{self, DATABASE, KEYS},
     },
     types::PhoneRules,
 };
@@ -106,7 +106,7 @@ impl App {
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
-        let store = Store::open(&directory.join(DATABASE), &tuning(&config), clock.clone(), lock.is_some())?;
+        let store = open_store(&config, clock.clone(), lock.is_some())?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         words::seed(&store)?;
         let sandbox_key =
@@ -144,6 +144,37 @@ impl App {
         let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];
         others.into_iter().chain(self.llm.all().map(Guarded::breaker)).collect()
     }
+}
+
+fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
+    let directory = &config.installation.data_dir.0;
+    let path = directory.join(DATABASE);
+    let is_ours = KEYS.iter().any(|key| directory.join(key).exists());
+    // A first start makes the file before the keys, so an empty file beside keys has lost what was in it.
+    if is_ours && store::is_empty(&path) {
+        return Err(damaged(config, &path, "it is empty"));
+    }
+    Store::open(&path, &tuning(config), clock, is_locked).map_err(|error| {
+        let is_damage = store::is_damage(&error) && (is_ours || error.code == Code::StorageFailed);
+        let what = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
+        if is_damage { damaged(config, &path, &what).caused_by(error) } else { error }
+    })
+}
+
+/// Says which file is damaged, and what there is to put in its place.
+fn damaged(config: &Config, path: &Path, what: &str) -> Error {
+    let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
+    let way_out = match newest {
+        Some(newest) => format!(
+            "The newest backup is of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
+            newest.at, newest.name
+        ),
+        None => format!(
+            "There is no backup in {}: see `yarrow restore --help` if there is one elsewhere",
+            config.backup_directory().display()
+        ),
+    };
+    Error::new(Code::StorageFailed).detail(format!("{} is damaged ({what}). {way_out}.", path.display()))
 }
 
 fn tuning(config: &Config) -> Tuning {

@@ -9,7 +9,7 @@ use crate::{
     app::App,
     clock::Clock,
     error::{Code, Error, Result},
-    ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, offsite},
+    ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
 };
 
 /// Make, list, verify and prune backups.
@@ -164,9 +164,10 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     start_logging(&config.log)?;
     let path = backups::find(&config, file)?;
     let found = backups::rehearse(&config, &path, &Clock::default(), &mut watch(common))?;
-    let Rehearsal { faults, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } = &found;
+    let Rehearsal { faults, checksum, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } =
+        &found;
     let json = json!({
-        "path": path, "sound": found.is_sound(), "structure": faults.structure,
+        "path": path, "sound": found.is_sound(), "checksum": checksum.name(), "structure": faults.structure,
         "danglingReferences": faults.dangling, "ledgerEntries": ledger_entries, "ledgerAccounts": ledger_accounts,
         "ledgerDiscrepancies": ledger_discrepancies, "restoredInMs": restored_in.as_millis(),
         "tookMs": took.as_millis(),
@@ -174,6 +175,11 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     common.answer(&json, || {
         let mut lines = vec![format!("{}", path.display())];
         lines.extend(faults.structure.iter().map(|fault| format!("damaged: {fault}")));
+        lines.push(match checksum {
+            Checksum::Right => "as it was made, by its checksum".to_owned(),
+            Checksum::Wrong => "damaged: its checksum is not the one it was made with".to_owned(),
+            Checksum::Unknown => "no checksum beside it".to_owned(),
+        });
         lines.push(format!("{} dangling references", faults.dangling));
         lines.push(format!(
             "ledger: {ledger_entries} entries, {ledger_accounts} accounts, {ledger_discrepancies} discrepancies"

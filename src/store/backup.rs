@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ring::digest;
 use rusqlite::{
     Connection, OpenFlags,
     backup::{Backup, StepResult},
@@ -23,7 +24,7 @@ use rusqlite::{
 use super::{Read, Store, migrate, snapshot};
 use crate::{
     error::{Code, Error, Result},
-    types::Timestamp,
+    types::{Timestamp, hex},
 };
 
 /// Pages copied at once: a megabyte or so, after which others get their turn.
@@ -160,6 +161,22 @@ pub fn publish(unfinished: &Path, path: &Path) -> Result<()> {
     File::open(unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
     std::fs::rename(unfinished, path).map_err(failed)?;
     sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// The SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// Storage errors.
+pub fn checksum(path: &Path) -> Result<String> {
+    let failed = |error: io::Error| failed_at(path, error);
+    let (mut file, mut buffer) = (File::open(path).map_err(failed)?, vec![0; 256 << 10]);
+    let mut context = digest::Context::new(&digest::SHA256);
+    loop {
+        match io::Read::read(&mut file, &mut buffer).map_err(failed)? {
+            0 => return Ok(hex(context.finish().as_ref())),
+            count => context.update(&buffer[..count]),
+        }
+    }
 }
 
 /// Makes names that were given or taken away in a directory durable.

@@ -215,6 +215,19 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+/// Whether an error says that the file itself is damaged, and not the disk or the rights to it.
+pub fn is_damage(error: &Error) -> bool {
+    use rusqlite::ErrorCode;
+    let cause = error.source.as_ref().and_then(|source| source.downcast_ref::<rusqlite::Error>());
+    let code = cause.and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Whether there is a database file with nothing in it, and no log that would fill it.
+pub fn is_empty(path: &Path) -> bool {
+    path.exists() && backup::database_size(path) == 0
+}
+
 fn is_missing_parent(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
 }

@@ -128,10 +128,12 @@ fn a_backup_made_under_load_holds_what_was_acknowledged_before() {
     assert_eq!(made["occasion"], "manual");
     assert_eq!(made["bytes"], std::fs::metadata(&path).unwrap().len());
     let names = files(path.parent().unwrap());
-    assert_eq!(names, ["backup.lock", made["name"].as_str().unwrap()], "one file, and nothing beside it");
+    let name = made["name"].as_str().unwrap();
+    assert_eq!(names, ["backup.lock", name, &format!("{name}.json")], "the backup, its checksum, and nothing else");
     let verified = server.command(&["backup", "verify"]).expect(0).json();
     assert_eq!(verified["sound"], true, "{verified}");
-    assert_eq!(files(path.parent().unwrap()).len(), 2, "the rehearsal left something");
+    assert_eq!(verified["checksum"], "right", "{verified}");
+    assert_eq!(files(path.parent().unwrap()).len(), 3, "the rehearsal left something");
     let audit = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     assert_eq!(audit["items"][0]["action"], "yarrow backup create", "{audit}");
 }
@@ -300,6 +302,65 @@ fn a_damaged_backup_is_found_out_and_restores_nothing() {
     run(&directory, &["restore", path, "--yes"]).expect(6);
     run(&directory, &["restore", "nothing.db", "--yes"]).expect(4);
     assert_eq!(std::fs::read(directory.join("yarrow.db")).unwrap(), before);
+}
+
+#[test]
+fn damage_inside_of_rows_is_found_out_by_the_checksum() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 5, 0);
+    let made = run(&directory, &["backup", "create"]).expect(0).json();
+    let path = made["path"].as_str().unwrap();
+    let sound = std::fs::read(path).unwrap();
+    let mut bytes = sound.clone();
+    let text = b"question of r-3";
+    let places: Vec<_> = (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at] = b'Q';
+    }
+    std::fs::write(path, &bytes).unwrap();
+    let found = run(&directory, &["backup", "verify"]).expect(5).json();
+    // The database engine sees nothing wrong.
+    assert_eq!((&found["structure"], &found["checksum"]), (&json!([]), &json!("wrong")), "{found}");
+    let refused = run(&directory, &["restore", path, "--yes"]).expect(1);
+    assert!(refused.complaint().contains("is damaged") && refused.complaint().contains(".json"));
+    // A checksum that cannot be read is no right one.
+    let manifest = format!("{path}.json");
+    let written = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(path, &sound).unwrap();
+    run(&directory, &["backup", "verify"]).expect(0);
+    std::fs::write(&manifest, "{").unwrap();
+    assert_eq!(run(&directory, &["backup", "verify"]).expect(5).json()["checksum"], "wrong");
+    std::fs::write(&manifest, written.replacen(|digit: char| digit.is_ascii_digit(), "x", 1)).unwrap();
+    run(&directory, &["backup", "verify"]).expect(5);
+    // Somebody who has nothing better restores it all the same.
+    std::fs::write(path, &bytes).unwrap();
+    std::fs::remove_file(&manifest).unwrap();
+    assert_eq!(run(&directory, &["backup", "verify"]).expect(0).json()["checksum"], "unknown");
+    run(&directory, &["restore", path, "--yes"]).expect(0);
+    assert_eq!(records(&directory.join("yarrow.db")), 5);
+}
+
+#[test]
+fn a_manifest_goes_with_its_backup() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    for _ in 0..4 {
+        run(&directory, &["backup", "create"]).expect(0);
+    }
+    let backups = directory.join("backups");
+    // A process that was killed in between leaves a manifest without its backup, and somebody else's file is not ours.
+    std::fs::write(backups.join("yarrow-20200101T000000.000Z-manual.db.json"), "{}").unwrap();
+    std::fs::write(backups.join("notes.json"), "{}").unwrap();
+    let configuration = temporary.path().join("yarrow.toml");
+    std::fs::write(&configuration, "[backup]\nkeep_hourly = 1\nkeep_daily = 0\n").unwrap();
+    run(&directory, &["backup", "prune", "--config", configuration.to_str().unwrap()]).expect(0);
+    let left = files(&backups);
+    assert_eq!(left.len(), 2 + 2 * 2, "{left:?}");
+    let kept = listed(&directory);
+    assert!(kept.iter().all(|backup| left.contains(&format!("{}.json", backup["name"].as_str().unwrap()))), "{left:?}");
 }
 
 #[test]

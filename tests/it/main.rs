@@ -31,6 +31,7 @@ mod hexagrams;
 mod idempotency;
 mod input;
 mod journey;
+mod kills;
 mod ledger;
 mod limits;
 mod offsite;

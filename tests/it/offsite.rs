@@ -46,14 +46,15 @@ fn a_backup_goes_up_and_comes_down_on_another_machine() {
     let made = place.run(&["backup", "create"]).expect(0).json();
     let name = made["name"].as_str().unwrap();
     let stored = place.bucket.objects();
-    assert_eq!(stored.keys().collect::<Vec<_>>(), [&format!("yarrow/{name}")]);
+    assert_eq!(stored.keys().collect::<Vec<_>>(), [&format!("yarrow/{name}"), &format!("yarrow/{name}.json")]);
     assert_eq!(stored[&format!("yarrow/{name}")], std::fs::read(made["path"].as_str().unwrap()).unwrap());
 
     let elsewhere = place.temporary.path().join("elsewhere");
     let listed = place.run_on(&elsewhere, &["backup", "list", "--remote"]).expect(0).json();
     assert_eq!(listed["items"][0]["name"], name, "{listed}");
     place.run_on(&elsewhere, &["backup", "fetch", name]).expect(0);
-    place.run_on(&elsewhere, &["backup", "verify", name]).expect(0);
+    let verified = place.run_on(&elsewhere, &["backup", "verify", name]).expect(0).json();
+    assert_eq!(verified["checksum"], "right", "{verified}");
     place.run_on(&elsewhere, &["restore", name, "--yes"]).expect(0);
     let database = Connection::open(elsewhere.join("yarrow.db")).unwrap();
     let phone: String = database.query_row("select phone_number from users", [], |row| row.get(0)).unwrap();
@@ -74,8 +75,8 @@ fn a_large_backup_goes_up_in_parts_and_over_faults() {
     let bytes = std::fs::read(made["path"].as_str().unwrap()).unwrap();
     assert!(bytes.len() > 17 << 20);
     let stored = place.bucket.objects();
-    assert_eq!(stored.len(), 1);
-    assert!(stored.values().all(|object| *object == bytes), "what is there is not what was sent");
+    assert_eq!(stored.len(), 2);
+    assert!(stored.values().any(|object| *object == bytes), "what is there is not what was sent");
 }
 
 #[test]
@@ -89,7 +90,60 @@ fn the_rules_hold_in_the_bucket_too() {
     }
     let names: Vec<_> = place.bucket.objects().into_keys().collect();
     assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db")).count(), 2, "{names:?}");
-    assert_eq!(names.len(), 4, "{names:?}");
+    assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db.json")).count(), 2, "{names:?}");
+    assert_eq!(names.len(), 6, "{names:?}");
+}
+
+#[test]
+fn the_newest_sound_backup_stays_in_the_bucket() {
+    let place = Place::new("keep_hourly = 1\nkeep_daily = 0\n");
+    place.run(&["coins", "grant", PHONE, "5"]).expect(0);
+    let sound = place.run(&["backup", "create"]).expect(0).json();
+    let break_it = "update balances set balance = balance + 1 where balance > 0";
+    Connection::open(place.directory().join("yarrow.db")).unwrap().execute(break_it, []).unwrap();
+    for _ in 0..4 {
+        place.run(&["backup", "create"]).expect(5);
+        // What is said in the bucket counts, and not what is still here.
+        for entry in std::fs::read_dir(place.directory().join("backups")).unwrap().flatten() {
+            if entry.file_name().to_str().unwrap().starts_with(sound["name"].as_str().unwrap()) {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
+    }
+    let names: Vec<_> = place.bucket.objects().into_keys().collect();
+    assert!(names.contains(&format!("yarrow/{}", sound["name"].as_str().unwrap())), "{names:?}");
+    assert_eq!(names.len(), 6, "{names:?}");
+}
+
+#[test]
+fn what_was_changed_in_the_bucket_is_not_taken() {
+    let place = Place::new("");
+    let made = place.run(&["backup", "create"]).expect(0).json();
+    let name = made["name"].as_str().unwrap();
+    let key = format!("yarrow/{name}");
+    let mut bytes = place.bucket.objects()[&key].clone();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    place.bucket.put(&key, &bytes);
+    let elsewhere = place.temporary.path().join("elsewhere");
+    let refused = place.run_on(&elsewhere, &["backup", "fetch", name]).expect(1);
+    assert!(refused.complaint().contains("did not arrive as it was sent"), "{}", refused.complaint());
+    let left = std::fs::read_dir(elsewhere.join("backups")).unwrap().flatten().count();
+    assert_eq!(left, 1, "only the lock is there");
+}
+
+#[test]
+fn doctor_asks_the_bucket() {
+    let place = Place::new("");
+    let bucket = |found: serde_json::Value| {
+        let checks = found["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "backup bucket").unwrap()["verdict"].clone()
+    };
+    place.run(&["backup", "create"]).expect(0);
+    assert_eq!(bucket(place.run(&["doctor"]).json()), "pass");
+    let wrong = std::fs::read_to_string(&place.settings).unwrap().replace("wJalr", "wrong");
+    std::fs::write(&place.settings, wrong).unwrap();
+    assert_eq!(bucket(place.run(&["doctor"]).expect(5).json()), "fail");
 }
 
 #[test]

@@ -245,3 +245,51 @@ fn traced_a_write_that_fails_is_refused_and_the_next_ones_go_through() {
     }
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
 }
+
+/// Starts a server that must refuse, and returns what it says.
+fn refusal(directory: &Path) -> String {
+    let mut command = Binary::command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory);
+    assert_refused(&command.output().unwrap(), 1)
+}
+
+#[test]
+fn a_damaged_file_stops_the_start_with_the_way_out() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    filled(&directory);
+    let path = database(&directory);
+    let whole = std::fs::read(&path).unwrap();
+    let cut = |length: usize| whole[..length].to_vec();
+    let filled_with = |from: usize, to: usize| {
+        let mut bytes = whole.clone();
+        bytes[from..to].fill(0xa5);
+        bytes
+    };
+    let damaged = [
+        ("cut off in the middle", cut(whole.len() / 2)),
+        ("cut off by a page", cut(whole.len() - 4096)),
+        ("cut off within the first page", cut(1000)),
+        ("emptied", Vec::new()),
+        ("a header of something else", filled_with(0, 100)),
+        ("a schema that cannot be read", filled_with(100, 4096)),
+    ];
+    // There is nothing to put in its place yet.
+    std::fs::write(&path, &damaged[0].1).unwrap();
+    let said = refusal(&directory);
+    assert!(said.contains("There is no backup in") && said.contains("yarrow restore"), "{said}");
+    std::fs::write(&path, &whole).unwrap();
+    let made = crate::kit::Ended::run(&directory, &["backup", "create"], "").expect(0).json();
+    let name = made["name"].as_str().unwrap();
+    for (what, bytes) in damaged {
+        std::fs::write(&path, &bytes).unwrap();
+        let said = refusal(&directory);
+        let expected = [path.to_str().unwrap(), "is damaged", name, &format!("`yarrow restore {name}`")];
+        assert!(expected.iter().all(|expected| said.contains(expected)), "{what}: {said}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what}: the file was changed");
+        crate::kit::Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+        let server = Setup::default().on(&directory).start();
+        assert_eq!(server.value::<i64>("select count(*) from history"), 60, "{what}");
+        drop(server);
+    }
+}

@@ -7,6 +7,7 @@
 //! The surprise: a database whose ledger is found inconsistent is backed up all the same, because that is when one
 //! needs a backup most. The backup says what was found, and the newest sound one is never pruned.
 
+pub mod manifest;
 pub mod offsite;
 mod rehearsal;
 mod retention;
@@ -270,6 +271,7 @@ fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<(Backup
         app.store.copy_to(&unfinished, &mut |done, total| progress("copying", done, total))?;
         let findings = examine(&unfinished, at, progress)?;
         backup::carry(&unfinished, &carried(app, findings)?)?;
+        manifest::write(&unfinished, &path, findings)?;
         backup::publish(&unfinished, &path)?;
         Ok(findings)
     };
@@ -290,11 +292,18 @@ fn enter(directory: &Path) -> Result<File> {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with(PREFIX) && name.contains(UNFINISHED) {
             std::fs::remove_file(entry.path()).map_err(failed)?;
+        } else if name.strip_suffix(manifest::SUFFIX).is_some_and(|backup| is_missing(directory, backup)) {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
         } else if name.starts_with(rehearsal::DIRECTORY_PREFIX) {
             std::fs::remove_dir_all(entry.path()).map_err(failed)?;
         }
     }
     Ok(lock)
+}
+
+/// Whether a manifest stands beside a backup that is not there.
+fn is_missing(directory: &Path, backup: &str) -> bool {
+    described(backup, PathBuf::new(), 0).is_some() && !directory.join(backup).exists()
 }
 
 fn demand_space(app: &App, directory: &Path) -> Result<()> {

@@ -1,13 +1,20 @@
 //! Backups on another machine: in a bucket that speaks S3, by the same names and the same rules.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, io::Write, path::PathBuf, time::Duration};
 
-use super::{Backup, Failed, Remembered, described, enter, list, remember, remembered_in, retention};
+use super::{
+    Backup, Failed, Remembered, described, enter, findings, list,
+    manifest::{self, Manifest},
+    remember, remembered_in, retention,
+};
 use crate::{
     app::App,
     config::{Backup as Settings, Config, S3Addressing},
     error::{Code, Error, Result},
-    providers::object_storage::{self, ObjectStorage},
+    providers::{
+        Failure,
+        object_storage::{self, ObjectStorage},
+    },
     store::{Read, backup},
     types::Timestamp,
 };
@@ -96,11 +103,57 @@ impl Bucket {
         let key = self.key(name);
         let received = self.storage.fetch(&key, &mut file, &mut |done, total| progress("fetching", done, total))?;
         drop(file);
-        if received != known.bytes {
-            return Err(Error::new(Code::ProviderFailed).detail(format!("`{name}` did not arrive whole.")));
+        let manifest = self.manifest(name)?;
+        let is_whole = received == known.bytes
+            && match &manifest {
+                Some((_, manifest)) => backup::checksum(&unfinished)? == manifest.sha256,
+                None => true,
+            };
+        if !is_whole {
+            drop(std::fs::remove_file(&unfinished));
+            return Err(Error::new(Code::ProviderFailed).detail(format!("`{name}` did not arrive as it was sent.")));
+        }
+        if let Some((json, _)) = manifest {
+            let (place, draft) = (manifest::beside(&path), directory.join(format!("{name}.json{}", super::UNFINISHED)));
+            backup::make_new(&draft)?.write_all(&json).map_err(Error::internal)?;
+            backup::publish(&draft, &place)?;
         }
         backup::publish(&unfinished, &path)?;
         Ok(path)
+    }
+
+    /// Asks the server whether it answers and knows us.
+    ///
+    /// # Errors
+    /// Those of the provider.
+    pub fn probe(&self) -> Result<(), Failure> {
+        self.storage.list(&self.prefix).map(drop)
+    }
+
+    /// What stands beside a backup there, as it is and as it is understood.
+    fn manifest(&self, name: &str) -> Result<Option<(Vec<u8>, Manifest)>> {
+        let mut json = Vec::new();
+        match self.storage.fetch(&self.key(&manifest::name_of(name)), &mut json, &mut |_, _| ()) {
+            Ok(_) => Ok(serde_json::from_slice(&json).ok().map(|manifest| (json, manifest))),
+            Err(failure) if matches!(failure.code.as_str(), "NoSuchKey" | "NotFound" | "http_404") => Ok(None),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// The newest backup there that was found sound, by what stands beside it or, where nothing does, by what is here.
+    fn newest_sound(&self, config: &Config, all: &[Backup], now: Timestamp) -> Result<Option<String>> {
+        for backup in all {
+            let is_sound = if let Some((_, manifest)) = self.manifest(&backup.name)? {
+                manifest.findings.is_sound()
+            } else {
+                let here = config.backup_directory().join(&backup.name);
+                matches!(findings(&here, now), Ok(Some(found)) if found.is_sound())
+            };
+            if is_sound {
+                return Ok(Some(backup.name.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Uploads what is newer than what is there, and deletes there what no rule keeps.
@@ -116,13 +169,21 @@ impl Bucket {
         // The oldest first, so that what is cut off goes on where it stopped.
         for (_, backup) in due.filter(|(_, backup)| !known.contains(&backup.name)).rev() {
             let report = &mut |sent, total| progress("uploading", sent, total);
+            // Before the backup: one that is there has its manifest too.
+            let manifest = manifest::beside(&backup.path);
+            if manifest.exists() {
+                self.storage.put(&self.key(&manifest::name_of(&backup.name)), &manifest, &mut |_, _| ())?;
+            }
             self.storage.put(&self.key(&backup.name), &backup.path, report)?;
             done.uploaded.push(backup.clone());
         }
         remote.splice(0..0, done.uploaded.iter().rev().cloned());
         let rules = Settings { keep_size: crate::config::Bytes(u64::MAX), ..config.backup.clone() };
-        for backup in retention::superfluous(&remote, &rules, now) {
+        let doomed = retention::superfluous(&remote, &rules, now);
+        let kept = if doomed.is_empty() { None } else { self.newest_sound(config, &remote, now)? };
+        for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != kept.as_ref()) {
             self.storage.delete(&self.key(&backup.name))?;
+            self.storage.delete(&self.key(&manifest::name_of(&backup.name)))?;
             done.deleted.push(backup);
         }
         Ok(done)

@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Progress, database_of, enter, refuse_schema};
+use super::{
+    Progress, database_of, enter,
+    manifest::{self, Checksum},
+    refuse_schema,
+};
 use crate::{
     app,
     clock::Clock,
@@ -28,6 +32,7 @@ pub(super) const DIRECTORY_PREFIX: &str = ".rehearsal-";
 pub struct Rehearsal {
     /// What the database engine found.
     pub faults: Faults,
+    pub checksum: Checksum,
     pub ledger_entries: i64,
     pub ledger_accounts: i64,
     pub ledger_discrepancies: u64,
@@ -39,7 +44,7 @@ pub struct Rehearsal {
 
 impl Rehearsal {
     pub fn is_sound(&self) -> bool {
-        self.faults == Faults::default() && self.ledger_discrepancies == 0
+        self.faults == Faults::default() && self.checksum != Checksum::Wrong && self.ledger_discrepancies == 0
     }
 }
 
@@ -61,6 +66,8 @@ pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<
     let copy = Copy::open(path, clock.now())?;
     refuse_schema(copy.schema_version()?)?;
     let _lock = enter(&config.backup_directory())?;
+    progress("reading", 0, 1);
+    let checksum = manifest::verify(path)?;
     let place = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
     demand_space(path, place.path())?;
@@ -77,6 +84,7 @@ pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<
     let faults = Copy::open(&database, clock.now())?.faults()?;
     Ok(Rehearsal {
         faults,
+        checksum,
         ledger_entries: report.entries,
         ledger_accounts: report.accounts,
         ledger_discrepancies: report.discrepancies_found,
@@ -100,6 +108,13 @@ pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<
     progress("checking", 0, 1);
     if let Some(first) = copy.faults()?.structure.first() {
         return Err(Error::new(Code::StorageFailed).detail(format!("{} is damaged: {first}", path.display())));
+    }
+    if manifest::verify(path)? == Checksum::Wrong {
+        let (file, manifest) = (path.display(), manifest::beside(path));
+        return Err(Error::new(Code::StorageFailed).detail(format!(
+            "{file} is damaged: its checksum is not the one in {}; without that file it would be restored as it is",
+            manifest.display()
+        )));
     }
     demand_space(path, directory)?;
     let had_any = database_of(config).exists();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Backup, Occasion, enter, findings, list};
+use super::{Backup, Occasion, enter, findings, list, manifest};
 use crate::{
     config::{Backup as Rules, Config},
     error::{Error, Result},
@@ -26,6 +26,10 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     let newest_sound = if doomed.is_empty() { None } else { newest_sound(&all, now) };
     for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != newest_sound.as_ref()) {
         std::fs::remove_file(&backup.path).map_err(Error::internal)?;
+        match std::fs::remove_file(manifest::beside(&backup.path)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::internal(error)),
+            _ => {}
+        }
         deleted.push(backup);
     }
     if !deleted.is_empty() {

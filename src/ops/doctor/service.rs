@@ -12,6 +12,7 @@ use crate::{
     error::Result,
     ops::{
         access_log,
+        backups::offsite,
         moderation::policy::{self, Service},
     },
     providers::{Failure, webhook::Webhook},
@@ -93,10 +94,17 @@ pub(super) fn providers(app: &App) -> Vec<Check> {
     let mut checks = vec![
         probed(GROUP, "sms", app.sms.name(), app.sms.probe()),
         probed(GROUP, "email", app.email.name(), app.email.probe()),
-        probed(GROUP, "llm", app.llm.name(), app.llm.probe()),
         moderation(GROUP, app),
         probed(GROUP, "payment", app.payments.gateway.name(), app.payments.gateway.query("yarrow_doctor").map(drop)),
     ];
+    for (name, model) in ["llm", "llm fallback"].into_iter().zip(app.llm.all()) {
+        checks.push(probed(GROUP, name, model.name(), model.probe()));
+    }
+    match offsite::bucket(&app.config) {
+        Ok(None) => {}
+        Ok(Some(bucket)) => checks.push(probed(GROUP, "backup bucket", "s3", bucket.probe())),
+        Err(error) => checks.push(Check::new(GROUP, "backup bucket", Verdict::Fail, error.to_string())),
+    }
     if let Some(url) = &app.config.alerts.webhook_url {
         let webhook = Webhook::new(url.expose_secret(), app.config.alerts.webhook_secret.as_ref());
         checks.push(probed(GROUP, "alerts", "webhook", webhook.probe()));

@@ -58,6 +58,11 @@ impl Guarded {
         &self.breaker
     }
 
+    /// Asks the model's vendor something that costs nothing: whether it answers and takes our key.
+    pub fn probe(&self) -> Result<(), Failure> {
+        self.model.probe()
+    }
+
     fn converse(
         &self,
         clock: impl Fn() -> i64,
@@ -86,11 +91,6 @@ impl Models {
     /// The first model and, if there is one, the second.
     pub fn all(&self) -> impl Iterator<Item = &Guarded> {
         std::iter::once(&self.first).chain(&self.second)
-    }
-
-    /// Asks the first model's vendor something that costs nothing: whether it answers and takes our key.
-    pub fn probe(&self) -> Result<(), Failure> {
-        self.first.model.probe()
     }
 
     /// What is to be said of a call that was given up before anybody was asked.

@@ -1,0 +1,107 @@
+//! What stands beside a backup: how large it is, its checksum, and what was found in it when it was made.
+//!
+//! The database engine notices damage in the structure of a file, and nothing of damage inside the rows; the checksum
+//! does. And what was found can be read without the backup, which may be in a bucket and large.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Findings, UNFINISHED};
+use crate::{
+    error::{Code, Error, Result},
+    store::backup,
+};
+
+pub(super) const SUFFIX: &str = ".json";
+/// More than any manifest has.
+const LARGEST: u64 = 64 << 10;
+
+/// What is kept beside a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    pub sha256: String,
+    pub bytes: u64,
+    pub findings: Findings,
+}
+
+/// How a backup stands to what is kept beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    Right,
+    Wrong,
+    /// Nothing is beside it: it is from elsewhere, or somebody moved it alone.
+    Unknown,
+}
+
+impl Checksum {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Right => "right",
+            Self::Wrong => "wrong",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The name of the manifest of this backup, be it of a file or in a bucket.
+pub(super) fn name_of(backup: &str) -> String {
+    format!("{backup}{SUFFIX}")
+}
+
+/// Where the manifest of this backup is.
+pub(super) fn beside(backup: &Path) -> PathBuf {
+    let mut name = backup.as_os_str().to_owned();
+    name.push(SUFFIX);
+    name.into()
+}
+
+/// Writes the manifest of an unfinished backup to where it belongs beside the finished one, which must come after it:
+/// a backup that has its name has its manifest too.
+pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings) -> Result<()> {
+    let bytes = std::fs::metadata(unfinished).map_err(|error| failed(unfinished, error))?.len();
+    let manifest = Manifest { sha256: backup::checksum(unfinished)?, bytes, findings };
+    let place = beside(path);
+    let mut draft = place.as_os_str().to_owned();
+    draft.push(UNFINISHED);
+    let draft = PathBuf::from(draft);
+    let json = serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?;
+    std::io::Write::write_all(&mut backup::make_new(&draft)?, &json).map_err(|error| failed(&draft, error))?;
+    backup::publish(&draft, &place)
+}
+
+/// What stands beside a backup; nothing if there is nothing, or nothing that can be understood.
+///
+/// # Errors
+/// Storage errors.
+pub fn read(backup: &Path) -> Result<Option<Manifest>> {
+    let place = beside(backup);
+    let file = match std::fs::File::open(&place) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(|error| failed(&place, error))?,
+    };
+    let mut json = Vec::new();
+    file.take(LARGEST).read_to_end(&mut json).map_err(|error| failed(&place, error))?;
+    Ok(serde_json::from_slice(&json).ok())
+}
+
+/// Holds a backup against what stands beside it. Reads all of it.
+///
+/// # Errors
+/// Storage errors.
+pub fn verify(backup: &Path) -> Result<Checksum> {
+    let Some(manifest) = read(backup)? else {
+        let is_there = beside(backup).exists();
+        return Ok(if is_there { Checksum::Wrong } else { Checksum::Unknown });
+    };
+    let is_right = backup::checksum(backup)? == manifest.sha256;
+    Ok(if is_right { Checksum::Right } else { Checksum::Wrong })
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::new(Code::StorageFailed).detail(format!("{}: {error}", path.display())).caused_by(error)
+}
