@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use clap::{Args, Subcommand};
-use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use serde_json::{Value, json};
 
-use super::{Common, print};
+use super::{Common, print, table};
 use crate::{
     config::{DECLARATIONS, Declaration, Shown},
     error::Result,
@@ -52,11 +51,8 @@ fn show(common: &Common) -> Result<()> {
         let row = |Shown { name, value, origin }: &Shown| json!({ "name": name, "value": value, "origin": origin });
         return print(&json!(shown.iter().map(row).collect::<Vec<_>>()).to_string());
     }
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["setting", "value", "from"]);
-    table.add_rows(shown.into_iter().map(|Shown { name, value, origin }| [name, value, origin]));
-    print(&table.to_string())
+    let rows = shown.into_iter().map(|Shown { name, value, origin }| [name, value, origin]);
+    print(&table(["setting", "value", "from"], rows))
 }
 
 /// The sample file. Everything in it is commented out, so that it changes nothing until somebody means it.

@@ -1,6 +1,6 @@
 //! `yarrow demo`: the service on a temporary data directory with a past, and commands to try it with.
 
-use std::sync::Arc;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
 
 use clap::Args;
 
@@ -20,7 +20,8 @@ const CODE: &str = "246810";
 pub struct DemoArgs {}
 
 pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
-    let directory = tempfile::tempdir().map_err(Error::internal)?;
+    let owner_only = Permissions::from_mode(0o700);
+    let directory = tempfile::Builder::new().permissions(owner_only).tempdir().map_err(Error::internal)?;
     let mut sources = Sources::of_process(common.flags.0.clone(), common.config.clone());
     let review_account = format!("{PHONE_NUMBER}={CODE}");
     sources.environment.entry("YARROW_AUTH_REVIEW_ACCOUNTS".into()).or_insert(review_account);

@@ -42,7 +42,7 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     })?;
     match failed {
         0 => Ok(()),
-        failed => Err(Error::new(Code::ChecksFailed).detail(format!("{failed} checks failed."))),
+        failed => Err(Error::new(Code::ChecksFailed).detail(format!("Checks that failed: {failed}."))),
     }
 }
 

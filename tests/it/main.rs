@@ -21,6 +21,7 @@ mod backups;
 mod balances;
 mod cli;
 mod commands;
+mod demo;
 mod doctor;
 mod documents;
 mod durability;

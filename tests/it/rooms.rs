@@ -260,6 +260,12 @@ fn only_the_command_line_parses_arguments() {
 }
 
 #[test]
+fn every_table_is_drawn_to_fit_the_terminal() {
+    let uses = uses_outside(&["cli/mod.rs"], |word| word.text == "comfy_table");
+    none(&uses, "tables are drawn by `table` in src/cli/mod.rs, which knows how wide the terminal is.");
+}
+
+#[test]
 fn only_providers_call_out() {
     let uses = uses_outside(&["providers/"], |word| ["ureq", "TcpStream", "UdpSocket"].contains(&word.text));
     let uses: Vec<_> = uses.into_iter().filter(|place| !place.starts_with("src/http/")).collect();

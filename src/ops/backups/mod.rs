@@ -290,9 +290,8 @@ fn enter(directory: &Path) -> Result<File> {
     lock.lock().map_err(failed)?;
     for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(PREFIX) && name.contains(UNFINISHED) {
-            std::fs::remove_file(entry.path()).map_err(failed)?;
-        } else if name.strip_suffix(manifest::SUFFIX).is_some_and(|backup| is_missing(directory, backup)) {
+        let is_unfinished = name.starts_with(PREFIX) && name.contains(UNFINISHED);
+        if is_unfinished || name.strip_suffix(manifest::SUFFIX).is_some_and(|backup| is_missing(directory, backup)) {
             std::fs::remove_file(entry.path()).map_err(failed)?;
         } else if name.starts_with(rehearsal::DIRECTORY_PREFIX) {
             std::fs::remove_dir_all(entry.path()).map_err(failed)?;
