@@ -17,6 +17,7 @@ mod guard;
 mod interpreting;
 mod narration;
 mod metrics;
+mod numbered_page;
 mod openapi;
 mod params;
 mod redirect;

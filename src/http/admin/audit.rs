@@ -10,6 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        numbered_page::NumberedPage,
         params::{Moment, PageNumber, PageSize, Parameter, Rules, before, page, parameters, text},
         reply::Json,
     },
@@ -72,20 +73,7 @@ impl From<Recorded> for AuditRow {
     }
 }
 
-/// One page of the audit, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct AuditPage {
-    items: Vec<AuditRow>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Rows on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: ListRows) -> Result<Json<AuditPage>> {
+pub async fn list(call: Call, of: ListRows) -> Result<Json<NumberedPage<AuditRow>>> {
     let page = page(&call, of.page, of.size);
     let from = of.start.map_or(Timestamp(0), |Moment(time)| time);
     let to = of.end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
@@ -95,8 +83,7 @@ pub async fn list(call: Call, of: ListRows) -> Result<Json<AuditPage>> {
     }
     let filter = Filter { user: of.user_id, actor: of.actor.map(|Actor(actor)| actor), from, to };
     let found = call.blocking(move |app| audit::list(app, &filter, page)).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(AuditPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// Who did something.

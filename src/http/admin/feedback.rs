@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     http::{
         call::Call,
+        numbered_page::NumberedPage,
         params::{PageNumber, PageSize, page, parameters},
         reply::Json,
     },
@@ -55,26 +56,12 @@ impl From<Feedback> for AdminFeedback {
     }
 }
 
-/// One page of feedback, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct AdminFeedbackPage {
-    items: Vec<AdminFeedback>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Feedback on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: List) -> Result<Json<AdminFeedbackPage>> {
+pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AdminFeedback>>> {
     let page = page(&call, of.page, of.size);
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }
     let filter = of.user_id.map_or(Filter::All, Filter::Of);
     let found = call.blocking(move |app| feedback::list(app, &filter, page)).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(AdminFeedbackPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }

@@ -12,6 +12,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        numbered_page::NumberedPage,
         params::{DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, before, page, parameters, text},
         reply::Json,
     },
@@ -107,47 +108,33 @@ impl From<Logged> for LoggedRequest {
     }
 }
 
-/// One page of requests, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct LoggedRequestPage {
-    items: Vec<LoggedRequest>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Requests on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<LoggedRequestPage>> {
+pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<NumberedPage<LoggedRequest>>> {
     call.context.subject.get_or_init(|| of.user_id);
     let (from, to) = range(of.start, of.end)?;
     let filter = Filter { user: Some(of.user_id), from, to, ..Filter::default() };
     list(&call, filter, page(&call, of.page, of.size)).await
 }
 
-pub async fn list_of_client(call: Call, of: OfClient) -> Result<Json<LoggedRequestPage>> {
+pub async fn list_of_client(call: Call, of: OfClient) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = range(of.start, of.end)?;
     let filter = Filter { client_ip: Some(of.client_ip.0.to_string()), from, to, ..Filter::default() };
     list(&call, filter, page(&call, of.page, of.size)).await
 }
 
-pub async fn list_of_time(call: Call, of: Between) -> Result<Json<LoggedRequestPage>> {
+pub async fn list_of_time(call: Call, of: Between) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = range(Some(of.start), Some(of.end))?;
     list(&call, Filter { from, to, ..Filter::default() }, page(&call, of.page, of.size)).await
 }
 
-pub async fn list_failed(call: Call, of: Within) -> Result<Json<LoggedRequestPage>> {
+pub async fn list_failed(call: Call, of: Within) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = range(of.start, of.end)?;
     let filter = Filter { failed_only: true, from, to, ..Filter::default() };
     list(&call, filter, page(&call, of.page, of.size)).await
 }
 
-async fn list(call: &Call, filter: Filter, page: Page) -> Result<Json<LoggedRequestPage>> {
+async fn list(call: &Call, filter: Filter, page: Page) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let found = call.blocking(move |app| search::list(app, &filter, page)).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(LoggedRequestPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// What a client address did.

@@ -10,6 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        numbered_page::NumberedPage,
         params::{
             JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, Rules, page,
             parameters, text,
@@ -114,24 +115,10 @@ fn audience(name: AudienceName, users: Vec<UserId>) -> Result<Audience> {
     }
 }
 
-/// One page of what was sent, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct AdminNotificationPage {
-    items: Vec<AdminNotification>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Notifications on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: List) -> Result<Json<AdminNotificationPage>> {
+pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AdminNotification>>> {
     let page = page(&call, of.page, of.size);
     let found = call.blocking(move |app| notifications::list_sent(app, page)).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(AdminNotificationPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// What was taken back.

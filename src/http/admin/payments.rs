@@ -11,6 +11,7 @@ use crate::{
     http::{
         body::Given,
         call::{Call, Repeatable},
+        numbered_page::NumberedPage,
         params::{Flag, Moment, PageNumber, PageSize, Parameter, Reason, Rules, before, page, parameters, text},
         reply::{Json, Replayable},
         v0::payment::{Amount, OrderNo},
@@ -128,6 +129,12 @@ pub struct AdminOrder {
     refunded_at: Option<Timestamp>,
 }
 
+impl From<Order> for AdminOrder {
+    fn from(order: Order) -> Self {
+        Self::from(&order)
+    }
+}
+
 impl From<&Order> for AdminOrder {
     fn from(order: &Order) -> Self {
         let order = order.clone();
@@ -155,28 +162,14 @@ impl From<&Order> for AdminOrder {
     }
 }
 
-/// One page of orders, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct AdminOrderPage {
-    items: Vec<AdminOrder>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Orders on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: ListOrders) -> Result<Json<AdminOrderPage>> {
+pub async fn list(call: Call, of: ListOrders) -> Result<Json<NumberedPage<AdminOrder>>> {
     let page = page(&call, of.page, of.size);
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }
     let filter = orders::Filter { user: of.user_id, state: of.state };
     let found = orders::list(&call.app, filter, page)?;
-    let items = found.items.iter().map(Into::into).collect();
-    Ok(Json(AdminOrderPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// Money that went back, or was to.
@@ -408,25 +401,11 @@ pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>>
     Ok(Json(Rehearsed { order: (&done.order).into(), answer: done.answer }))
 }
 
-/// One page of callbacks, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct CallbackPage {
-    items: Vec<AdminCallback>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Callbacks on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list_callbacks(call: Call, of: ListCallbacks) -> Result<Json<CallbackPage>> {
+pub async fn list_callbacks(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
     let page = page(&call, of.page, of.size);
     let filter = callbacks::Filter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
     let found = callbacks::list(&call.app, &filter, page)?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(CallbackPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// What came of a callback that was judged again.

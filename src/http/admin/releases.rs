@@ -1,8 +1,6 @@
 //! `/admin/releases`: versions of the app.
 
-use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
@@ -10,6 +8,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        numbered_page::NumberedPage,
         params::{Flag, NotificationText, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
         reply::{Json, Made},
         v0::version::{AppRelease, Platform, VersionCode},
@@ -45,24 +44,10 @@ pub async fn publish(call: Call, publish: Publish) -> Result<Made<AppRelease>> {
     Ok(Made(call.committed(releases::publish(&call.app, draft)).await?.into()))
 }
 
-/// One page of releases, those with the highest version code first.
-#[derive(Serialize, ToSchema)]
-pub struct AppReleasePage {
-    items: Vec<AppRelease>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Releases on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: List) -> Result<Json<AppReleasePage>> {
+pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AppRelease>>> {
     let page = page(&call, of.page, of.size);
     let found = releases::list(&call.app, page)?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(AppReleasePage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 impl Parameter for DownloadUrl {

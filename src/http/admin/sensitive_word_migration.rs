@@ -11,6 +11,7 @@ use crate::{
         admin::sensitive_words::FoundWord,
         body::Given,
         call::Call,
+        numbered_page::NumberedPage,
         params::{
             BodyShape, Content, Described, Fields, Flag, Nothing, PageNumber, PageSize, Parameter, Parameters, Place,
             Rules, page, parameters, text,
@@ -396,24 +397,10 @@ impl From<Disagreement> for ShownDisagreement {
     }
 }
 
-/// One page of disagreements, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct DisagreementPage {
-    items: Vec<ShownDisagreement>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Disagreements on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn disagreements(call: Call, of: ListDisagreements) -> Result<Json<DisagreementPage>> {
+pub async fn disagreements(call: Call, of: ListDisagreements) -> Result<Json<NumberedPage<ShownDisagreement>>> {
     let page = page(&call, of.page, of.size);
     let found = shadow::disagreements(&call.app, page)?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(DisagreementPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// Texts to compare. They may be the whole body, as a bare JSON array.

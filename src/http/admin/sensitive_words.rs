@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     http::{
         call::Call,
+        numbered_page::NumberedPage,
         params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, page, parameters},
         reply::{Json, Saved},
     },
@@ -120,25 +121,11 @@ impl From<Listed> for ShownWord {
     }
 }
 
-/// One page of the list.
-#[derive(Serialize, ToSchema)]
-pub struct WordPage {
-    items: Vec<ShownWord>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Words on all pages.
-    #[schema(example = 60)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: ListWords) -> Result<Json<WordPage>> {
+pub async fn list(call: Call, of: ListWords) -> Result<Json<NumberedPage<ShownWord>>> {
     let page = page(&call, of.page, of.size);
     let filter = words::Filter { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
     let found = call.blocking(move |app| listing::list(app, &filter, page)).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(WordPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 /// How many words there are of a type.

@@ -10,6 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        numbered_page::NumberedPage,
         params::{DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
         reply::Json,
     },
@@ -93,20 +94,7 @@ impl From<Recorded> for ShownViolation {
     }
 }
 
-/// One page of refusals, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct ViolationPage {
-    items: Vec<ShownViolation>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Refusals on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, of: ListViolations) -> Result<Json<ViolationPage>> {
+pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<ShownViolation>>> {
     let page = page(&call, of.page, of.size);
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
@@ -119,8 +107,7 @@ pub async fn list(call: Call, of: ListViolations) -> Result<Json<ViolationPage>>
         to: of.end_time.map(|Moment(time)| time),
     };
     let found = call.blocking(move |app| violations::list(app, &filter, page)).await?;
-    let items = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(ViolationPage { items, page: page.number, size: page.size, total: found.total }))
+    Ok(NumberedPage::of(page, found))
 }
 
 pub async fn find(call: Call, of: OfViolation) -> Result<Json<ShownViolation>> {

@@ -12,6 +12,7 @@ use crate::{
         call::Call,
         interpreting::{self, Begun, Run},
         narration::{Interpretation, Usage},
+        numbered_page::NumberedPage,
         params::{
             Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TraceId, before, page, parameters,
         },
@@ -22,7 +23,7 @@ use crate::{
         interpretation::{self, Record},
         preferences,
     },
-    types::{JsonText, Listing, Page, PhoneNumber, Timestamp, UserId},
+    types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
 /// Milliseconds from which a call is slow, if nothing else is said.
@@ -172,26 +173,6 @@ impl From<Record> for InterpretationRecord {
     }
 }
 
-/// One page of records, newest first.
-#[derive(Serialize, ToSchema)]
-pub struct RecordPage {
-    items: Vec<InterpretationRecord>,
-    #[schema(example = 1)]
-    page: u32,
-    #[schema(example = 20)]
-    size: u32,
-    /// Records on all pages.
-    #[schema(example = 1)]
-    total: i64,
-}
-
-impl RecordPage {
-    fn new(page: Page, found: Listing<Record>) -> Self {
-        let items = found.items.into_iter().map(Into::into).collect();
-        Self { items, page: page.number, size: page.size, total: found.total }
-    }
-}
-
 /// How many there are.
 #[derive(Serialize, ToSchema)]
 pub struct RecordCount {
@@ -199,24 +180,24 @@ pub struct RecordCount {
     count: i64,
 }
 
-pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<RecordPage>> {
+pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
     let page = page(&call, of.page, of.size);
-    Ok(Json(RecordPage::new(page, interpretation::list_of_user(&call.app, user, page)?)))
+    Ok(NumberedPage::of(page, interpretation::list_of_user(&call.app, user, page)?))
 }
 
-pub async fn list_of_phone(call: Call, of: OfPhone) -> Result<Json<RecordPage>> {
+pub async fn list_of_phone(call: Call, of: OfPhone) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = call.subject_id(&Claims::of_phone(Some(of.phone_number)))?;
     let page = page(&call, of.page, of.size);
-    Ok(Json(RecordPage::new(page, interpretation::list_of_user(&call.app, user, page)?)))
+    Ok(NumberedPage::of(page, interpretation::list_of_user(&call.app, user, page)?))
 }
 
-pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<RecordPage>> {
+pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
     let (Moment(start), Moment(end)) = (of.start, of.end);
     before(("startTime", start), ("endTime", end))?;
     let page = page(&call, of.page, of.size);
-    Ok(Json(RecordPage::new(page, interpretation::list_of_user_between(&call.app, user, start, end, page)?)))
+    Ok(NumberedPage::of(page, interpretation::list_of_user_between(&call.app, user, start, end, page)?))
 }
 
 pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<InterpretationRecord>> {
@@ -226,17 +207,17 @@ pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<Interpretatio
     Ok(Json(record.into()))
 }
 
-pub async fn list_failed(call: Call, of: Failed) -> Result<Json<RecordPage>> {
+pub async fn list_failed(call: Call, of: Failed) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&call, of.page, of.size);
     let found = call.blocking(move |app| interpretation::list_failed(app, page)).await?;
-    Ok(Json(RecordPage::new(page, found)))
+    Ok(NumberedPage::of(page, found))
 }
 
-pub async fn list_slow(call: Call, of: Slow) -> Result<Json<RecordPage>> {
+pub async fn list_slow(call: Call, of: Slow) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let page = page(&call, of.page, of.size);
     let duration = Duration::from_millis(of.duration_ms.unwrap_or(SLOW).into());
     let found = call.blocking(move |app| interpretation::list_slow(app, duration, page)).await?;
-    Ok(Json(RecordPage::new(page, found)))
+    Ok(NumberedPage::of(page, found))
 }
 
 pub async fn count_of_user(call: Call, of: CountOfUser) -> Result<Json<RecordCount>> {
