@@ -10,7 +10,7 @@ mod received;
 mod document;
 mod model;
 mod parallel;
-mod raw;
+pub mod raw;
 mod server;
 pub mod tls;
 pub mod vendors;
