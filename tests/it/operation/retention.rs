@@ -72,8 +72,8 @@ fn every_retention_is_the_one_that_is_set() {
         }
     }
     let settings = server.directory().join("yarrow.toml");
-    let lines = KEPT.iter().map(|(name, days, ..)| format!("{name} = \"{days} days\"\n")).collect::<String>();
-    std::fs::write(&settings, format!("[retention]\n{lines}")).unwrap();
+    let lines: Vec<_> = KEPT.iter().map(|(name, days, ..)| format!("{name} = \"{days} days\"")).collect();
+    std::fs::write(&settings, format!("[retention]\n{}\n", lines.join("\n"))).unwrap();
     let arguments = ["cleanup", "expired", "--yes", "--config", settings.to_str().unwrap()];
     Ended::run(server.directory(), &arguments, "").expect(0);
     for (name, _, _, count) in KEPT {
