@@ -183,3 +183,15 @@ fn a_provider_that_cannot_be_asked_leaves_it_open() {
     let pending = json!({ "orderNo": PUBLISHED_ORDER, "status": "pending", "balance": 0 });
     assert_eq!(answer.expect(202).json(), pending);
 }
+
+#[test]
+fn a_genuine_notification_for_an_order_of_another_channel_credits_nothing() {
+    let server = Setup::default().with_published_keys().start();
+    let user = server.sign_in(OWN);
+    server.insert_published_order(&user);
+    server.edit("update payment_orders set channel = 'sandbox'");
+    assert_eq!(server.notify(&notification("valid_trade_success")), "fail");
+    assert_eq!((server.coins(&user), server.order_state(PUBLISHED_ORDER)), (0, ("created".into(), 0)));
+    assert_eq!(server.value::<String>("select reason from payment_callbacks"), "wrong_channel");
+    server.command(&["ledger", "verify"]).expect(0);
+}

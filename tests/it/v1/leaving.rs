@@ -207,6 +207,20 @@ fn points_are_parked_for_two_years_and_the_bonus_is_remembered_for_ever() {
 }
 
 #[test]
+fn what_was_given_back_and_spent_is_not_given_back_again() {
+    let server = Setup::default().start();
+    delete(&server, &server.sign_in_by_email(EMAIL)).send().expect(204);
+    let back = server.log_in_by_email(EMAIL);
+    assert_eq!(back["pointsRestored"], 100);
+    let id = back["user"]["id"].as_str().unwrap();
+    server.command(&["points", "adjust", id, "-100", "--reason", "tests"]).expect(0);
+    server.delete("/api/v1/account").token(back["token"].as_str().unwrap()).send().expect(204);
+    let again = server.log_in_by_email(EMAIL);
+    assert_eq!((&again["pointsRestored"], &again["user"]["points"]), (&json!(0), &json!(0)));
+    server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
 fn returns_at_once_restore_once() {
     let server = Setup::default().start();
     for round in 0..5 {
