@@ -227,8 +227,8 @@ impl Client {
         for (name, value) in post.headers {
             builder = builder.header(*name, *value);
         }
-        let send = || if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
-        let sent = if post.comes_whole { send() } else { on_its_own_stack(send) };
+        let work = || if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
+        let sent = if post.comes_whole { work() } else { on_its_own_stack(work) };
         let response = sent.map_err(|error| self.failure_before_body(&error))?;
         let (parts, body) = response.into_parts();
         Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
