@@ -98,6 +98,10 @@ fn measure(options: &Options) -> Result<(), Failure> {
         }
     }
     report.print();
+    if options.guard {
+        return report.guard();
+    }
+    report.print_targets();
     if let Some(path) = &options.svg {
         std::fs::write(path, report.picture())?;
     }
@@ -105,7 +109,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
         start::print(&seed, temporary.path())?;
         disk::print(&seed, temporary.path(), options.measured())?;
     }
-    if options.guard { report.guard() } else { report.verdict(options.check) }
+    report.verdict(options.check)
 }
 
 /// What every measurement needs.

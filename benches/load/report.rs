@@ -73,9 +73,9 @@ const TARGETS: [(Workload, Contestant, f64); 16] = [
 /// Processor time of a request in the development build, in multiples of the bare server's. A change that makes one
 /// dearer on purpose, or much cheaper, writes its figure here.
 pub const GUARDED: [(Workload, f64); 4] =
-    [(Workload::Balance, 8.0), (Workload::Save, 9.0), (Workload::KeyedConsume, 10.0), (Workload::List, 22.0)];
+    [(Workload::Balance, 7.0), (Workload::Save, 12.0), (Workload::KeyedConsume, 10.0), (Workload::List, 20.0)];
 /// How much more is a collapse, and no noise.
-const COLLAPSED_ABOVE: f64 = 2.0;
+const COLLAPSED_ABOVE: f64 = 2.5;
 /// A check on another machine, or beside other work, must not fail for its noise.
 const CHECKED_AT: f64 = 0.85;
 /// The part of a core from which a server counts as busy with nothing but the load.
@@ -114,6 +114,10 @@ impl Report {
             }
         }
         println!();
+    }
+
+    /// What was demanded, and whether it is met. Servers that were not measured are left out.
+    pub fn print_targets(&self) {
         for (case, against, target) in TARGETS {
             if let Some(ratio) = self.decisive_ratio(case, against) {
                 let verdict = if ratio.spread.median >= target { "met" } else { "MISSED" };
@@ -168,6 +172,9 @@ impl Report {
     /// its core to itself and kept it busy; if not, the load was the limit, and only CPU time per request says it.
     fn decisive_ratio(&self, case: Workload, against: Contestant) -> Option<DecisiveRatio> {
         let rounds = self.cases.get(&case)?;
+        if !rounds.iter().any(|round| round.contains_key(&against)) {
+            return None;
+        }
         let bare = rounds.iter().filter_map(|round| round.get(&Contestant::Bare));
         let is_saturated = Spread::new(bare.map(|measured| measured.utilisation).collect()).median >= SATURATED_FROM;
         let (spread, basis) = if is_saturated {
