@@ -139,6 +139,32 @@ fn a_body_that_does_not_arrive_is_answered_and_a_slow_one_too() {
 }
 
 #[test]
+fn a_client_that_leaves_its_answers_unread_is_cut_off() {
+    const RECORD: usize = 30_000;
+    let server = Setup::default().with("LIMITS_IDLE_TIMEOUT", "1 s").start();
+    let user = server.sign_in("13800138000");
+    for number in 0..60 {
+        let record = json!({ "localRecordId": number.to_string(), "aiResult": "x".repeat(RECORD) });
+        server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
+    }
+    // More than the buffers of both sides can hold.
+    let mut wire = Wire::to(&server);
+    let head =
+        format!("POST /divination-history/get HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n", user.token);
+    assert!(wire.send(&format!("{head}content-length: 0\r\n\r\n").repeat(16)));
+    sleep(Duration::from_secs(4));
+    // Whoever reads now finds what was under way, and then the end.
+    let (mut received, mut buffer) = (0, vec![0; 1 << 16]);
+    while let Ok(length) = wire.0.read(&mut buffer)
+        && length > 0
+    {
+        received += length;
+    }
+    assert!(received < 16 * 60 * RECORD, "the server waited for a client that did not read: {received} bytes");
+    Wire::to(&server).expect_health();
+}
+
+#[test]
 fn connections_beyond_the_limit_are_closed_and_others_go_on() {
     let server = Setup::default().with("LIMITS_CONNECTIONS", 4).start();
     let mut open: Vec<_> = (0..4).map(|_| Wire::to(&server)).collect();

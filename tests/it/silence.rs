@@ -172,6 +172,28 @@ fn nothing_private_comes_out_at_level_trace() {
     walk("trace");
 }
 
+#[test]
+fn a_method_of_a_clients_own_invention_is_repeated_nowhere() {
+    let setup = Setup::default().with("LOG_LEVEL", "trace").with("METRICS_LISTEN", "127.0.0.1:0");
+    let mut server = setup.start();
+    let line = server.wait_for_line("metrics are at http://");
+    let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+    let method = format!("HERON{PHONE}");
+    let request = format!("{method} /user/profile HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let answer = server.send_raw(request.as_bytes());
+    assert!((400..500).contains(&answer.status), "{}", answer.text());
+    assert!(!answer.text().contains(&method), "{}", answer.text());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let logged = "select count(*) from access_log where method = 'OTHER'";
+    while server.value::<i64>(logged) == 0 {
+        assert!(Instant::now() < deadline, "the request is not in the network log as one with another method");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let told = Request::new("GET", &metrics).send().expect(200).text();
+    assert!(!told.contains(&method), "{told}");
+    assert!(server.lines().iter().all(|line| !line.contains(&method)));
+}
+
 /// The two-sample statistic of Kolmogorov and Smirnov: the largest distance between two distributions.
 fn distance(one: &mut [Duration], other: &mut [Duration]) -> f64 {
     one.sort_unstable();
