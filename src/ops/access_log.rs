@@ -3,7 +3,7 @@
 //! A request only writes its entry into memory. If entries come faster than the disk takes them, the oldest waiting
 //! ones are kept, further ones are counted and dropped, and the log says so: no request ever waits for its own entry.
 //!
-//! The surprise: a row holds thousands of entries (see [`blocks`]), so that one costs a request next to nothing. What
+//! The surprise: a row holds thousands of entries (see `blocks.rs`), so that one costs a request next to nothing. What
 //! is in them is found by [`pieces`], which are made of them later.
 
 mod blocks;

@@ -3,7 +3,7 @@
 //! Decoding is strict and happens exactly once; a message that two decoders could read differently is
 //! refused. The surprise is how weak the provider's canonical text is: `name=value` pairs are joined raw, so
 //! one signed text can be cut into fields in several ways. `decode` therefore allows plain names only, and
-//! [`hides_field`] finds values that swallowed a neighbour.
+//! `hides_field` finds values that swallowed a neighbour.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
