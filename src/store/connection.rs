@@ -70,13 +70,30 @@ fn make_private(path: &Path) -> Result<()> {
     }
 }
 
+/// What connections beside the writer's are opened with: they change nothing, but take part in its locks.
+fn flags_beside() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn configure_beside(connection: &Connection, tuning: &Tuning) -> rusqlite::Result<()> {
+    configure(connection, tuning)?;
+    connection.pragma_update(None, "query_only", true)
+}
+
+/// A connection that is none of the pool's.
+pub(super) fn open_beside(path: &Path, tuning: &Tuning) -> Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags_beside())?;
+    configure_beside(&connection, tuning)?;
+    // Checkpoints sync by this.
+    connection.pragma_update(None, "synchronous", "full")?;
+    Ok(connection)
+}
+
 pub(super) fn reader_pool(path: &Path, tuning: &Tuning) -> r2d2::Pool<SqliteConnectionManager> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let for_each = tuning.clone();
-    let manager = SqliteConnectionManager::file(path).with_flags(flags).with_init(move |connection| {
-        configure(connection, &for_each)?;
-        connection.pragma_update(None, "query_only", true)
-    });
+    let manager = SqliteConnectionManager::file(path)
+        .with_flags(flags_beside())
+        .with_init(move |connection| configure_beside(connection, &for_each));
     // Connections are made when they are first needed: a quiet server should not hold the memory of a busy one.
     r2d2::Pool::builder()
         .max_size(tuning.readers)

@@ -11,6 +11,7 @@
 
 pub mod backup;
 mod connection;
+mod copier;
 mod migrate;
 mod pending;
 mod residue;

@@ -23,6 +23,7 @@ use rusqlite::{Connection, ffi, hooks::Wal};
 use super::{
     Pending, Tuning, Write,
     connection::BUSY_TIMEOUT,
+    copier::{Copier, Progress},
     statements::{Kept, Lend},
 };
 use crate::{
@@ -36,9 +37,10 @@ const COMMIT_SIZE: usize = 512;
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
 /// its start.
 const CHECKPOINT_PAGES: i64 = 2000;
-/// Pages in the log at which it is copied even though callers have to wait for it: what [`LOG_TRUNCATED_ABOVE`] holds.
-/// A page that many commits changed is copied once, so copying rarely costs less.
-const CHECKPOINT_PAGES_AT_MOST: i64 = 16_000;
+/// Pages in the log at which it is copied even if no moment is quiet: few enough that the log stays below
+/// [`LOG_TRUNCATED_ABOVE`] until that is done. A page that many commits changed is copied once, so copying rarely costs
+/// less.
+const CHECKPOINT_PAGES_AT_MOST: i64 = 12_000;
 /// How long nobody must have written for a moment to be quiet.
 const QUIET: Duration = Duration::from_millis(20);
 /// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
@@ -102,6 +104,7 @@ impl Writer {
             durations: Distribution::new(&SLOW_BOUNDS),
             failures: Counter::default(),
         });
+        let copier = Copier::start(path, tuning)?;
         let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
         let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
         let work = move || {
@@ -115,6 +118,7 @@ impl Writer {
                 tally: tally_of_thread,
                 slow,
                 log: log_of_thread,
+                copier,
                 checkpoint: Cell::new(Checkpoint::default()),
                 empty_log_at: Cell::new(None),
             };
@@ -277,6 +281,7 @@ struct Work<'connection> {
     /// What takes longer than this is logged.
     slow: Duration,
     log: PathBuf,
+    copier: Copier,
     checkpoint: Cell<Checkpoint>,
     /// When the log is to be emptied, or tried to be again, for somebody who left no trace.
     empty_log_at: Cell<Option<Instant>>,
@@ -303,7 +308,7 @@ impl Checkpoint {
 }
 
 impl Work<'_> {
-    fn run(self) {
+    fn run(mut self) {
         loop {
             let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
             match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
@@ -312,7 +317,7 @@ impl Work<'_> {
                     std::thread::yield_now();
                     self.commit_batch(first);
                     if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
-                        self.free_log();
+                        self.free_busy_log();
                     }
                     self.empty_log_if_due();
                 }
@@ -451,6 +456,18 @@ impl Work<'_> {
         })
     }
 
+    /// Has the log copied beside the writer first, so that there is little left to copy here.
+    fn free_busy_log(&self) {
+        match self.copier.progress() {
+            Progress::Idle => self.copier.begin(),
+            Progress::Running => {}
+            Progress::Done => {
+                self.free_log();
+                self.copier.reset();
+            }
+        }
+    }
+
     /// Copies the log into the database. Here and not inside the commit, so that those who wait for the commit do not
     /// wait for this, and so that an error is seen.
     ///
@@ -505,7 +522,8 @@ impl Work<'_> {
 
     /// Truncates the log if that is possible now: a database at rest is one file, which is what people copy. A command
     /// that must leave no trace beside a running server tries for longer, in steps that hold up nobody for long.
-    fn leave(&self) {
+    fn leave(&mut self) {
+        self.copier.stop();
         let must_be_empty = self.empty_log_at.get().is_some();
         for _ in 0..if must_be_empty { ATTEMPTS_TO_EMPTY } else { 1 } {
             self.commits.fetch_add(1, Ordering::Release);
@@ -532,19 +550,22 @@ impl Work<'_> {
         is_empty
     }
 
-    /// Runs a checkpoint and says whether it did all that it is to do.
     fn checkpoint(&self, sql: &str) -> bool {
-        let outcome = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>("busy")));
-        match outcome {
-            Ok(is_busy) => !is_busy,
-            Err(error) => {
-                stop_if_sync_failed(&error);
-                tracing::warn!(%error, "the write-ahead log could not be copied into the database");
-                false
-            }
+        checkpoint(self.connection, sql)
+    }
+}
+
+/// Runs a checkpoint and says whether it did all that it is to do.
+pub(super) fn checkpoint(connection: &Connection, sql: &str) -> bool {
+    let outcome = connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>("busy")));
+    match outcome {
+        Ok(is_busy) => !is_busy,
+        Err(error) => {
+            stop_if_sync_failed(&error);
+            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+            false
         }
     }
 }
@@ -562,7 +583,11 @@ fn stop_if_sync_failed(error: &rusqlite::Error) {
     if let Some(failure) = error.sqlite_error()
         && SYNC_FAILURES.contains(&failure.extended_code)
     {
-        tracing::error!(%error, "the disk failed to sync; stopping so that the next start recovers from the log");
-        std::process::exit(1);
+        stop_after_failed_sync(error);
     }
+}
+
+pub(super) fn stop_after_failed_sync(error: &impl std::fmt::Display) -> ! {
+    tracing::error!(%error, "the disk failed to sync; stopping so that the next start recovers from the log");
+    std::process::exit(1);
 }

@@ -1,0 +1,134 @@
+//! Copies the write-ahead log into the database on a thread of its own, while the writer goes on.
+//!
+//! SQLite lets commits append to the log while a passive checkpoint copies what was in it before. So only what came in
+//! the meantime is left for the writer to copy and to sync before it begins at the log's start again.
+
+use std::{
+    fs::File,
+    mem::ManuallyDrop,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+};
+
+use rusqlite::Connection;
+
+use super::{
+    Tuning, connection,
+    writer::{checkpoint, stop_after_failed_sync},
+};
+use crate::error::{Error, Result};
+
+/// How far the copier is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Idle,
+    /// It holds the lock of checkpoints: nobody else can copy now.
+    Running,
+    /// It has copied what was in the log when it began, or could not; both are for the writer to see to.
+    Done,
+}
+
+const IDLE: u8 = 0;
+const RUNNING: u8 = 1;
+const DONE: u8 = 2;
+
+pub(super) struct Copier {
+    requests: Option<SyncSender<()>>,
+    progress: Arc<AtomicU8>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Copier {
+    pub(super) fn start(path: &Path, tuning: &Tuning) -> Result<Self> {
+        let (requests, received) = sync_channel(1);
+        let progress = Arc::new(AtomicU8::new(IDLE));
+        let (path, tuning, told) = (path.to_owned(), tuning.clone(), Arc::clone(&progress));
+        let work = move || copy_when_asked(&path, &tuning, &received, &told);
+        let thread = std::thread::Builder::new().name("log-copier".into()).spawn(work).map_err(Error::internal)?;
+        Ok(Self { requests: Some(requests), progress, thread: Some(thread) })
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        match self.progress.load(Ordering::Acquire) {
+            IDLE => Progress::Idle,
+            RUNNING => Progress::Running,
+            _ => Progress::Done,
+        }
+    }
+
+    /// Begins to copy, if it is idle.
+    pub(super) fn begin(&self) {
+        if self.progress.compare_exchange(IDLE, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(()).is_ok());
+            if !is_asked {
+                self.progress.store(DONE, Ordering::Release);
+            }
+        }
+    }
+
+    /// The writer has seen that it is done.
+    pub(super) fn reset(&self) {
+        self.progress.store(IDLE, Ordering::Release);
+    }
+}
+
+impl Copier {
+    /// Lets it end what it does.
+    pub(super) fn stop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that copies the log had panicked");
+        }
+    }
+}
+
+impl Drop for Copier {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn copy_when_asked(path: &Path, tuning: &Tuning, requests: &Receiver<()>, progress: &AtomicU8) {
+    // Opened when it is first needed: most processes never are so busy.
+    let mut hands = None;
+    while requests.recv().is_ok() {
+        if hands.is_none() {
+            hands = Hands::open(path, tuning)
+                .inspect_err(|error| tracing::warn!(%error, "the log cannot be copied beside the writer"))
+                .ok();
+        }
+        if let Some(hands) = &hands {
+            hands.copy();
+        }
+        progress.store(DONE, Ordering::Release);
+    }
+}
+
+struct Hands {
+    connection: Connection,
+    /// Never closed: that would end the locks which the connections of this process have on the same file.
+    file: ManuallyDrop<File>,
+}
+
+impl Hands {
+    fn open(path: &Path, tuning: &Tuning) -> Result<Self> {
+        let connection = connection::open_beside(path, tuning)?;
+        let file = ManuallyDrop::new(File::open(path).map_err(Error::internal)?);
+        Ok(Self { connection, file })
+    }
+
+    fn copy(&self) {
+        checkpoint(&self.connection, "pragma wal_checkpoint(passive)");
+        // SQLite syncs the database once all of the log is copied, and by then would sync all of this.
+        if let Err(error) = self.file.sync_data() {
+            stop_after_failed_sync(&error);
+        }
+    }
+}
