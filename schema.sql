@@ -147,7 +147,8 @@ create table disagreements (
 ) strict;
 
 -- Owner: history. The castings that first-generation clients store, keyed by the client's own record id.
--- `sequence` numbers a user's records from 1 in the order in which the server first saw them.
+-- `sequence` numbers a user's records from 1 in the order in which the server first saw them: the newest and one, which
+-- is unique because one thread writes.
 create table history (
     id integer primary key,                -- not the key below: rows of this size in a key make a deep tree
     user_id integer not null references users (id) on delete cascade,
@@ -161,11 +162,12 @@ create table history (
     created_at integer not null,
     updated_at integer not null,
     deactivated_at integer,                -- hidden since; deleted some weeks later
-    unique (user_id, sequence),
     -- In this order, because ids that many clients take from the time stand together then, and not all over the index.
     unique (local_record_id, user_id)
 ) strict;
 
+-- With all that a count asks for: the records themselves lie far apart, and a count would visit each of them.
+create index history_by_user on history (user_id, sequence, deactivated_at, question_type);
 create index history_deactivated on history (deactivated_at) where deactivated_at is not null;
 
 -- Owner: interpretation. One row a model call, written before the call and finished after it.

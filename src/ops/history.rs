@@ -151,8 +151,8 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 /// Deletes up to `limit` records that were deactivated longer ago than `age`.
 pub fn delete_deactivated_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
-        "delete from history where (user_id, sequence) in (select user_id, sequence from history \
-         where deactivated_at <= ?1 order by deactivated_at limit ?2)",
+        "delete from history where id in (select id from history where deactivated_at <= ?1 \
+         order by deactivated_at limit ?2)",
         (tx.now.minus(age).0, limit),
     )
 }

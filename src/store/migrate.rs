@@ -35,6 +35,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0016.sql"),
     include_str!("migrations/0017.sql"),
     include_str!("migrations/0018.sql"),
+    include_str!("migrations/0019.sql"),
 ];
 
 /// The version that this program reads and writes.

@@ -9,7 +9,6 @@ const BOUNDED: &[&str] = &[
     // A user's castings: a page, its total, a look at one.
     "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2) \
      order by sequence desc limit ?3 offset ?4",
-    "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2)",
     "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
     // Interpretations.
     "interpretations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
@@ -51,6 +50,15 @@ const COUNTED: &[&str] = &[
     "interpretations where status in ('failed', 'interrupted')",
 ];
 
+/// How many of them a user has: without visiting any, because a user's rows lie far apart.
+const COUNTED_OF_A_USER: &[&str] = &[
+    "history where user_id = ?1 and deactivated_at is null and (?2 is null or question_type = ?2)",
+    "interpretations where user_id = ?1",
+    "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3",
+    "payment_orders where user_id = ?1",
+    "feedback where user_id = ?1",
+];
+
 #[test]
 fn lists_and_counts_are_answered_from_an_index() {
     let server = Setup::default().start();
@@ -66,6 +74,15 @@ fn a_page_of_everything_is_read_in_the_order_of_the_table() {
     for query in IN_ORDER {
         let steps = server.query_plan(&format!("select * from {query}"));
         assert!(steps.len() == 1 && !steps[0].contains("TEMP B-TREE"), "{query}: {steps:?}");
+    }
+}
+
+#[test]
+fn what_a_user_has_is_counted_without_being_visited() {
+    let server = Setup::default().start();
+    for query in COUNTED_OF_A_USER {
+        let steps = server.query_plan(&format!("select count(*) from {query}"));
+        assert!(steps.len() == 1 && steps[0].contains("COVERING INDEX"), "{query}: {steps:?}");
     }
 }
 
