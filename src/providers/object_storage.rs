@@ -106,7 +106,8 @@ impl ObjectStorage {
         }
         let created = self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(VALID);
         let answer = repeated(|| text(accepted(self.send("POST", &created, &[])?)?))?;
-        let created = CreateMultipartUpload::parse_response(&answer).map_err(|_| nonsense("upload_not_understood"))?;
+        let created = CreateMultipartUpload::parse_response(&in_namespace("InitiateMultipartUploadResult", &answer))
+            .map_err(|_| nonsense("upload_not_understood"))?;
         let upload = Upload { storage: self, key, id: created.upload_id() };
         let stored = upload.send_parts(first, &mut file, total, progress).and_then(|tags| upload.complete(&tags));
         if stored.is_err() {
@@ -129,7 +130,8 @@ impl ObjectStorage {
             }
             let url = action.sign(VALID);
             let answer = repeated(|| text(accepted(self.send("GET", &url, &[])?)?))?;
-            let page = ListObjectsV2::parse_response(&answer).map_err(|_| nonsense("list_not_understood"))?;
+            let page = ListObjectsV2::parse_response(&in_namespace("ListBucketResult", &answer))
+                .map_err(|_| nonsense("list_not_understood"))?;
             found.extend(
                 page.contents.into_iter().map(|object| Object { key: object.key, bytes: object.size.unwrap_or(0) }),
             );
@@ -223,7 +225,7 @@ impl Upload<'_> {
         let body = action.body();
         // A server that has already begun to answer 200 says in the body that it failed after all.
         let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?)?;
-        match CompleteMultipartUploadResponse::parse(&answer) {
+        match CompleteMultipartUploadResponse::parse(&in_namespace("CompleteMultipartUploadResult", &answer)) {
             Ok(_) => Ok(()),
             Err(_) => Err(Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed")),
         }
@@ -276,6 +278,15 @@ fn accepted(answer: Answer) -> Result<Answer, Failure> {
 
 fn text(answer: Answer) -> Result<String, Failure> {
     String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
+}
+
+/// The document in the namespace of the protocol, where a server names an older one or none.
+fn in_namespace(root: &str, document: &str) -> String {
+    const NAMED: &str = r#"xmlns="http://s3.amazonaws.com/doc/2006-03-01/""#;
+    const FORMER: [&str; 2] =
+        [r#"xmlns="http://doc.s3.amazonaws.com/2006-03-01/""#, r#"xmlns="http://doc.s3.amazonaws.com/2006-03-01""#];
+    let named = document.replacen(&format!("<{root}>"), &format!("<{root} {NAMED}>"), 1);
+    FORMER.into_iter().fold(named, |document, former| document.replacen(former, NAMED, 1))
 }
 
 fn nonsense(code: &'static str) -> Failure {

@@ -126,8 +126,13 @@ impl State {
 }
 
 fn xml(name: &str, content: &str) -> Reply {
-    let namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
-    let text = format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name} xmlns="{namespace}">{content}</{name}>"#);
+    // Some servers still name the namespace by which lists were once known, and some name none.
+    let namespace = match name {
+        "ListBucketResult" => r#" xmlns="http://doc.s3.amazonaws.com/2006-03-01""#,
+        "InitiateMultipartUploadResult" => "",
+        _ => r#" xmlns="http://s3.amazonaws.com/doc/2006-03-01/""#,
+    };
+    let text = format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name}{namespace}>{content}</{name}>"#);
     Reply::status(200).header("content-type", "application/xml").body(text)
 }
 
