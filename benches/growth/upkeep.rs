@@ -16,7 +16,7 @@ use crate::{
     kit::{
         Failure,
         client::{self, Plan},
-        measurement::Spread,
+        measurement::{Measurement, Spread},
         process::{Machine, Server, yarrow_program},
         requests::{Kind, Requests},
     },
@@ -33,34 +33,39 @@ pub fn verify_ledger(size: &Size) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Saves of one client, alone and while a backup is made.
+/// Saves alone and while a backup is made: of one client, and of as many as keep the writer busy.
 pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
     let server = Server::start(&size.directory, machine)?;
-    let save = |seconds: f64| {
-        let saves = Requests::writing(Kind::Save, (1..=size.filled.users.min(1000)).map(endpoints::save).collect());
-        let plan =
-            Plan { connections: 1, warm_up: Duration::from_millis(200), measured: Duration::from_secs_f64(seconds) };
-        client::load(&server, saves, &plan).map(|(measurement, _)| measurement)
-    };
-    let alone = save(3.0)?;
-    let begun = Instant::now();
-    let mut backup = command(size, &["backup", "create"]).stdout(Stdio::null()).spawn()?;
-    let mut beside = vec![save(1.0)?];
-    let status = loop {
-        match backup.try_wait()? {
-            Some(status) => break status,
-            None => beside.push(save(1.0)?),
+    for connections in [1, 64] {
+        let save = |seconds: f64| {
+            let saves = Requests::writing(Kind::Save, (1..=size.filled.users.min(1000)).map(endpoints::save).collect());
+            let (warm_up, measured) = (Duration::from_millis(200), Duration::from_secs_f64(seconds));
+            client::load(&server, saves, &Plan { connections, warm_up, measured }).map(|(measurement, _)| measurement)
+        };
+        let alone = (0..5).map(|_| save(1.0)).collect::<Result<Vec<_>, _>>()?;
+        let begun = Instant::now();
+        let mut command = machine.command_anywhere(&yarrow_program());
+        command.args(["backup", "create", "--data-dir"]).arg(&size.directory);
+        let mut backup = command.stdout(Stdio::null()).spawn()?;
+        let mut beside = vec![save(1.0)?];
+        let status = loop {
+            match backup.try_wait()? {
+                Some(status) => break status,
+                None => beside.push(save(1.0)?),
+            }
+        };
+        if !status.success() {
+            return Err("the backup failed".into());
         }
-    };
-    if !status.success() {
-        return Err("the backup failed".into());
-    }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("{}: a backup took {seconds:.1} s", size.name());
-    for (when, saves) in [("alone", vec![alone]), ("while it was made", beside)] {
-        let median = Spread::new(saves.iter().map(|saves| saves.median).collect()).median;
-        let percentile_99 = saves.iter().map(|saves| saves.percentile_99).fold(0.0, f64::max);
-        println!("  one client's saves {when}: p50 {median:.2} ms, p99 of the worst second {percentile_99:.2} ms");
+        let seconds = begun.elapsed().as_secs_f64();
+        println!("{}: a backup took {seconds:.1} s, beside {connections} clients that save", size.name());
+        for (when, saves) in [("alone", alone), ("while it was made", beside)] {
+            let of_seconds = |pick: fn(&Measurement) -> f64| Spread::new(saves.iter().map(pick).collect());
+            let middle = of_seconds(|second| second.median).median;
+            let tail = of_seconds(|second| second.percentile_99);
+            let (p99, worst) = (tail.median, tail.largest);
+            println!("  saves {when}: p50 {middle:.2} ms, p99 {p99:.2} ms (of the worst second {worst:.2} ms)");
+        }
     }
     server.stop()?;
     Ok(std::fs::remove_dir_all(size.directory.join("backups"))?)

@@ -59,6 +59,16 @@ impl Machine {
         command.args(["-c", SERVER_CORE]).arg(program);
         command
     }
+
+    /// The program on whatever core has room, although this process has one of its own.
+    pub fn command_anywhere(&self, program: &Path) -> Command {
+        if !self.is_pinned {
+            return Command::new(program);
+        }
+        let mut command = Command::new("taskset");
+        command.args(["-c", &format!("0-{}", self.cores - 1)]).arg(program);
+        command
+    }
 }
 
 /// A running server. It is killed when this is dropped.

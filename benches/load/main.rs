@@ -51,7 +51,7 @@ const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
 /// What is measured, in the order of the report.
-const CASES: [Workload; 12] = [
+const CASES: [Workload; 13] = [
     Workload::Profile,
     Workload::Balance,
     Workload::UnreadCount,
@@ -64,6 +64,7 @@ const CASES: [Workload; 12] = [
     Workload::List,
     Workload::CompressedList,
     Workload::SignIn,
+    Workload::FirstSignIn,
 ];
 
 fn main() -> ExitCode {

@@ -27,8 +27,8 @@ pub const USERS: u32 = 10_000;
 pub const READERS: u32 = 1_000;
 pub const RECORDS_OF_READER: u64 = 40;
 pub const SEEDED_RECORDS: u64 = READERS as u64 * RECORDS_OF_READER;
-/// People with a live code, each of whom can sign in once.
-const NEWCOMERS: u32 = 150_000;
+/// People with a live code, each of whom can sign in once: so many with an account, and as many without.
+const WITH_CODE: u32 = 100_000;
 pub const CODE: &str = "246810";
 
 /// A user who is signed in.
@@ -75,19 +75,27 @@ impl Seed {
     }
 }
 
-/// Phone numbers whose code is [`CODE`].
+/// Phone numbers without an account, whose code is [`CODE`].
 pub fn newcomers() -> impl Iterator<Item = String> {
-    (0..NEWCOMERS).map(|number| format!("139{number:08}"))
+    (0..WITH_CODE).map(|number| format!("139{number:08}"))
+}
+
+/// Phone numbers with an account, whose code is [`CODE`].
+pub fn returning() -> impl Iterator<Item = String> {
+    (0..WITH_CODE).map(|number| format!("137{number:08}"))
 }
 
 fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
     let limits = app.config.auth.clone();
+    let address = |phone_number: &str| Address::Phone(PhoneNumber::from_canonical(phone_number.to_owned()));
     let signed_in = app.store.write(move |tx| {
+        for phone_number in returning() {
+            users::find_or_create_in(tx, &address(&phone_number))?;
+        }
         (0..USERS)
             .map(|number| {
                 let phone_number = format!("138{number:08}");
-                let (user, _) =
-                    users::find_or_create_in(tx, &Address::Phone(PhoneNumber::from_canonical(phone_number.clone())))?;
+                let (user, _) = users::find_or_create_in(tx, &address(&phone_number))?;
                 let token = tokens::issue_in(tx, &limits, user.id, "")?.token.reveal().to_owned();
                 ledger::post_in(tx, coins_of(user.id))?;
                 Ok(Account { user_id: user.id.0, phone_number, token })
@@ -130,7 +138,7 @@ fn send_codes(app: &App) -> Result<(), Failure> {
     let limits = app.config.auth.clone();
     let keys = app.keys.clone();
     let sent = app.store.write(move |tx| {
-        newcomers().try_for_each(|address| {
+        newcomers().chain(returning()).try_for_each(|address| {
             let hmac = codes::hmac(&keys, &address, Purpose::SignIn, CODE);
             let recipient = Recipient::of(&keys, &address);
             let lifetime = Duration::from_hours(24);

@@ -21,6 +21,7 @@ pub enum Workload {
     List,
     CompressedList,
     SignIn,
+    FirstSignIn,
 }
 
 impl Workload {
@@ -38,6 +39,7 @@ impl Workload {
             Self::List => "list of 20",
             Self::CompressedList => "list of 20, gzip",
             Self::SignIn => "sign-in by code",
+            Self::FirstSignIn => "first sign-in",
         }
     }
 
@@ -87,7 +89,8 @@ impl Workload {
             Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
             Self::List => Requests::reading(of_readers(|account| list(account, ""))),
             Self::CompressedList => Requests::reading(of_readers(|account| list(account, "accept-encoding: gzip\r\n"))),
-            Self::SignIn => Requests::once(seed::newcomers().map(|phone_number| sign_in(&phone_number)).collect()),
+            Self::SignIn => Requests::once(seed::returning().map(|phone_number| sign_in(&phone_number)).collect()),
+            Self::FirstSignIn => Requests::once(seed::newcomers().map(|phone_number| sign_in(&phone_number)).collect()),
         }
     }
 }
