@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The client's address: the peer, or, if the peer is a trusted proxy, the last hop in `X-Forwarded-For` that none
 /// of the trusted proxies is. What a client wrote into the header itself stands before that and is never reached.
@@ -13,7 +15,7 @@ pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr
     if !is_trusted(&client) {
         return client;
     }
-    let lines: Vec<_> = headers.get_all("x-forwarded-for").iter().collect();
+    let lines: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
     let hops = lines.iter().rev().filter_map(|line| line.to_str().ok()).flat_map(|line| line.rsplit(','));
     for hop in hops {
         // A hop that is no address was not written by a proxy of ours: what stands before it is worth nothing.
