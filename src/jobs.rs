@@ -163,7 +163,10 @@ fn start_alerts(app: Arc<App>) -> Result<Sender<()>> {
 }
 
 /// Lowers the priority of this thread; on Linux it is each thread's own.
-fn give_way() -> std::io::Result<()> {
+///
+/// # Errors
+/// When the system refuses.
+pub fn give_way() -> std::io::Result<()> {
     const NICENESS: i32 = 10;
     Ok(rustix::process::setpriority_process(None, NICENESS)?)
 }

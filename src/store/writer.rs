@@ -49,6 +49,9 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
 /// a kept snapshot lives, shorter than a caller notices.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
+/// The same once that was not enough: somebody reads for long, as a backup does, and callers must not pay for it again
+/// and again. Busy threads let go of their snapshots sooner than this.
+const RESTART_WAIT_AGAIN: Duration = Duration::from_millis(10);
 /// How often a process that ends tries to empty the log for somebody who left no trace.
 const ATTEMPTS_TO_EMPTY: u32 = 50;
 
@@ -287,23 +290,26 @@ struct Work<'connection> {
     empty_log_at: Cell<Option<Instant>>,
 }
 
-/// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due.
+/// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due; and how long it
+/// may wait for readers.
 #[derive(Clone, Copy)]
 struct Checkpoint {
     welcome_at: i64,
     due_at: i64,
+    wait: Duration,
 }
 
 impl Default for Checkpoint {
     fn default() -> Self {
-        Self { welcome_at: CHECKPOINT_PAGES, due_at: CHECKPOINT_PAGES_AT_MOST }
+        Self { welcome_at: CHECKPOINT_PAGES, due_at: CHECKPOINT_PAGES_AT_MOST, wait: RESTART_WAIT }
     }
 }
 
 impl Checkpoint {
-    /// After one at so many pages that could not free the log.
+    /// After one at so many pages that could not free the log: the longer it is, the rarer the next attempts.
     fn again_after(pages: i64) -> Self {
-        Self { welcome_at: pages + CHECKPOINT_PAGES, due_at: pages + CHECKPOINT_PAGES }
+        let at = pages + CHECKPOINT_PAGES.max(pages / 4);
+        Self { welcome_at: at, due_at: at, wait: RESTART_WAIT_AGAIN }
     }
 }
 
@@ -319,14 +325,14 @@ impl Work<'_> {
                     if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
                         self.free_busy_log();
                     }
-                    self.empty_log_if_due();
+                    self.empty_log_if_due(RESTART_WAIT_AGAIN);
                 }
                 Err(RecvTimeoutError::Timeout) if is_welcome => {
                     self.free_log();
-                    self.empty_log_if_due();
+                    self.empty_log_if_due(RESTART_WAIT_AGAIN);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.empty_log_if_due();
+                    self.empty_log_if_due(RESTART_WAIT_AGAIN);
                     self.truncate_log_if_large();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -381,7 +387,7 @@ impl Work<'_> {
                 self.commits.fetch_add(1, Ordering::Release);
                 if transaction.leaves_no_trace() {
                     self.empty_log_at.set(Some(Instant::now()));
-                    self.empty_log_if_due();
+                    self.empty_log_if_due(RESTART_WAIT);
                 }
                 answer(jobs, None);
             }
@@ -474,12 +480,12 @@ impl Work<'_> {
     /// SQLite begins at the log's start again only if nobody reads from the log at that moment. Under constant load
     /// there is always a kept snapshot that does, and the log would grow without end. So the counter is moved once the
     /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
-    /// A long read is not waited for; the next attempt comes some pages later.
+    /// A long read is not waited for; the next attempt comes many pages later.
     fn free_log(&self) {
         let pages = LOG_PAGES.load(Ordering::Relaxed);
         self.checkpoint("pragma wal_checkpoint(passive)");
         self.commits.fetch_add(1, Ordering::Release);
-        self.wait_for_others(RESTART_WAIT);
+        self.wait_for_others(self.checkpoint.get().wait);
         let is_free = self.checkpoint("pragma wal_checkpoint(restart)");
         self.wait_for_others(BUSY_TIMEOUT);
         if is_free {
@@ -492,12 +498,12 @@ impl Work<'_> {
     /// snapshots end by the counter; a long read is not waited for, and the next attempt comes a second later. It ends
     /// within half a minute, because reads that take longer are cut; and whatever ends the process, the next start
     /// empties the log.
-    fn empty_log_if_due(&self) {
+    fn empty_log_if_due(&self, wait: Duration) {
         if self.empty_log_at.get().is_none_or(|due| Instant::now() < due) {
             return;
         }
         self.commits.fetch_add(1, Ordering::Release);
-        let is_empty = self.truncate_log(RESTART_WAIT);
+        let is_empty = self.truncate_log(wait);
         if is_empty {
             LOG_PAGES.store(0, Ordering::Relaxed);
             self.checkpoint.set(Checkpoint::default());
