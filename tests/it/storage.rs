@@ -230,7 +230,7 @@ fn traced_a_write_that_fails_is_refused_and_the_next_ones_go_through() {
     let directory = temporary.path().join("data");
     let user = filled(&directory);
     let prelude = "exec strace -f -qq -o /dev/null -e trace=pwrite64 -e 'inject=pwrite64:error=EIO:when=40..44' \"$0\" \"$@\"; true";
-    let server = Setup::default().on(&directory).after(prelude).start();
+    let mut server = Setup::default().on(&directory).after(prelude).start();
     let statuses: Vec<_> = (0..60)
         .map(|number| {
             let record = json!({ "localRecordId": format!("write-{number}") });
@@ -244,6 +244,7 @@ fn traced_a_write_that_fails_is_refused_and_the_next_ones_go_through() {
         assert_eq!(server.value::<i64>(&found), i64::from(status == 201), "{number} was answered {status}");
     }
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
+    server.kill_traced();
 }
 
 /// Starts a server that must refuse, and returns what it says.

@@ -1,7 +1,6 @@
 //! The process is killed at moments that nobody chose, under every kind of load, again and again.
 
 use std::{
-    process::Command,
     thread::{scope, sleep},
     time::{Duration, Instant},
 };
@@ -12,6 +11,7 @@ use super::{
     oracle::Oracle,
     workload::{Client, World},
 };
+use crate::kit::kill;
 
 const CLIENTS: usize = 6;
 
@@ -94,9 +94,4 @@ fn finish(
     );
     assert_eq!(server.value::<i64>("select count(*) from interpretations where status = 'running'"), 0);
     server.command(&["ledger", "verify"]).expect(0);
-}
-
-pub(super) fn kill(process: u32) {
-    let killed = Command::new("kill").arg("-KILL").arg(process.to_string()).status().unwrap();
-    assert!(killed.success());
 }

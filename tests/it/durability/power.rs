@@ -9,7 +9,6 @@ use rusqlite::Connection;
 
 use super::{
     disk::{Disk, Event, Luck, Random, events},
-    kills::kill,
     oracle::{Effect, Oracle},
     workload::{Client, World},
 };
@@ -70,11 +69,7 @@ fn record(
             });
         }
     });
-    // The tracer is the process that was started; the server is its child.
-    let children = format!("/proc/{0}/task/{0}/children", server.process_id());
-    let children = std::fs::read_to_string(children).unwrap();
-    kill(children.split_whitespace().next().expect("this test needs `strace`").parse().unwrap());
-    let _ = server.wait_for_end();
+    server.kill_traced();
     let key = std::fs::read(directory.join("secret.key")).unwrap();
     let trace = std::fs::read_to_string(&trace).unwrap();
     Recording { before, events: events(&trace, directory), oracle, key }

@@ -20,4 +20,4 @@ pub use document::{Document, Operation, Parameter, Place};
 pub use model::{Behaviour, Model};
 pub use operator::Ended;
 pub use parallel::at_once;
-pub use server::{Binary, Server, Setup, log_statement};
+pub use server::{Binary, Server, Setup, kill, log_statement};

@@ -308,6 +308,15 @@ impl Server {
         self.wait_for_end()
     }
 
+    /// Ends a server at once that a tracer was started around: the tracer is the process that was started, and would
+    /// leave the server running.
+    pub fn kill_traced(&mut self) {
+        let children = format!("/proc/{0}/task/{0}/children", self.process_id());
+        let children = std::fs::read_to_string(children).unwrap();
+        kill(children.split_whitespace().next().expect("this test needs `strace`").parse().unwrap());
+        let _ = self.wait_for_end();
+    }
+
     /// Waits for the process to end and returns its exit code.
     pub fn wait_for_end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(40);
@@ -326,6 +335,12 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Ends a process at once.
+pub fn kill(process: u32) {
+    let killed = Command::new("kill").arg("-KILL").arg(process.to_string()).status().unwrap();
+    assert!(killed.success());
 }
 
 fn collect(stderr: impl std::io::Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
