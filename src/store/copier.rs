@@ -4,14 +4,11 @@
 //! the meantime is left for the writer to copy and to sync before it begins at the log's start again.
 
 use std::{
+    cell::Cell,
     fs::File,
     mem::ManuallyDrop,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
+    sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     thread::JoinHandle,
 };
 
@@ -33,51 +30,51 @@ pub(super) enum Progress {
     Done,
 }
 
-const IDLE: u8 = 0;
-const RUNNING: u8 = 1;
-const DONE: u8 = 2;
-
+/// The writer's side of it.
 pub(super) struct Copier {
     requests: Option<SyncSender<()>>,
-    progress: Arc<AtomicU8>,
+    answers: Receiver<()>,
+    progress: Cell<Progress>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Copier {
     pub(super) fn start(path: &Path, tuning: &Tuning) -> Result<Self> {
-        let (requests, received) = sync_channel(1);
-        let progress = Arc::new(AtomicU8::new(IDLE));
-        let (path, tuning, told) = (path.to_owned(), tuning.clone(), Arc::clone(&progress));
-        let work = move || copy_when_asked(&path, &tuning, &received, &told);
+        let (requests, asked) = sync_channel(1);
+        let (done, answers) = sync_channel(1);
+        let (path, tuning) = (path.to_owned(), tuning.clone());
+        let work = move || copy_when_asked(&path, &tuning, &asked, &done);
         let thread = std::thread::Builder::new().name("log-copier".into()).spawn(work).map_err(Error::internal)?;
-        Ok(Self { requests: Some(requests), progress, thread: Some(thread) })
+        Ok(Self { requests: Some(requests), answers, progress: Cell::new(Progress::Idle), thread: Some(thread) })
     }
 
     pub(super) fn progress(&self) -> Progress {
-        match self.progress.load(Ordering::Acquire) {
-            IDLE => Progress::Idle,
-            RUNNING => Progress::Running,
-            _ => Progress::Done,
+        if self.progress.get() == Progress::Running && self.answers.try_recv() != Err(TryRecvError::Empty) {
+            self.progress.set(Progress::Done);
         }
+        self.progress.get()
     }
 
-    /// Begins to copy, if it is idle.
+    /// Begins to copy. Without its thread it is done at once, and the writer copies everything.
     pub(super) fn begin(&self) {
-        if self.progress.compare_exchange(IDLE, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(()).is_ok());
-            if !is_asked {
-                self.progress.store(DONE, Ordering::Release);
-            }
+        let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(()).is_ok());
+        self.progress.set(if is_asked { Progress::Running } else { Progress::Done });
+    }
+
+    /// Waits until it is done.
+    pub(super) fn wait(&self) {
+        // An error says that the thread is gone, and with it what it did.
+        if self.progress() == Progress::Running {
+            let _ = self.answers.recv();
+            self.progress.set(Progress::Done);
         }
     }
 
-    /// The writer has seen that it is done.
+    /// The writer has seen to what was left.
     pub(super) fn reset(&self) {
-        self.progress.store(IDLE, Ordering::Release);
+        self.progress.set(Progress::Idle);
     }
-}
 
-impl Copier {
     /// Lets it end what it does.
     pub(super) fn stop(&mut self) {
         self.requests = None;
@@ -95,10 +92,10 @@ impl Drop for Copier {
     }
 }
 
-fn copy_when_asked(path: &Path, tuning: &Tuning, requests: &Receiver<()>, progress: &AtomicU8) {
+fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<()>, done: &SyncSender<()>) {
     // Opened when it is first needed: most processes never are so busy.
     let mut hands = None;
-    while requests.recv().is_ok() {
+    while asked.recv().is_ok() {
         if hands.is_none() {
             hands = Hands::open(path, tuning)
                 .inspect_err(|error| tracing::warn!(%error, "the log cannot be copied beside the writer"))
@@ -107,7 +104,9 @@ fn copy_when_asked(path: &Path, tuning: &Tuning, requests: &Receiver<()>, progre
         if let Some(hands) = &hands {
             hands.copy();
         }
-        progress.store(DONE, Ordering::Release);
+        if done.send(()).is_err() {
+            return;
+        }
     }
 }
 

@@ -37,10 +37,17 @@ const COMMIT_SIZE: usize = 512;
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
 /// its start.
 const CHECKPOINT_PAGES: i64 = 2000;
-/// Pages in the log at which it is copied even if no moment is quiet: few enough that the log stays below
-/// [`LOG_TRUNCATED_ABOVE`] until that is done. A page that many commits changed is copied once, so copying rarely costs
-/// less.
-const CHECKPOINT_PAGES_AT_MOST: i64 = 12_000;
+/// Pages in the log at which it is copied even if no moment is quiet. A page that many commits changed is copied once,
+/// so copying rarely costs less.
+const CHECKPOINT_PAGES_AT_MOST: i64 = 8_000;
+/// Pages that may come in while it is copied. Then callers wait for the copy, so that the log stays below
+/// [`LOG_TRUNCATED_ABOVE`] whatever the disk.
+const PAGES_MEANWHILE: i64 = 4_000;
+/// Pages after which it is tried again to begin at the log's start.
+const PAGES_UNTIL_RETRY: i64 = 1_000;
+/// Attempts in which the writer waits for readers as long as it may. If all fail somebody reads for long, as a backup
+/// does, and callers must not pay for it again and again.
+const PATIENT_ATTEMPTS: u32 = 3;
 /// How long nobody must have written for a moment to be quiet.
 const QUIET: Duration = Duration::from_millis(20);
 /// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
@@ -49,9 +56,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
 /// a kept snapshot lives, shorter than a caller notices.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
-/// The same once that was not enough: somebody reads for long, as a backup does, and callers must not pay for it again
-/// and again. Busy threads let go of their snapshots sooner than this.
-const RESTART_WAIT_AGAIN: Duration = Duration::from_millis(10);
+/// The same for attempts after those. Busy threads let go of their snapshots sooner than this.
+const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
 /// How often a process that ends tries to empty the log for somebody who left no trace.
 const ATTEMPTS_TO_EMPTY: u32 = 50;
 
@@ -290,26 +296,37 @@ struct Work<'connection> {
     empty_log_at: Cell<Option<Instant>>,
 }
 
-/// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due; and how long it
-/// may wait for readers.
+/// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due.
 #[derive(Clone, Copy)]
 struct Checkpoint {
     welcome_at: i64,
     due_at: i64,
-    wait: Duration,
+    /// Attempts since the log was last free.
+    failures: u32,
 }
 
 impl Default for Checkpoint {
     fn default() -> Self {
-        Self { welcome_at: CHECKPOINT_PAGES, due_at: CHECKPOINT_PAGES_AT_MOST, wait: RESTART_WAIT }
+        Self { welcome_at: CHECKPOINT_PAGES, due_at: CHECKPOINT_PAGES_AT_MOST, failures: 0 }
     }
 }
 
 impl Checkpoint {
-    /// After one at so many pages that could not free the log: the longer it is, the rarer the next attempts.
-    fn again_after(pages: i64) -> Self {
-        let at = pages + CHECKPOINT_PAGES.max(pages / 4);
-        Self { welcome_at: at, due_at: at, wait: RESTART_WAIT_AGAIN }
+    /// After an attempt at so many pages that could not free the log.
+    fn after_failure(self, pages: i64) -> Self {
+        let failures = self.failures + 1;
+        let distance = if failures < PATIENT_ATTEMPTS { PAGES_UNTIL_RETRY } else { CHECKPOINT_PAGES.max(pages / 4) };
+        Self { welcome_at: pages + distance, due_at: pages + distance, failures }
+    }
+
+    /// How long the writer may wait for readers.
+    fn wait(self) -> Duration {
+        if self.failures < PATIENT_ATTEMPTS { RESTART_WAIT } else { RESTART_WAIT_BRIEFLY }
+    }
+
+    /// The log was copied a moment ago, and only somebody's reading was in the way.
+    fn is_retry(self) -> bool {
+        (1..PATIENT_ATTEMPTS).contains(&self.failures)
     }
 }
 
@@ -325,14 +342,14 @@ impl Work<'_> {
                     if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
                         self.free_busy_log();
                     }
-                    self.empty_log_if_due(RESTART_WAIT_AGAIN);
+                    self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
                 Err(RecvTimeoutError::Timeout) if is_welcome => {
                     self.free_log();
-                    self.empty_log_if_due(RESTART_WAIT_AGAIN);
+                    self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.empty_log_if_due(RESTART_WAIT_AGAIN);
+                    self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                     self.truncate_log_if_large();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -464,6 +481,14 @@ impl Work<'_> {
 
     /// Has the log copied beside the writer first, so that there is little left to copy here.
     fn free_busy_log(&self) {
+        let checkpoint = self.checkpoint.get();
+        if checkpoint.is_retry() {
+            self.free_log();
+            return;
+        }
+        if LOG_PAGES.load(Ordering::Relaxed) >= checkpoint.due_at + PAGES_MEANWHILE {
+            self.copier.wait();
+        }
         match self.copier.progress() {
             Progress::Idle => self.copier.begin(),
             Progress::Running => {}
@@ -485,13 +510,13 @@ impl Work<'_> {
         let pages = LOG_PAGES.load(Ordering::Relaxed);
         self.checkpoint("pragma wal_checkpoint(passive)");
         self.commits.fetch_add(1, Ordering::Release);
-        self.wait_for_others(self.checkpoint.get().wait);
+        self.wait_for_others(self.checkpoint.get().wait());
         let is_free = self.checkpoint("pragma wal_checkpoint(restart)");
         self.wait_for_others(BUSY_TIMEOUT);
         if is_free {
             LOG_PAGES.store(0, Ordering::Relaxed);
         }
-        self.checkpoint.set(if is_free { Checkpoint::default() } else { Checkpoint::again_after(pages) });
+        self.checkpoint.set(if is_free { Checkpoint::default() } else { self.checkpoint.get().after_failure(pages) });
     }
 
     /// Copies the log into the database and truncates it, so that nothing of what was deleted is left in it. Kept
