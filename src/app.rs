@@ -150,7 +150,10 @@ fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
     let is_ours = KEYS.iter().any(|key| directory.join(key).exists());
-    // A first start makes the file before the keys, so an empty file beside keys has lost what was in it.
+    // A first start makes the file before the keys, so keys beside an empty file or none say that something was lost.
+    if is_ours && !path.exists() {
+        return Err(lost(config, &format!("{} is missing", path.display())));
+    }
     if is_ours && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
@@ -161,8 +164,12 @@ fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
     })
 }
 
-/// Says which file is damaged, and what there is to put in its place.
 fn damaged(config: &Config, path: &Path, what: &str) -> Error {
+    lost(config, &format!("{} is damaged ({what})", path.display()))
+}
+
+/// Says what was lost, and what there is to put in its place.
+fn lost(config: &Config, what: &str) -> Error {
     let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
     let way_out = match newest {
         Some(newest) => format!(
@@ -174,7 +181,7 @@ fn damaged(config: &Config, path: &Path, what: &str) -> Error {
             config.backup_directory().display()
         ),
     };
-    Error::new(Code::StorageFailed).detail(format!("{} is damaged ({what}). {way_out}.", path.display()))
+    Error::new(Code::StorageFailed).detail(format!("{what}. {way_out}."))
 }
 
 fn tuning(config: &Config) -> Tuning {

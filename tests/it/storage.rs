@@ -293,4 +293,10 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
         assert_eq!(server.value::<i64>("select count(*) from history"), 60, "{what}");
         drop(server);
     }
+    std::fs::remove_file(&path).unwrap();
+    let said = refusal(&directory);
+    assert!(said.contains("is missing") && said.contains(&format!("`yarrow restore {name}`")), "{said}");
+    assert!(!path.exists(), "a new one was made");
+    crate::kit::Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    Setup::default().on(&directory).start();
 }
