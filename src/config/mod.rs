@@ -602,7 +602,7 @@ impl Config {
         demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
         demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");
         demand(
-            self.log.level.parse::<tracing_subscriber::filter::Targets>().is_ok(),
+            is_log_filter(&self.log.level),
             "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
         );
         self.check_tls(&mut demand);
@@ -766,6 +766,16 @@ fn is_domain(text: &str) -> bool {
 
 fn is_url(text: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+}
+
+/// A level, or what takes one and for whom. The library takes a mistyped level for the name of a part of the program, and
+/// then nothing else is logged.
+fn is_log_filter(text: &str) -> bool {
+    let is_level = |text: &str| !text.is_empty() && text.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    text.split(',').all(|directive| match directive.split_once('=') {
+        Some((part, level)) => !part.is_empty() && is_level(level),
+        None => is_level(directive),
+    })
 }
 
 fn configuration_error(faults: &[String]) -> Error {

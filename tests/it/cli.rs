@@ -246,6 +246,20 @@ fn a_fault_never_repeats_a_secret() {
 }
 
 #[test]
+fn a_mistyped_level_is_a_fault_and_does_not_switch_logging_off() {
+    let shown =
+        |level: &str| Binary::command().args(["config", "show"]).env("YARROW_LOG_LEVEL", level).output().unwrap();
+    for level in ["eror", "info,,", "shout=info,loud", "yarrow::http=loud", "=info", ""] {
+        let output = shown(level);
+        assert_code(&output, 3);
+        assert!(stderr(&output).contains("log.level"), "{level}: {}", stderr(&output));
+    }
+    for level in ["info", "WARN", "off", "info,yarrow::http=debug", "yarrow=trace"] {
+        assert_code(&shown(level), 0);
+    }
+}
+
+#[test]
 fn the_sample_is_a_file_of_defaults_once_its_marks_are_taken_away() {
     let sample = stdout(&run(&["config", "sample"]));
     // As it is, it changes nothing.
