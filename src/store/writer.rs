@@ -47,7 +47,7 @@ const PAGES_MEANWHILE: i64 = 4_000;
 const PAGES_UNTIL_RETRY: i64 = 1_000;
 /// Attempts in which the writer waits for readers as long as it may. If all fail somebody reads for long, as a backup
 /// does, and callers must not pay for it again and again.
-const PATIENT_ATTEMPTS: u32 = 3;
+const PATIENT_ATTEMPTS: u32 = 6;
 /// How long nobody must have written for a moment to be quiet.
 const QUIET: Duration = Duration::from_millis(20);
 /// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
@@ -58,6 +58,8 @@ const IDLE: Duration = Duration::from_secs(1);
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 /// The same for attempts after those. Busy threads let go of their snapshots sooner than this.
 const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
+/// How long a busy reader takes to see that there is something new.
+const READERS_LOOK: Duration = Duration::from_millis(1);
 /// How often a process that ends tries to empty the log for somebody who left no trace.
 const ATTEMPTS_TO_EMPTY: u32 = 50;
 
@@ -508,15 +510,33 @@ impl Work<'_> {
     /// A long read is not waited for; the next attempt comes many pages later.
     fn free_log(&self) {
         let pages = LOG_PAGES.load(Ordering::Relaxed);
-        self.checkpoint("pragma wal_checkpoint(passive)");
+        let wait = self.checkpoint.get().wait();
+        let begun = Instant::now();
+        // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
+        // of it is copied is of the log again.
+        while !self.copy_log() && begun.elapsed() < wait {
+            self.commits.fetch_add(1, Ordering::Release);
+            std::thread::sleep(READERS_LOOK);
+        }
         self.commits.fetch_add(1, Ordering::Release);
-        self.wait_for_others(self.checkpoint.get().wait());
+        self.wait_for_others(wait);
         let is_free = self.checkpoint("pragma wal_checkpoint(restart)");
         self.wait_for_others(BUSY_TIMEOUT);
         if is_free {
             LOG_PAGES.store(0, Ordering::Relaxed);
         }
         self.checkpoint.set(if is_free { Checkpoint::default() } else { self.checkpoint.get().after_failure(pages) });
+    }
+
+    /// Copies what no snapshot keeps from being copied, and says whether that was all.
+    fn copy_log(&self) -> bool {
+        let outcome = self.connection.prepare_cached("pragma wal_checkpoint(passive)").and_then(|mut statement| {
+            statement.query_row([], |row| Ok(row.get::<_, i64>("log")? == row.get::<_, i64>("checkpointed")?))
+        });
+        outcome.unwrap_or_else(|error| {
+            note_failed_copy(&error);
+            false
+        })
     }
 
     /// Copies the log into the database and truncates it, so that nothing of what was deleted is left in it. Kept
@@ -594,11 +614,15 @@ pub(super) fn checkpoint(connection: &Connection, sql: &str) -> bool {
     match outcome {
         Ok(is_busy) => !is_busy,
         Err(error) => {
-            stop_if_sync_failed(&error);
-            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+            note_failed_copy(&error);
             false
         }
     }
+}
+
+fn note_failed_copy(error: &rusqlite::Error) {
+    stop_if_sync_failed(error);
+    tracing::warn!(%error, "the write-ahead log could not be copied into the database");
 }
 
 fn answer(jobs: Vec<Box<dyn Job>>, lost: Option<&Error>) {
