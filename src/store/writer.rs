@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ffi, hooks::Wal};
+use rusqlite::{Connection, Row, ffi, hooks::Wal};
 
 use super::{
     Pending, Tuning, Write,
@@ -56,7 +56,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
 /// a kept snapshot lives, shorter than a caller notices.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
-/// The same for attempts after those. Busy threads let go of their snapshots sooner than this.
+/// The same after [`PATIENT_ATTEMPTS`], and when emptying the log is tried again. Busy threads let go of their snapshots
+/// sooner than this.
 const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
 /// How long a busy reader takes to see that there is something new.
 const READERS_LOOK: Duration = Duration::from_millis(1);
@@ -346,7 +347,8 @@ impl Work<'_> {
                     }
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
-                Err(RecvTimeoutError::Timeout) if is_welcome => {
+                // Nobody else can copy while the copier does.
+                Err(RecvTimeoutError::Timeout) if is_welcome && self.copier.progress() != Progress::Running => {
                     self.free_log();
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
@@ -494,10 +496,7 @@ impl Work<'_> {
         match self.copier.progress() {
             Progress::Idle => self.copier.begin(),
             Progress::Running => {}
-            Progress::Done => {
-                self.free_log();
-                self.copier.reset();
-            }
+            Progress::Done => self.free_log(),
         }
     }
 
@@ -514,7 +513,7 @@ impl Work<'_> {
         let begun = Instant::now();
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
         // of it is copied is of the log again.
-        while !self.copy_log() && begun.elapsed() < wait {
+        while !self.checkpoint("pragma wal_checkpoint(passive)") && begun.elapsed() < wait {
             self.commits.fetch_add(1, Ordering::Release);
             std::thread::sleep(READERS_LOOK);
         }
@@ -526,17 +525,7 @@ impl Work<'_> {
             LOG_PAGES.store(0, Ordering::Relaxed);
         }
         self.checkpoint.set(if is_free { Checkpoint::default() } else { self.checkpoint.get().after_failure(pages) });
-    }
-
-    /// Copies what no snapshot keeps from being copied, and says whether that was all.
-    fn copy_log(&self) -> bool {
-        let outcome = self.connection.prepare_cached("pragma wal_checkpoint(passive)").and_then(|mut statement| {
-            statement.query_row([], |row| Ok(row.get::<_, i64>("log")? == row.get::<_, i64>("checkpointed")?))
-        });
-        outcome.unwrap_or_else(|error| {
-            note_failed_copy(&error);
-            false
-        })
+        self.copier.reset();
     }
 
     /// Copies the log into the database and truncates it, so that nothing of what was deleted is left in it. Kept
@@ -606,23 +595,19 @@ impl Work<'_> {
     }
 }
 
-/// Runs a checkpoint and says whether it did all that it is to do.
+/// Runs a checkpoint and says whether it did all that it is to do. One that waits for nobody is not "busy" with a part of
+/// the log that somebody's snapshot keeps from being copied.
 pub(super) fn checkpoint(connection: &Connection, sql: &str) -> bool {
-    let outcome = connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| statement.query_row([], |row| row.get::<_, bool>("busy")));
-    match outcome {
-        Ok(is_busy) => !is_busy,
-        Err(error) => {
-            note_failed_copy(&error);
-            false
-        }
-    }
-}
-
-fn note_failed_copy(error: &rusqlite::Error) {
-    stop_if_sync_failed(error);
-    tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+    let is_complete = |row: &Row<'_>| {
+        let (log, copied): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);
+        Ok(!row.get::<_, bool>("busy")? && log == copied)
+    };
+    let outcome = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], is_complete));
+    outcome.unwrap_or_else(|error| {
+        stop_if_sync_failed(&error);
+        tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+        false
+    })
 }
 
 fn answer(jobs: Vec<Box<dyn Job>>, lost: Option<&Error>) {
