@@ -114,9 +114,7 @@ fn start_payments(app: Arc<App>) -> Result<Sender<()>> {
 fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
     let (stop, stopped) = channel();
     let work = move || {
-        if let Err(error) = give_way() {
-            tracing::debug!(%error, "backups cannot give way to others");
-        }
+        give_way();
         while stopped.recv_timeout(BACKUPS_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("making a backup", || backups::run_if_due(&app).map(drop));
             run("uploading a backup", || backups::offsite::upload_if_due(&app).map(drop));
@@ -130,9 +128,7 @@ fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
 fn start_residue(app: Arc<App>) -> Result<Sender<()>> {
     let (stop, stopped) = channel();
     let work = move || {
-        if let Err(error) = give_way() {
-            tracing::debug!(%error, "clearing what deleted rows left cannot give way to others");
-        }
+        give_way();
         let mut rest = RESIDUE_EVERY;
         while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
             rest = RESIDUE_EVERY;
@@ -162,13 +158,12 @@ fn start_alerts(app: Arc<App>) -> Result<Sender<()>> {
     Ok(stop)
 }
 
-/// Lowers the priority of this thread; on Linux it is each thread's own.
-///
-/// # Errors
-/// When the system refuses.
-pub fn give_way() -> std::io::Result<()> {
+/// Lowers the priority of this thread, if the system lets it; on Linux it is each thread's own.
+pub fn give_way() {
     const NICENESS: i32 = 10;
-    Ok(rustix::process::setpriority_process(None, NICENESS)?)
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "a thread cannot give way to others");
+    }
 }
 
 /// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again

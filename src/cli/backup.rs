@@ -75,9 +75,7 @@ pub(super) fn watch(common: &Common) -> impl FnMut(&'static str, u64, u64) {
 fn create(common: &Common) -> Result<()> {
     let app = common.open()?;
     // Once the writer runs: whoever waits for its lock must not wait for somebody who gives way.
-    if let Err(error) = jobs::give_way() {
-        tracing::debug!(%error, "this backup cannot give way to others");
-    }
+    jobs::give_way();
     let Made { backup, findings, took } = backups::create(&app, Occasion::Manual, &mut watch(common))?;
     record(&app, "backup create", None, authority(Some(backup.name.clone())))?;
     let uploaded = offsite::upload(&app, &mut watch(common));
