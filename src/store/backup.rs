@@ -203,13 +203,14 @@ pub fn database_size(path: &Path) -> u64 {
 }
 
 /// `yarrow.db-wal` of `yarrow.db`.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-pub(super) fn failed_at(path: &Path, error: io::Error) -> Error {
+/// What is said of a file that could not be read or written.
+pub fn failed_at(path: &Path, error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
     Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
 }

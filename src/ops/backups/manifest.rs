@@ -4,7 +4,7 @@
 //! does. And what was found can be read without the backup, which may be in a bucket and large.
 
 use std::{
-    io::Read,
+    io::{Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Findings, UNFINISHED};
 use crate::{
-    error::{Code, Error, Result},
-    store::backup,
+    error::{Error, Result},
+    store::backup::{self, failed_at},
 };
 
 pub(super) const SUFFIX: &str = ".json";
@@ -55,22 +55,22 @@ pub(super) fn name_of(backup: &str) -> String {
 
 /// Where the manifest of this backup is.
 pub(super) fn beside(backup: &Path) -> PathBuf {
-    let mut name = backup.as_os_str().to_owned();
-    name.push(SUFFIX);
-    name.into()
+    backup::beside(backup, SUFFIX)
 }
 
 /// Writes the manifest of an unfinished backup to where it belongs beside the finished one, which must come after it:
 /// a backup that has its name has its manifest too.
 pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings) -> Result<()> {
-    let bytes = std::fs::metadata(unfinished).map_err(|error| failed(unfinished, error))?.len();
+    let bytes = std::fs::metadata(unfinished).map_err(|error| failed_at(unfinished, error))?.len();
     let manifest = Manifest { sha256: backup::checksum(unfinished)?, bytes, findings };
+    keep(path, &serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?)
+}
+
+/// Puts a manifest beside where its backup is or will be.
+pub(super) fn keep(path: &Path, json: &[u8]) -> Result<()> {
     let place = beside(path);
-    let mut draft = place.as_os_str().to_owned();
-    draft.push(UNFINISHED);
-    let draft = PathBuf::from(draft);
-    let json = serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?;
-    std::io::Write::write_all(&mut backup::make_new(&draft)?, &json).map_err(|error| failed(&draft, error))?;
+    let draft = backup::beside(&place, UNFINISHED);
+    backup::make_new(&draft)?.write_all(json).map_err(|error| failed_at(&draft, error))?;
     backup::publish(&draft, &place)
 }
 
@@ -82,10 +82,10 @@ pub fn read(backup: &Path) -> Result<Option<Manifest>> {
     let place = beside(backup);
     let file = match std::fs::File::open(&place) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(|error| failed(&place, error))?,
+        file => file.map_err(|error| failed_at(&place, error))?,
     };
     let mut json = Vec::new();
-    file.take(LARGEST).read_to_end(&mut json).map_err(|error| failed(&place, error))?;
+    file.take(LARGEST).read_to_end(&mut json).map_err(|error| failed_at(&place, error))?;
     Ok(serde_json::from_slice(&json).ok())
 }
 
@@ -100,8 +100,4 @@ pub fn verify(backup: &Path) -> Result<Checksum> {
     };
     let is_right = backup::checksum(backup)? == manifest.sha256;
     Ok(if is_right { Checksum::Right } else { Checksum::Wrong })
-}
-
-fn failed(path: &Path, error: std::io::Error) -> Error {
-    Error::new(Code::StorageFailed).detail(format!("{}: {error}", path.display())).caused_by(error)
 }

@@ -1,6 +1,6 @@
 //! Backups on another machine: in a bucket that speaks S3, by the same names and the same rules.
 
-use std::{collections::BTreeSet, io::Write, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use super::{
     Backup, Failed, Remembered, described, enter, findings, list,
@@ -114,9 +114,7 @@ impl Bucket {
             return Err(Error::new(Code::ProviderFailed).detail(format!("`{name}` did not arrive as it was sent.")));
         }
         if let Some((json, _)) = manifest {
-            let (place, draft) = (manifest::beside(&path), directory.join(format!("{name}.json{}", super::UNFINISHED)));
-            backup::make_new(&draft)?.write_all(&json).map_err(Error::internal)?;
-            backup::publish(&draft, &place)?;
+            manifest::keep(&path, &json)?;
         }
         backup::publish(&unfinished, &path)?;
         Ok(path)
