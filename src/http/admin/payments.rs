@@ -129,15 +129,14 @@ pub struct AdminOrder {
     refunded_at: Option<Timestamp>,
 }
 
-impl From<Order> for AdminOrder {
-    fn from(order: Order) -> Self {
-        Self::from(&order)
+impl From<&Order> for AdminOrder {
+    fn from(order: &Order) -> Self {
+        order.clone().into()
     }
 }
 
-impl From<&Order> for AdminOrder {
-    fn from(order: &Order) -> Self {
-        let order = order.clone();
+impl From<Order> for AdminOrder {
+    fn from(order: Order) -> Self {
         Self {
             order_no: order.order_no,
             user_id: order.user,
@@ -301,11 +300,11 @@ pub async fn show(call: Call, of: OfOrder) -> Result<Json<AdminOrderFile>> {
     let file = orders::file(&call.app, &of.order_no.0)?;
     call.context.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
-        order: (&file.order).into(),
+        balance: ledger::balance(&call.app, file.order.user, Asset::Coin)?,
+        order: file.order.into(),
         refunds: file.refunds.into_iter().map(Into::into).collect(),
         callbacks: file.callbacks.into_iter().map(Into::into).collect(),
         entries: file.entries.into_iter().map(Into::into).collect(),
-        balance: ledger::balance(&call.app, file.order.user, Asset::Coin)?,
     }))
 }
 
@@ -345,7 +344,7 @@ pub async fn query(call: Call, of: OfOrder) -> Result<Json<OrderInquiry>> {
     call.context.subject.get_or_init(|| inquiry.order.user);
     let Outcome { verdict, reason } = inquiry.outcome;
     let trade = inquiry.trade.map(Into::into);
-    Ok(Json(OrderInquiry { order: (&inquiry.order).into(), trade, verdict: verdict.name(), reason }))
+    Ok(Json(OrderInquiry { order: inquiry.order.into(), trade, verdict: verdict.name(), reason }))
 }
 
 pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>> {
@@ -375,7 +374,7 @@ pub async fn refund(call: Call, refund: GiveBack) -> Result<Json<OrderRefunded>>
     };
     let done = call.blocking(move |app| refunds::refund(app, &wish, &by)).await?;
     call.context.subject.get_or_init(|| done.order.user);
-    Ok(Json(OrderRefunded { refund: done.refund.into(), order: (&done.order).into() }))
+    Ok(Json(OrderRefunded { refund: done.refund.into(), order: done.order.into() }))
 }
 
 /// The refund number that a caller's `Idempotency-Key` stands for.
@@ -398,7 +397,7 @@ pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>>
     let delivery = if is_set(pay.lost) { Delivery::Lost } else { Delivery::Here };
     let rehearsal = Rehearsal { late: is_set(pay.late), delivery };
     let done = call.blocking(move |app| sandbox::pay(app, &pay.order_no.0, &rehearsal)).await?;
-    Ok(Json(Rehearsed { order: (&done.order).into(), answer: done.answer }))
+    Ok(Json(Rehearsed { order: done.order.into(), answer: done.answer }))
 }
 
 pub async fn list_callbacks(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
