@@ -6,14 +6,15 @@
 //! balances and sign in, as they did before the streams began. Stub, listeners and clients are one process: quote the
 //! differences and ratios.
 
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
+
+mod kit;
 
 use std::{
-    io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
-    process::{Child, Command, ExitCode, Stdio},
-    sync::{Arc, mpsc},
+    process::{Command, ExitCode},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -34,7 +35,10 @@ use yarrow::{
     types::PhoneNumber,
 };
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::kit::{
+    Failure,
+    process::{Server, yarrow, yarrow_program},
+};
 
 const STREAMS: usize = 200;
 const TOKEN_EVERY: Duration = Duration::from_millis(20);
@@ -62,16 +66,16 @@ fn measure() -> Result<(), Failure> {
     let tokens = seed(&data)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stub = runtime.block_on(start_stub())?;
-    let server = Server::start(&data, stub)?;
+    let server = start_service(&data, stub)?;
     runtime.block_on(async {
         let direct = streams(stub, &std::iter::repeat_n(String::new(), STREAMS).collect::<Vec<_>>()).await?;
-        let quiet = others(server.address, &tokens, 0, Duration::from_secs(6)).await?;
+        let quiet = others(server.address(), &tokens, 0, Duration::from_secs(6)).await?;
         let idle = server.memory()?;
         let (through, busy, during) = tokio::join!(
-            streams(server.address, &tokens),
+            streams(server.address(), &tokens),
             async {
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                others(server.address, &tokens, NEWCOMERS / 2, Duration::from_secs(5)).await
+                others(server.address(), &tokens, NEWCOMERS / 2, Duration::from_secs(5)).await
             },
             async {
                 tokio::time::sleep(Duration::from_secs(6)).await;
@@ -346,47 +350,10 @@ async fn receive(stream: &TcpStream, received: &mut Vec<u8>) -> Result<usize, Fa
     }
 }
 
-// The service.
-
-struct Server {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    fn start(data: &Path, stub: SocketAddr) -> Result<Self, Failure> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_yarrow"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data);
-        command.env("YARROW_LLM_PROVIDER", "openai").env("YARROW_LLM_MODEL", "m");
-        command.env("YARROW_LLM_BASE_URL", format!("http://{stub}/v1")).env("YARROW_LLM_CALLS", STREAMS.to_string());
-        command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "1000");
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let address = line.rsplit_once("listening on http://").and_then(|(_, address)| address.parse().ok());
-                if let Some(address) = address {
-                    // Nobody waits for it any more if the start was given up.
-                    let _ = sender.send(address);
-                }
-            }
-        });
-        let address = receiver.recv_timeout(Duration::from_secs(30)).map_err(|_| "the server did not start")?;
-        Ok(Self { process, address })
-    }
-
-    /// Anonymous memory that is resident, in bytes.
-    fn memory(&self) -> Result<u64, Failure> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let kibibytes = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).ok_or("no RssAnon")?;
-        Ok(kibibytes.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
+fn start_service(data: &Path, stub: SocketAddr) -> Result<Server, Failure> {
+    let mut command = yarrow(Command::new(yarrow_program()), data);
+    command.env("YARROW_LLM_PROVIDER", "openai").env("YARROW_LLM_MODEL", "m");
+    command.env("YARROW_LLM_BASE_URL", format!("http://{stub}/v1")).env("YARROW_LLM_CALLS", STREAMS.to_string());
+    command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "1000");
+    Server::spawn(command)
 }

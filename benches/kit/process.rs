@@ -168,7 +168,8 @@ pub fn yarrow_program() -> PathBuf {
     env!("CARGO_BIN_EXE_yarrow").into()
 }
 
-fn yarrow(mut command: Command, data: &Path) -> Command {
+/// The service on these data, with none of the settings that this process was started with.
+pub fn yarrow(mut command: Command, data: &Path) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("YARROW_") {
             command.env_remove(name);

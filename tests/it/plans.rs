@@ -59,38 +59,31 @@ const COUNTED_OF_A_USER: &[&str] = &[
     "feedback where user_id = ?1",
 ];
 
+/// Holds that each of the queries is planned in one step, of this kind.
+fn assert_planned(select: &str, queries: &[&str], is_meant: impl Fn(&str) -> bool) {
+    let server = Setup::default().start();
+    for query in queries {
+        let steps = server.query_plan(&format!("select {select} from {query}"));
+        assert!(steps.len() == 1 && is_meant(&steps[0]), "{query}: {steps:?}");
+    }
+}
+
 #[test]
 fn lists_and_counts_are_answered_from_an_index() {
-    let server = Setup::default().start();
-    for query in BOUNDED {
-        let steps = server.query_plan(&format!("select 1 from {query}"));
-        assert!(steps.len() == 1 && steps[0].starts_with("SEARCH"), "{query}: {steps:?}");
-    }
+    assert_planned("1", BOUNDED, |step| step.starts_with("SEARCH"));
 }
 
 #[test]
 fn a_page_of_everything_is_read_in_the_order_of_the_table() {
-    let server = Setup::default().start();
-    for query in IN_ORDER {
-        let steps = server.query_plan(&format!("select * from {query}"));
-        assert!(steps.len() == 1 && !steps[0].contains("TEMP B-TREE"), "{query}: {steps:?}");
-    }
+    assert_planned("*", IN_ORDER, |step| !step.contains("TEMP B-TREE"));
 }
 
 #[test]
 fn what_a_user_has_is_counted_without_being_visited() {
-    let server = Setup::default().start();
-    for query in COUNTED_OF_A_USER {
-        let steps = server.query_plan(&format!("select count(*) from {query}"));
-        assert!(steps.len() == 1 && steps[0].contains("COVERING INDEX"), "{query}: {steps:?}");
-    }
+    assert_planned("count(*)", COUNTED_OF_A_USER, |step| step.contains("COVERING INDEX"));
 }
 
 #[test]
 fn everything_is_counted_over_an_index() {
-    let server = Setup::default().start();
-    for query in COUNTED {
-        let steps = server.query_plan(&format!("select count(*) from {query}"));
-        assert!(steps.len() == 1 && steps[0].contains("INDEX"), "{query}: {steps:?}");
-    }
+    assert_planned("count(*)", COUNTED, |step| step.contains("INDEX"));
 }
