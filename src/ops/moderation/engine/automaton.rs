@@ -24,6 +24,20 @@ pub(super) struct Automaton {
     shallow: u32,
 }
 
+/// How far a text has been read. Most symbols continue no key: then only the last one matters, and no state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// The state, if at least two symbols of some key have been read.
+    state: u32,
+    last: u32,
+    outlook: Outlook,
+}
+
+/// What can be said of a state without looking at it: whether some key ends there, and with which symbols one may go
+/// on. Symbols share bits.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Outlook(u32);
+
 #[derive(Clone, Copy)]
 struct Node {
     /// The first of the children, which end where those of the next state begin.
@@ -37,6 +51,51 @@ struct Node {
 struct Output {
     key: u32,
     next: u32,
+}
+
+impl Walk {
+    pub(super) const BEGUN: Self = Self { state: ROOT, last: 0, outlook: Outlook(0) };
+
+    /// The symbol read last, or 0.
+    #[inline]
+    pub(super) fn last(self) -> u32 {
+        self.last
+    }
+
+    /// Whether a state says more than the last symbol does.
+    #[inline]
+    pub(super) fn has_state(self) -> bool {
+        self.state != ROOT
+    }
+
+    /// Whether a key of at least two symbols, or its last one by itself, ends here. Says nothing without a state.
+    #[inline]
+    pub(super) fn ends_key(self) -> bool {
+        self.outlook.0 & Outlook::ENDS != 0
+    }
+}
+
+impl Outlook {
+    const ENDS: u32 = 1 << 31;
+
+    fn new(ends: bool, onward: impl Iterator<Item = u32>) -> Self {
+        onward.fold(Self(if ends { Self::ENDS } else { 0 }), |outlook, symbol| Self(outlook.0 | Self::bit(symbol)))
+    }
+
+    /// For states of which only their children tell how they go on.
+    fn open(ends: bool) -> Self {
+        Self(if ends { u32::MAX } else { !Self::ENDS })
+    }
+
+    #[inline]
+    fn may_go_on(self, symbol: u32) -> bool {
+        self.0 & Self::bit(symbol) != 0
+    }
+
+    #[inline]
+    fn bit(symbol: u32) -> u32 {
+        1 << (symbol % 31)
+    }
 }
 
 impl Automaton {
@@ -63,22 +122,19 @@ impl Automaton {
         }
     }
 
-    /// The state behind these two symbols, if some key begins with them.
+    /// Reads one more symbol: what [`Automaton::step`] does, without touching states that lead nowhere.
     #[inline]
-    pub(super) fn pair(&self, first: u32, second: u32) -> Option<u32> {
-        self.pairs.find(first, second)
+    pub(super) fn advance(&self, walk: Walk, symbol: u32) -> Walk {
+        if walk.outlook.may_go_on(symbol) {
+            self.advance_from_state(walk, symbol)
+        } else {
+            self.begin(walk.last, symbol)
+        }
     }
 
-    /// Whether this state says no more than which symbol was the last.
-    #[inline]
-    pub(super) fn is_shallow(&self, state: u32) -> bool {
-        state < self.shallow
-    }
-
-    /// Whether any key ends in this state.
-    #[inline]
-    pub(super) fn is_match(&self, state: u32) -> bool {
-        self.nodes[state as usize].output != NOTHING
+    /// The state after a walk.
+    pub(super) fn state_of(&self, walk: Walk) -> u32 {
+        if walk.has_state() { walk.state } else { self.step(ROOT, walk.last) }
     }
 
     /// The indices of the keys that end in this state, the longest first.
@@ -95,13 +151,55 @@ impl Automaton {
             + self.pairs.size()
     }
 
+    /// The walk over two symbols, whatever stood before them.
+    #[inline]
+    fn begin(&self, first: u32, second: u32) -> Walk {
+        match self.pairs.find(first, second) {
+            Some(pair) => Walk { state: pair.state, last: second, outlook: pair.outlook },
+            None => Walk { state: ROOT, last: second, outlook: Outlook::default() },
+        }
+    }
+
+    #[inline(never)]
+    fn advance_from_state(&self, walk: Walk, symbol: u32) -> Walk {
+        let mut state = walk.state;
+        while !self.is_shallow(state) {
+            if let Some(child) = self.child(state, symbol) {
+                return Walk { state: child, last: symbol, outlook: Outlook::open(self.is_match(child)) };
+            }
+            state = self.nodes[state as usize].fail;
+        }
+        self.begin(walk.last, symbol)
+    }
+
+    /// Whether this state says no more than which symbol was the last.
+    #[inline]
+    fn is_shallow(&self, state: u32) -> bool {
+        state < self.shallow
+    }
+
+    /// Whether any key ends in this state.
+    #[inline]
+    fn is_match(&self, state: u32) -> bool {
+        self.nodes[state as usize].output != NOTHING
+    }
+
+    /// Notes with each pair of first symbols how it goes on.
+    fn look_ahead(&mut self) {
+        let mut slots = std::mem::take(&mut self.pairs.slots);
+        for pair in slots.iter_mut().filter(|pair| pair.state != ROOT) {
+            let (_, onward) = self.children(pair.state);
+            pair.outlook = Outlook::new(self.is_match(pair.state), onward.iter().copied());
+        }
+        self.pairs.slots = slots;
+    }
+
     #[inline]
     fn child(&self, state: u32, symbol: u32) -> Option<u32> {
         if self.is_shallow(state) {
-            return self.pairs.find(self.labels[state as usize], symbol);
+            return self.pairs.find(self.labels[state as usize], symbol).map(|pair| pair.state);
         }
-        let (first, end) = (self.nodes[state as usize].first_child, self.nodes[state as usize + 1].first_child);
-        let children = &self.labels[first as usize..end as usize];
+        let (first, children) = self.children(state);
         let place = if children.len() < 8 {
             children.iter().position(|&label| label == symbol)
         } else {
@@ -109,12 +207,20 @@ impl Automaton {
         };
         place.map(|place| first + place as u32)
     }
+
+    /// The first child of a state, and the symbols that lead to its children.
+    #[inline]
+    fn children(&self, state: u32) -> (u32, &[u32]) {
+        let (first, end) = (self.nodes[state as usize].first_child, self.nodes[state as usize + 1].first_child);
+        (first, &self.labels[first as usize..end as usize])
+    }
 }
 
-/// The states behind two symbols: a table with open addressing, and before it a filter of some bits for each of them.
+/// The states behind two symbols: a table with open addressing, and before it a filter, of which each pair has two bits
+/// of one word.
 struct Pairs {
     filter: Vec<u64>,
-    /// How far a hash is shifted to be a bit of the filter.
+    /// How far a hash is shifted to be a word of the filter.
     filter_shift: u32,
     slots: Vec<Pair>,
     slot_mask: usize,
@@ -126,18 +232,19 @@ struct Pair {
     second: u32,
     /// The root in an empty slot.
     state: u32,
+    outlook: Outlook,
 }
 
-/// Bits of the filter for each pair: one of so many pairs that begin no key passes it.
+/// Bits of the filter for each pair: two of a hundred pairs that begin no key pass it.
 const SPARSENESS: usize = 16;
 
 impl Pairs {
     fn new(count: usize) -> Self {
-        let bits = (count * SPARSENESS).next_power_of_two().max(64);
+        let words = (count * SPARSENESS / 64).next_power_of_two().max(2);
         let slots = (count * 2).next_power_of_two();
         Self {
-            filter: vec![0; bits / 64],
-            filter_shift: 64 - bits.trailing_zeros(),
+            filter: vec![0; words],
+            filter_shift: 64 - words.trailing_zeros(),
             slots: vec![Pair::default(); slots],
             slot_mask: slots - 1,
         }
@@ -145,8 +252,7 @@ impl Pairs {
 
     fn insert(&mut self, pair: Pair) {
         let hash = hash_of(pair.first, pair.second);
-        let bit = hash >> self.filter_shift;
-        self.filter[(bit / 64) as usize] |= 1 << (bit % 64);
+        self.filter[(hash >> self.filter_shift) as usize] |= filter_bits(hash);
         let mut slot = hash as usize & self.slot_mask;
         while self.slots[slot].state != ROOT {
             slot = (slot + 1) & self.slot_mask;
@@ -155,24 +261,24 @@ impl Pairs {
     }
 
     #[inline]
-    fn find(&self, first: u32, second: u32) -> Option<u32> {
+    fn find(&self, first: u32, second: u32) -> Option<Pair> {
         let hash = hash_of(first, second);
-        let bit = hash >> self.filter_shift;
-        if self.filter[(bit / 64) as usize] >> (bit % 64) & 1 == 0 {
+        let bits = filter_bits(hash);
+        if self.filter[(hash >> self.filter_shift) as usize] & bits != bits {
             return None;
         }
         self.find_in_table(first, second, hash as usize & self.slot_mask)
     }
 
     #[inline(never)]
-    fn find_in_table(&self, first: u32, second: u32, mut slot: usize) -> Option<u32> {
+    fn find_in_table(&self, first: u32, second: u32, mut slot: usize) -> Option<Pair> {
         loop {
             let pair = self.slots[slot];
             if pair.state == ROOT {
                 return None;
             }
             if pair.first == first && pair.second == second {
-                return Some(pair.state);
+                return Some(pair);
             }
             slot = (slot + 1) & self.slot_mask;
         }
@@ -183,11 +289,17 @@ impl Pairs {
     }
 }
 
-/// The filter takes the highest bits, and the table the lowest, into which those from the middle are mixed.
+/// A pair's place in the filter is in the highest bits, and that in the table in the lowest, into which those from the
+/// middle are mixed.
 #[inline]
 fn hash_of(first: u32, second: u32) -> u64 {
     let product = (u64::from(first) << 32 | u64::from(second)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     product ^ product >> 37
+}
+
+#[inline]
+fn filter_bits(hash: u64) -> u64 {
+    1 << (hash >> 24 & 63) | 1 << (hash >> 30 & 63)
 }
 
 /// The keys that pass through a state.
@@ -268,7 +380,8 @@ impl<'keys> Builder<'keys> {
                 automaton.pairs = Pairs::new(automaton.nodes.len() - first_child);
                 for (parent, state) in parents(&automaton.nodes, first_parent, first_child) {
                     let (first, second) = (automaton.labels[parent], automaton.labels[state]);
-                    automaton.pairs.insert(Pair { first, second, state: state as u32 });
+                    let outlook = Outlook::default();
+                    automaton.pairs.insert(Pair { first, second, state: state as u32, outlook });
                 }
             }
             _ => {}
@@ -301,6 +414,7 @@ impl<'keys> Builder<'keys> {
         automaton.nodes.push(Node { first_child: end, fail: ROOT, output: NOTHING });
         automaton.nodes.shrink_to_fit();
         automaton.labels.shrink_to_fit();
+        automaton.look_ahead();
         automaton
     }
 
@@ -328,11 +442,13 @@ mod tests {
     fn found(keys: &[Vec<u32>], text: &[u32]) -> Vec<(usize, usize)> {
         let borrowed: Vec<&[u32]> = keys.iter().map(Vec::as_slice).collect();
         let automaton = Automaton::build(&borrowed);
-        let mut state = ROOT;
+        let (mut state, mut walk) = (ROOT, Walk::BEGUN);
         let mut found = Vec::new();
         for (index, &symbol) in text.iter().enumerate() {
             state = automaton.step(state, symbol);
-            assert_eq!(automaton.is_match(state), automaton.matches(state).next().is_some());
+            walk = automaton.advance(walk, symbol);
+            assert_eq!(automaton.state_of(walk), state);
+            assert!(!walk.has_state() || walk.ends_key() == automaton.matches(state).next().is_some());
             found.extend(automaton.matches(state).map(|key| (index + 1, key)));
         }
         found.sort_unstable();

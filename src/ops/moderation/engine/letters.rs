@@ -13,12 +13,9 @@ pub(super) struct Letter {
     pub(super) value: char,
     pub(super) class: LetterClass,
     pub(super) gap: Gap,
-    /// Offsets of the original character, in characters.
+    /// Offsets of the original character, in bytes.
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The same in bytes.
-    pub(super) start_byte: u32,
-    pub(super) end_byte: u32,
 }
 
 /// What stands between a letter and the one before it.
@@ -60,19 +57,16 @@ pub(super) struct Run {
 
 /// Reads a text. With `signs`, signs that may stand for letters are letters too.
 pub(super) fn read(text: &str, signs: bool) -> Vec<Letter> {
+    let folding = folding();
     let mut reader = Reader {
-        letters: Vec::with_capacity(text.len() / 2),
+        letters: Vec::with_capacity(text.chars().count()),
         gap: Gap::default(),
         last: None,
         place: Place::default(),
     };
-    for (start, (start_byte, character)) in text.char_indices().enumerate() {
-        reader.place = Place {
-            start: start as u32,
-            start_byte: start_byte as u32,
-            end_byte: (start_byte + character.len_utf8()) as u32,
-        };
-        reader.read(character, signs);
+    for (start, character) in text.char_indices() {
+        reader.place = Place { start: start as u32, end: (start + character.len_utf8()) as u32 };
+        reader.read(folding.fold(character), character, signs);
     }
     reader.letters
 }
@@ -94,8 +88,7 @@ pub(super) fn runs(letters: &[Letter], symbol_of: impl Fn(&Letter) -> (u32, bool
 #[derive(Clone, Copy, Default)]
 struct Place {
     start: u32,
-    start_byte: u32,
-    end_byte: u32,
+    end: u32,
 }
 
 struct Reader {
@@ -107,8 +100,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, character: char, signs: bool) {
-        match folding().fold(character) {
+    fn read(&mut self, fold: Fold<'_>, character: char, signs: bool) {
+        match fold {
             Fold::Letter(letter) => self.push(letter, class_of(letter)),
             Fold::Letters(letters) => letters.iter().for_each(|&letter| self.push(letter, class_of(letter))),
             Fold::Separator | Fold::Stop if signs && leet_sign(character).is_some() => {
@@ -122,10 +115,10 @@ impl Reader {
     }
 
     fn push(&mut self, value: char, class: LetterClass) {
-        let Place { start, start_byte, end_byte } = self.place;
+        let Place { start, end } = self.place;
         let gap = std::mem::take(&mut self.gap);
         self.last = None;
-        self.letters.push(Letter { value, class, gap, start, end: start + 1, start_byte, end_byte });
+        self.letters.push(Letter { value, class, gap, start, end });
     }
 
     fn separate(&mut self, character: char, is_stop: bool) {
@@ -151,10 +144,9 @@ impl Reader {
     fn extend_last_letter(&mut self) {
         if !self.gap.is_open()
             && let Some(letter) = self.letters.last_mut()
-            && letter.end_byte == self.place.start_byte
+            && letter.end == self.place.start
         {
-            letter.end = self.place.start + 1;
-            letter.end_byte = self.place.end_byte;
+            letter.end = self.place.end;
         }
     }
 }
@@ -186,14 +178,14 @@ mod tests {
         let letters = read("赌\u{336} ~~博。ok", false);
         let places: Vec<_> =
             letters.iter().map(|letter| (letter.value, letter.start, letter.end, letter.gap.size)).collect();
-        assert_eq!(places, [('赌', 0, 2, 0), ('博', 5, 6, 2), ('o', 7, 8, 1), ('k', 8, 9, 0)]);
+        assert_eq!(places, [('赌', 0, 5, 0), ('博', 8, 11, 2), ('o', 14, 15, 1), ('k', 15, 16, 0)]);
         assert!(letters[1].gap.has_space && !letters[1].gap.has_stop() && letters[2].gap.has_stop());
     }
 
     #[test]
     fn letters_of_one_character_share_its_place() {
         let letters = read("㎏", false);
-        assert_eq!((letters.len(), letters[1].start, letters[1].end_byte), (2, 0, 3));
+        assert_eq!((letters.len(), letters[1].start, letters[1].end), (2, 0, 3));
     }
 
     #[test]

@@ -40,7 +40,7 @@ use letters::Letter;
 use lexicon::Lexicon;
 pub use lexicon::normalise;
 use verifier::{Candidate, Page, Span};
-use view::{Likeness, View};
+use view::{End, Likeness, View};
 
 /// What a text is for, which decides how much disguise is presumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,42 +150,41 @@ impl Engine {
     /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
     pub fn check(&self, content_type: ContentType, text: &str) -> Verdict {
         let glance = self.plain.glance(text);
-        let suspicions = Suspicions {
-            plain: glance.is_suspicious,
-            leet: glance.may_be_leet && self.leet.word_count() > 0 && self.leet.glance(text).is_suspicious,
-            split: glance.may_be_split,
-            sound: self.sound.word_count() > 0 && self.sound.glance(text).is_suspicious,
+        let ends_in = |view: &View, may_have: bool| {
+            if may_have && view.word_count() > 0 { view.glance(text).ends } else { Vec::new() }
         };
-        if suspicions == Suspicions::default() {
+        let suspicions = Suspicions {
+            leet: ends_in(&self.leet, glance.may_be_leet),
+            // A model does not hide its words behind others.
+            sound: ends_in(&self.sound, content_type != ContentType::Answer),
+            plain: glance.ends,
+            is_split: glance.may_be_split,
+        };
+        if suspicions.is_empty() {
             return Verdict::default();
         }
-        self.check_thoroughly(content_type, text, suspicions)
+        self.check_thoroughly(content_type, text, &suspicions)
     }
 
-    fn check_thoroughly(&self, content_type: ContentType, text: &str, suspicions: Suspicions) -> Verdict {
+    fn check_thoroughly(&self, content_type: ContentType, text: &str, suspicions: &Suspicions) -> Verdict {
         let letters = letters::read(text, false);
         let page = Page { text, letters: &letters, runs: &[], leet: false, sound: false, content_type };
         let mut found = Vec::new();
-        if suspicions.plain {
-            self.collect(&self.plain, &page, &mut found);
-        }
-        if suspicions.leet {
+        self.collect(&self.plain, &page, &suspicions.plain, &mut found);
+        if !suspicions.leet.is_empty() {
             let letters = letters::read(text, true);
-            self.collect(&self.leet, &Page { letters: &letters, ..page }, &mut found);
+            self.collect(&self.leet, &Page { letters: &letters, ..page }, &suspicions.leet, &mut found);
         }
-        if suspicions.split {
+        if suspicions.is_split {
             self.collect_split(&page, &mut found);
         }
-        // A model does not hide its words behind others.
-        if suspicions.sound && content_type != ContentType::Answer {
-            self.collect(&self.sound, &page, &mut found);
-        }
+        self.collect(&self.sound, &page, &suspicions.sound, &mut found);
         if !found.is_empty() && self.allowed.len() > 0 {
             self.drop_allowed(&page, &mut found);
         }
         found.sort_unstable_by(|left, right| self.order(left, right));
         found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
-        Verdict { matches: found.iter().map(|found| self.describe(text, found)).collect() }
+        Verdict { matches: self.described(text, &found) }
     }
 
     /// By place and then by text, since the numbers of the words depend on the order of the list.
@@ -194,10 +193,14 @@ impl Engine {
         place(left).cmp(&place(right)).then_with(|| self.words.compare(left.word, right.word))
     }
 
-    fn collect(&self, view: &View, page: &Page<'_>, found: &mut Vec<Found>) {
+    /// Judges the words that may end in these places.
+    fn collect(&self, view: &View, page: &Page<'_>, ends: &[End], found: &mut Vec<Found>) {
+        if ends.is_empty() {
+            return;
+        }
         let runs = view.runs(page.letters);
         let page = Page { runs: &runs, leet: view.is_leet(), sound: view.is_sound(), ..*page };
-        view.candidates(&runs, |last_run, word| {
+        view.candidates_at(ends, page.letters, &runs, |last_run, word| {
             let candidate = Candidate { page: &page, pattern: self.words.pattern(word), last_run };
             found.extend(candidate.confirmed().map(|span| Found { word, span }));
         });
@@ -243,14 +246,17 @@ impl Engine {
         found.retain(|found| !cover.contains(&found.span));
     }
 
-    fn describe(&self, text: &str, found: &Found) -> Match {
-        Match {
-            word: self.words.text(found.word).to_owned(),
-            kind: self.words.kind(found.word).to_owned(),
-            start: found.span.start,
-            end: found.span.end,
-            text: text[found.span.start_byte..found.span.end_byte].to_owned(),
-        }
+    /// Counts the characters before each place, which are sorted, from the one before it.
+    fn described(&self, text: &str, found: &[Found]) -> Vec<Match> {
+        let (mut bytes, mut start) = (0, 0);
+        let describe = |Found { word, span }: &Found| {
+            start += text[bytes..span.start].chars().count();
+            bytes = span.start;
+            let text = text[span.start..span.end].to_owned();
+            let (word, kind) = (self.words.text(*word).to_owned(), self.words.kind(*word).to_owned());
+            Match { word, kind, start, end: start + text.chars().count(), text }
+        };
+        found.iter().map(describe).collect()
     }
 }
 
@@ -270,14 +276,19 @@ fn is_cut(letters: &[Letter], span: &Span) -> bool {
     dictionary().straddles(&values, first) || dictionary().straddles(&values, last + 1)
 }
 
-/// In which views a text needs more than a glance.
-#[expect(clippy::struct_excessive_bools, reason = "the views know nothing of one another")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where a text needs more than a glance: where words may end, in each view.
 struct Suspicions {
-    plain: bool,
-    leet: bool,
-    split: bool,
-    sound: bool,
+    plain: Vec<End>,
+    leet: Vec<End>,
+    sound: Vec<End>,
+    /// Words may arise anywhere from letters that are put together.
+    is_split: bool,
+}
+
+impl Suspicions {
+    fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.leet.is_empty() && self.sound.is_empty() && !self.is_split
+    }
 }
 
 /// A word and where it was found.

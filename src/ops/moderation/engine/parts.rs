@@ -137,7 +137,7 @@ impl Parts {
             return None;
         }
         let value = self.whole_of(first.value, second.value)?;
-        Some(Letter { value, end: second.end, end_byte: second.end_byte, ..*first })
+        Some(Letter { value, end: second.end, ..*first })
     }
 
     /// Whether some pairs overlap, so that there are two ways to put the text together.

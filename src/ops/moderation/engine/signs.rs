@@ -36,12 +36,7 @@ impl Candidate<'_> {
     /// The place of these letters, if the text shows the signs that the word demands.
     pub(super) fn span(&self, first: usize, last: usize) -> Option<Span> {
         let (front, back) = (self.letter(first), self.letter(last));
-        let mut span = Span {
-            start: front.start as usize,
-            end: back.end as usize,
-            start_byte: front.start_byte as usize,
-            end_byte: back.end_byte as usize,
-        };
+        let mut span = Span { start: front.start as usize, end: back.end as usize };
         if let Some(spacing) = self.pattern.spacing {
             self.require_symbols(spacing, &mut span, first, last)?;
         }
@@ -53,23 +48,19 @@ impl Candidate<'_> {
         let required = |range: std::ops::Range<u32>| {
             spacing.required.iter().filter(move |required| range.contains(&required.0)).map(|required| required.1)
         };
-        let inside = &self.page.text[span.start_byte..span.end_byte];
+        let inside = &self.page.text[span.start..span.end];
         skipped(inside.chars(), required(1..count))?;
         let leading: Vec<char> = required(0..1).collect();
         if !leading.is_empty() {
-            let from = first.checked_sub(1).map_or(0, |index| self.letter(index).end_byte as usize);
-            let before = self.page.text[from..span.start_byte].chars().rev().take(SYMBOL_REACH);
-            let (characters, bytes) = skipped(before, leading.into_iter().rev())?;
-            span.start -= characters;
-            span.start_byte -= bytes;
+            let from = first.checked_sub(1).map_or(0, |index| self.letter(index).end as usize);
+            let before = self.page.text[from..span.start].chars().rev().take(SYMBOL_REACH);
+            span.start -= skipped(before, leading.into_iter().rev())?;
         }
         let mut trailing = required(count..count + 1).peekable();
         if trailing.peek().is_some() {
-            let to = self.page.letters.get(last + 1).map_or(self.page.text.len(), |letter| letter.start_byte as usize);
-            let after = self.page.text[span.end_byte..to].chars().take(SYMBOL_REACH);
-            let (characters, bytes) = skipped(after, trailing)?;
-            span.end += characters;
-            span.end_byte += bytes;
+            let to = self.page.letters.get(last + 1).map_or(self.page.text.len(), |letter| letter.start as usize);
+            let after = self.page.text[span.end..to].chars().take(SYMBOL_REACH);
+            span.end += skipped(after, trailing)?;
         }
         Some(())
     }
@@ -98,18 +89,17 @@ impl Candidate<'_> {
     }
 }
 
-/// How many characters and bytes were passed until the demanded signs had come in order. Nothing if they do not come.
-fn skipped(text: impl Iterator<Item = char>, required: impl Iterator<Item = char>) -> Option<(usize, usize)> {
-    let mut text = text.scan((0, 0), |(characters, bytes), character| {
-        *characters += 1;
+/// How many bytes were passed until the demanded signs had come in order. Nothing if they do not come.
+fn skipped(text: impl Iterator<Item = char>, required: impl Iterator<Item = char>) -> Option<usize> {
+    let mut text = text.scan(0, |bytes, character| {
         *bytes += character.len_utf8();
-        Some((character, *characters, *bytes))
+        Some((character, *bytes))
     });
-    let mut passed = (0, 0);
+    let mut passed = 0;
     for symbol in required {
         let found =
-            text.find(|&(character, _, _)| meaningful_symbol(character).or(full_stop(character)) == Some(symbol))?;
-        passed = (found.1, found.2);
+            text.find(|&(character, _)| meaningful_symbol(character).or(full_stop(character)) == Some(symbol))?;
+        passed = found.1;
     }
     Some(passed)
 }

@@ -12,13 +12,11 @@ use super::{
     lexicon::Pattern,
 };
 
-/// A place in a text: offsets in characters and in bytes.
+/// A place in a text: offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) start_byte: usize,
-    pub(super) end_byte: usize,
 }
 
 /// A text as the verifier needs it.

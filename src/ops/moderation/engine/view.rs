@@ -4,7 +4,7 @@
 //! them, and knows words of Latin letters only; the sounding view sees syllables.
 
 use super::{
-    automaton::{Automaton, ROOT},
+    automaton::{Automaton, ROOT, Walk},
     folding::{Fold, LetterClass, class_of, folding},
     letters::{Letter, Run, leet_signs, runs},
     lexicon::Lexicon,
@@ -36,9 +36,10 @@ pub(super) struct View {
 }
 
 /// What a quick look at a text shows.
+#[derive(Default)]
 pub(super) struct Glance {
-    /// Some word may stand in the text.
-    pub(super) is_suspicious: bool,
+    /// Where some word may end.
+    pub(super) ends: Vec<End>,
     /// The text has Latin letters, and digits or signs that resemble some.
     pub(super) may_be_leet: bool,
     /// Some word may stand in the text once letters that are taken apart are put together.
@@ -65,16 +66,14 @@ const UNSEEN: u32 = 1 << 29;
 /// A symbol that is a word by itself, as that of 哈哈 is, whose repetition does not count.
 const ALONE: u32 = 1 << 30;
 
-/// How far a text has been read. Most symbols continue no word: then only the last one matters, and no state.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Walk {
-    /// The state, if at least two symbols of some word have been read.
+/// A letter with which some word may end.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    /// Its character, as an offset in bytes.
+    character: u32,
+    /// Which of the character's letters it is. Most have one.
+    letter: u32,
     state: u32,
-    last: u32,
-}
-
-impl Walk {
-    const BEGUN: Self = Self { state: ROOT, last: UNKNOWN };
 }
 
 /// What a glance keeps of the letters before.
@@ -140,19 +139,19 @@ impl View {
         self.listed
     }
 
-    /// Looks whether any word may stand in the text, without allocating.
+    /// Looks where words may stand in the text. Allocates only if there is such a place.
     pub(super) fn glance(&self, text: &str) -> Glance {
         let mut seen = 0;
-        let mut glance = Glance { is_suspicious: false, may_be_leet: false, may_be_split: false };
+        let mut glance = Glance::default();
         let (mut walk, mut before) = (Walk::BEGUN, Walk::BEGUN);
         let (mut previous, mut previous_entry) = ('\0', 0);
         let (mut other, mut had_other) = (None, false);
-        for character in text.chars() {
+        for (place, character) in text.char_indices() {
             let entry = self.symbols.get(character);
             seen |= entry;
             if entry & SYMBOL < FIRST_SYMBOL && entry & SYMBOL != UNKNOWN {
                 if entry & SYMBOL == SEVERAL {
-                    glance.is_suspicious |= self.advance_over_several(&mut walk, character);
+                    self.advance_over_several(&mut walk, place as u32, character, &mut glance.ends);
                     // Too seldom to be followed.
                     glance.may_be_split |= other.is_some();
                 }
@@ -162,7 +161,9 @@ impl View {
             let start = walk;
             let found;
             (walk, found) = self.advanced(walk, entry);
-            glance.is_suspicious |= found;
+            if found {
+                glance.ends.push(End { character: place as u32, letter: 0, state: self.automaton.state_of(walk) });
+            }
             if other.is_some() || had_other || (previous_entry << 1) & entry & SECOND_PART != 0 {
                 let mut walks = Walks { walk, before, other, had_other, previous, previous_entry };
                 glance.may_be_split |= self.follow_parts(&mut walks, character, entry);
@@ -212,14 +213,50 @@ impl View {
     pub(super) fn candidates(&self, runs: &[Run], mut propose: impl FnMut(usize, usize)) {
         let mut state = ROOT;
         for (index, run) in runs.iter().enumerate() {
-            state = if run.symbol == UNKNOWN { ROOT } else { self.automaton.step(state, run.symbol) };
-            for key in self.automaton.matches(state) {
-                let words = &self.words[self.keys[key] as usize..self.keys[key + 1] as usize];
-                for &word in words {
-                    propose(index, word as usize);
-                }
+            state = self.step(state, run);
+            self.words_of(state).for_each(|word| propose(index, word));
+        }
+    }
+
+    /// The same for ends that a glance has shown.
+    pub(super) fn candidates_at(
+        &self,
+        ends: &[End],
+        letters: &[Letter],
+        runs: &[Run],
+        mut propose: impl FnMut(usize, usize),
+    ) {
+        let mut done = None;
+        for end in ends {
+            let letter = letters.partition_point(|letter| letter.start < end.character) + end.letter as usize;
+            let run = runs.partition_point(|run| run.last < letter);
+            // Each letter of a run ends the same words.
+            if done.replace(run) != Some(run) {
+                self.words_of(end.state).for_each(|word| propose(run, word));
             }
         }
+    }
+
+    /// All ends, found without a glance.
+    #[cfg(test)]
+    pub(super) fn ends(&self, letters: &[Letter]) -> Vec<End> {
+        let (mut state, mut ends) = (ROOT, Vec::new());
+        for run in self.runs(letters) {
+            state = self.step(state, &run);
+            let character = letters[run.first].start;
+            let letter = letters[..run.first].iter().rev().take_while(|letter| letter.start == character).count();
+            ends.push(End { character, letter: letter as u32, state });
+        }
+        ends
+    }
+
+    fn step(&self, state: u32, run: &Run) -> u32 {
+        if run.symbol == UNKNOWN { ROOT } else { self.automaton.step(state, run.symbol) }
+    }
+
+    fn words_of(&self, state: u32) -> impl Iterator<Item = usize> {
+        let words_of = |key: usize| &self.words[self.keys[key] as usize..self.keys[key + 1] as usize];
+        self.automaton.matches(state).flat_map(words_of).map(|&word| word as usize)
     }
 
     pub(super) fn is_leet(&self) -> bool {
@@ -236,29 +273,16 @@ impl View {
     }
 
     /// Reads one more letter, and says whether some word ends with it.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call for each character of every text costs as much as what it does")]
+    #[inline(always)]
     fn advanced(&self, walk: Walk, entry: u32) -> (Walk, bool) {
         let symbol = entry & SYMBOL;
         if symbol == UNKNOWN {
             return (Walk::BEGUN, false);
         }
-        if symbol == walk.last && entry & UNREPEATED == 0 {
-            return (walk, self.ends_word(walk, entry));
-        }
-        let state = if walk.state == ROOT {
-            self.automaton.pair(walk.last, symbol).unwrap_or(ROOT)
-        } else {
-            self.automaton.step(walk.state, symbol)
-        };
-        let state = if self.automaton.is_shallow(state) { ROOT } else { state };
-        let walk = Walk { state, last: symbol };
-        (walk, self.ends_word(walk, entry))
-    }
-
-    /// Whether some word ends with the last letter read, which has this entry.
-    #[inline]
-    fn ends_word(&self, walk: Walk, entry: u32) -> bool {
-        if walk.state == ROOT { entry & ALONE != 0 } else { self.automaton.is_match(walk.state) }
+        let is_repetition = symbol == walk.last() && entry & UNREPEATED == 0;
+        let walk = if is_repetition { walk } else { self.automaton.advance(walk, symbol) };
+        (walk, if walk.has_state() { walk.ends_key() } else { entry & ALONE != 0 })
     }
 
     /// The same, kept out of the loop over all characters.
@@ -268,15 +292,15 @@ impl View {
     }
 
     #[inline(never)]
-    fn advance_over_several(&self, walk: &mut Walk, character: char) -> bool {
-        let Fold::Letters(letters) = folding().fold(character) else {
-            return false;
-        };
-        letters.iter().fold(false, |any, &letter| {
+    fn advance_over_several(&self, walk: &mut Walk, place: u32, character: char, ends: &mut Vec<End>) {
+        let Fold::Letters(letters) = folding().fold(character) else { return };
+        for (index, &letter) in letters.iter().enumerate() {
             let found;
             (*walk, found) = self.advanced_aside(*walk, self.symbols.get(letter));
-            any || found
-        })
+            if found {
+                ends.push(End { character: place, letter: index as u32, state: self.automaton.state_of(*walk) });
+            }
+        }
     }
 
     /// What is known of the letter that two characters look like together, if some word has it.
