@@ -9,7 +9,7 @@ use std::{
 use axum::http::HeaderMap;
 use axum::{
     body::Bytes,
-    http::{HeaderValue, StatusCode},
+    http::{HeaderName, HeaderValue, StatusCode, header},
 };
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub struct Context {
     /// The route's template, once the router has found it.
     pub route: OnceLock<&'static str>,
     /// The user whose token was shown, once it was looked up.
-    pub bearer: OnceLock<Bearer>,
+    pub user: OnceLock<UserId>,
     /// The user whom an administrator's call is about, once that is known.
     pub subject: OnceLock<UserId>,
     /// The reason that an administrator gave.
@@ -52,10 +52,10 @@ pub struct Context {
 }
 
 /// Who is calling, as proved by the token.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Caller {
     Anonymous,
-    User(UserId),
+    User(Bearer),
     Admin(Identity),
 }
 
@@ -75,9 +75,6 @@ pub struct Call {
     pub repeatable: Option<Repeatable>,
     /// The body as it came, for operations that read it themselves.
     pub body: Bytes,
-    pub locale: Locale,
-    /// The client asked for an event stream.
-    pub wants_stream: bool,
 }
 
 impl Call {
@@ -86,10 +83,28 @@ impl Call {
         bearer_token(&self.headers).ok().flatten().map(Secret::from_text)
     }
 
+    /// The language that the client prefers.
+    pub fn locale(&self) -> Locale {
+        let language = self.header(header::ACCEPT_LANGUAGE).trim_start();
+        let is_english = language.get(..2).is_some_and(|code| code.eq_ignore_ascii_case("en"));
+        if is_english { Locale::English } else { Locale::Chinese }
+    }
+
+    /// Whether the client asked for an event stream.
+    pub fn wants_stream(&self) -> bool {
+        self.header(header::ACCEPT).contains("text/event-stream")
+    }
+
+    fn header(&self, name: HeaderName) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
     /// What was read of this user together with the caller's token, if that is who is calling.
     pub fn read_along(&self, user: UserId) -> &ReadAlong {
-        let own = self.context.bearer.get().filter(|bearer| bearer.user.id == user);
-        own.map_or(&ReadAlong::Nothing, |bearer| &bearer.along)
+        match &self.caller {
+            Caller::User(bearer) if bearer.user.id == user => &bearer.along,
+            _ => &ReadAlong::Nothing,
+        }
     }
 
     /// The user who is calling.
@@ -97,8 +112,12 @@ impl Call {
     /// # Errors
     /// `unauthenticated`, which the guard has ruled out wherever a token is needed.
     pub fn user(&self) -> Result<UserId> {
-        match self.caller {
-            Caller::User(user) => Ok(user),
+        Ok(self.own()?.id)
+    }
+
+    fn own(&self) -> Result<&User> {
+        match &self.caller {
+            Caller::User(bearer) => Ok(&bearer.user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
             Caller::Admin(_) => Err(Code::Forbidden.into()),
         }
@@ -177,10 +196,10 @@ impl Call {
     /// Like [`Self::acting_for`], with the addresses that answers of the first generation carry.
     pub fn acting_user(&self, claims: &Claims) -> Result<User> {
         self.unless_id_of_another(claims)?;
-        let own = self.context.bearer.get().ok_or(Code::Unauthenticated)?.user.clone();
+        let own = self.own()?;
         match &claims.phone_number {
             Some(claimed) if own.phone_number.as_ref() != Some(claimed) => Err(Code::NotYours.into()),
-            _ => Ok(own),
+            _ => Ok(own.clone()),
         }
     }
 
@@ -257,7 +276,7 @@ impl Call {
         };
         let (caller, user) = match &self.caller {
             Caller::Anonymous => return Ok(None),
-            Caller::User(user) => (idempotency::user(*user), Some(*user)),
+            Caller::User(Bearer { user, .. }) => (idempotency::user(user.id), Some(user.id)),
             Caller::Admin(identity) => (identity.actor(), None),
         };
         Ok(Some(Claim {

@@ -8,7 +8,7 @@ use axum::{
     body::Body,
     extract::{FromRequestParts, RawPathParams},
     handler::Handler,
-    http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header, request::Parts},
+    http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request::Parts},
     routing::{MethodFilter, MethodRouter, on},
 };
 use futures_util::FutureExt;
@@ -28,7 +28,7 @@ use crate::{
         audit::{self, Act},
         tokens::Along,
     },
-    types::{Locale, sha256_of_parts},
+    types::sha256_of_parts,
 };
 
 /// An endpoint as it stands on the routes page.
@@ -265,8 +265,6 @@ impl Gate {
             caller,
             repeatable: repeatable(&parts, &bytes),
             body: bytes,
-            locale: locale(&parts.headers),
-            wants_stream: wants_stream(&parts.headers),
             headers: parts.headers,
             app,
         };
@@ -371,16 +369,6 @@ fn failed_proof(code: Code) -> Option<&'static str> {
         Code::InvalidCredentials => Some("password"),
         _ => None,
     }
-}
-
-fn locale(headers: &HeaderMap) -> Locale {
-    let language = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if language.trim_start().to_ascii_lowercase().starts_with("en") { Locale::English } else { Locale::Chinese }
-}
-
-fn wants_stream(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.contains("text/event-stream")
 }
 
 /// The answer for a path or method that no endpoint has.

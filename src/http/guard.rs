@@ -13,7 +13,6 @@ use crate::{
         admins,
         tokens::{self, Along, Bearer, Standing},
     },
-    types::UserId,
 };
 
 /// Who may call an endpoint.
@@ -98,29 +97,27 @@ pub async fn admit(app: &App, access: Access, along: Along, headers: &HeaderMap,
         return admit_admin(app, access, token, context).await;
     }
     let (standing, bearer) = app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token, along))?;
-    match standing {
-        Standing::Valid { user, is_use_due, .. } => {
+    match (standing, bearer) {
+        (Standing::Valid { is_use_due, .. }, Some(bearer)) => {
             if is_use_due {
                 // Nobody waits for it: that a device was used is no part of what it was used for.
                 drop(tokens::note_use(app, token));
             }
-            admit_user(access, context, user, bearer)
+            admit_user(access, context, bearer)
         }
-        Standing::InGrace { user } => admit_user(access, context, user, bearer),
-        Standing::Unknown => Err(unauthenticated()),
-        Standing::Reused => {
+        (Standing::InGrace { .. }, Some(bearer)) => admit_user(access, context, bearer),
+        (Standing::Reused, _) => {
             tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
             tokens::end_reused_family(app, token).await?;
             Err(unauthenticated())
         }
+        _ => Err(unauthenticated()),
     }
 }
 
-fn admit_user(access: Access, context: &Context, user: UserId, bearer: Option<Bearer>) -> Result<Caller> {
-    if let Some(bearer) = bearer {
-        context.bearer.get_or_init(|| bearer);
-    }
-    if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
+fn admit_user(access: Access, context: &Context, bearer: Bearer) -> Result<Caller> {
+    context.user.get_or_init(|| bearer.user.id);
+    if access.admits_users() { Ok(Caller::User(bearer)) } else { Err(Code::Forbidden.into()) }
 }
 
 async fn admit_admin(app: &App, access: Access, token: &str, context: &Context) -> Result<Caller> {

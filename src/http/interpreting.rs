@@ -59,7 +59,7 @@ where
     P: FnOnce(&App) -> Result<Begun> + Send + 'static,
 {
     let place = place(call, user).await?;
-    if !call.wants_stream {
+    if !call.wants_stream() {
         let record = call.blocking(move |app| {
             let _place = place;
             match prepare(app)? {

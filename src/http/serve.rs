@@ -246,6 +246,8 @@ where
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(HEAD_BUFFER)
+        // One short buffer is sent for less than two that it takes to spare the copy.
+        .writev(false)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended early");

@@ -81,7 +81,7 @@ impl Envelope {
             client: client_ip(peer, request.headers(), &app.config.server.trusted_proxies),
             started: Instant::now(),
             route: OnceLock::new(),
-            bearer: OnceLock::new(),
+            user: OnceLock::new(),
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         });
@@ -165,7 +165,7 @@ impl Shared {
         let method = method_name(method);
         self.app.access_log.record(&Entry {
             at: self.app.clock.now(),
-            user: context.bearer.get().map(|bearer| bearer.user.id),
+            user: context.user.get().copied(),
             client: context.client,
             method,
             route,

@@ -277,7 +277,7 @@ pub struct ModelAttachment {
 }
 
 pub async fn show_attachment(call: Call, of: OfUser) -> Result<Json<ModelAttachment>> {
-    let Attachment { reference, introduction, message } = chat::attachment(&call.app, of.user_id, call.locale)?;
+    let Attachment { reference, introduction, message } = chat::attachment(&call.app, of.user_id, call.locale())?;
     call.context.subject.get_or_init(|| of.user_id);
     let chat::Introduction { nickname, gender, age } = introduction;
     Ok(Json(ModelAttachment { user_id: of.user_id, reference, nickname, gender, age, message }))

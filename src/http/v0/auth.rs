@@ -55,7 +55,7 @@ pub async fn send_code(call: Call, SendCode { phone_number, purpose }: SendCode)
     let request = CodeRequest {
         address: Address::Phone(phone_number.clone()),
         purpose: purpose.unwrap_or(Purpose::SignIn),
-        locale: call.locale,
+        locale: call.locale(),
         client: call.context.client,
     };
     let sent = call.blocking(move |app| accounts::send_code(app, &request)).await?;

@@ -84,7 +84,7 @@ parameters! {
 
 pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
     let user = call.acting_for(&Claims::of_user(ask.user_id))?;
-    let asked = call.locale;
+    let asked = call.locale();
     let prepare = move |app: &App| {
         let question = interpretation::Question {
             question_type: ask.question_type.map(|Label(text)| text),

@@ -45,7 +45,7 @@ pub async fn submit(call: Call, submit: Submit) -> Result<Made<FeedbackReceived>
 
 fn author(call: &Call, submit: &Submit) -> Result<Author> {
     let phone_numbers = [&submit.phone_number, &submit.same_phone_number];
-    if call.caller == Caller::Anonymous {
+    if matches!(call.caller, Caller::Anonymous) {
         return Ok(Author::Stranger {
             client: call.context.client,
             user: submit.user_id.or(submit.same_user_id),

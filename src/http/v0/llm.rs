@@ -123,8 +123,8 @@ impl Answer for Relayed {
 
 pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
     let user = call.user()?;
-    let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream;
-    let locale = call.locale;
+    let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream();
+    let locale = call.locale();
     let place = place(&call, user).await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {

@@ -63,7 +63,7 @@ pub async fn send_code(call: Call, SendCode { email, purpose }: SendCode) -> Res
     let request = CodeRequest {
         address: Address::Email(email.clone()),
         purpose: purpose.unwrap_or(Purpose::SignIn),
-        locale: call.locale,
+        locale: call.locale(),
         client: call.context.client,
     };
     let sent = call.blocking(move |app| accounts::send_code(app, &request)).await?;

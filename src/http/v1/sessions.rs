@@ -237,7 +237,7 @@ pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
 }
 
 pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
-    let (user, asked, id) = (call.user()?, call.locale, of.id.0);
+    let (user, asked, id) = (call.user()?, call.locale(), of.id.0);
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, asked)?;
         Ok(match interpreting::prepare(app, user, &id, locale)? {
