@@ -11,7 +11,10 @@ use crate::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        params::{
+            DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text,
+            whole_number,
+        },
         reply::Json,
     },
     ops::{
@@ -243,11 +246,8 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<ViolationsCleaned>
 pub struct Days(u32);
 
 impl Parameter for Days {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        match u32::read(given, rules)? {
-            days @ 1..=36_500 => Ok(Self(days)),
-            _ => Err(Fault::new(FieldCode::OutOfRange, "must be from 1 to 36500")),
-        }
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(given, 1..=36_500).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

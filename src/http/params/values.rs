@@ -1,6 +1,6 @@
 //! The kinds of value that parameters have: how each is read, and its JSON Schema.
 
-use std::time::Duration;
+use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -62,13 +62,38 @@ impl Parameter for Purpose {
     }
 }
 
+/// A whole number within bounds. One that is too long for the machine is told the bounds like any other outside of them.
+///
+/// # Errors
+/// `invalid_type` for what is no whole number, `out_of_range`.
+pub fn whole_number<T>(given: &Given<'_>, bounds: RangeInclusive<T>) -> Result<T, Fault>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let text = text(given)?;
+    let text = text.trim();
+    match text.parse() {
+        Ok(number) if bounds.contains(&number) => Ok(number),
+        Err(_) if !is_whole_number(text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
+        _ => {
+            let message = format!("must be from {} to {}", bounds.start(), bounds.end());
+            Err(Fault::new(FieldCode::OutOfRange, message))
+        }
+    }
+}
+
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 impl Parameter for u32 {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        text(given)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a whole number from 0 on"))
+        whole_number(given, 0..=Self::MAX)
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 0, "example": 1 })
+        json!({ "type": ["integer", "string"], "minimum": 0, "maximum": u32::MAX, "example": 1 })
     }
 }
 
@@ -76,15 +101,12 @@ impl Parameter for u32 {
 pub struct PageNumber(pub u32);
 
 impl Parameter for PageNumber {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        match u32::read(given, rules)? {
-            0 => Err(Fault::new(FieldCode::OutOfRange, "must be at least 1")),
-            number => Ok(Self(number)),
-        }
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(given, 1..=u32::MAX).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "default": 1, "example": 1 })
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": u32::MAX, "default": 1, "example": 1 })
     }
 }
 
@@ -93,11 +115,7 @@ pub struct PageSize(pub u32);
 
 impl Parameter for PageSize {
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let most = rules.limits().page_size_max;
-        match u32::read(given, rules)? {
-            size if (1..=most).contains(&size) => Ok(Self(size)),
-            _ => Err(Fault::new(FieldCode::OutOfRange, format!("must be from 1 to {most}"))),
-        }
+        whole_number(given, 1..=rules.limits().page_size_max).map(Self)
     }
 
     fn schema(limits: &Limits) -> Value {
@@ -168,11 +186,8 @@ impl DaysToKeep {
 }
 
 impl Parameter for DaysToKeep {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        match u32::read(given, rules)? {
-            days @ 1..=36_500 => Ok(Self(days)),
-            _ => Err(Fault::new(FieldCode::OutOfRange, "must be from 1 to 36500")),
-        }
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(given, 1..=36_500).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -11,7 +11,7 @@ use crate::{
     http::{
         body::Given,
         call::{Call, shown_phone},
-        params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, text},
+        params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, whole_number},
         reply::{Json, Replayable},
     },
     ops::{
@@ -180,12 +180,7 @@ pub struct CoinCount(i64);
 
 impl Parameter for CoinCount {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let count = text(given)?.trim().parse::<i64>();
-        let count = count.map_err(|_| Fault::new(FieldCode::InvalidType, "must be a whole number"))?;
-        if (1..=LARGEST_INCREASE).contains(&count) {
-            return Ok(Self(count));
-        }
-        Err(Fault::new(FieldCode::OutOfRange, format!("must be from 1 to {LARGEST_INCREASE}")))
+        whole_number(given, 1..=LARGEST_INCREASE).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -19,7 +19,7 @@ use crate::{
         body::Given,
         call::{Call, Context},
         interpreting::place,
-        params::{Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text},
+        params::{Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
         reply::{Answer, AnswerDocument, JSON, Json, Problem},
         stream::{Events, Listening},
     },
@@ -371,11 +371,8 @@ impl Parameter for Temperature {
 pub struct MaxTokens(u32);
 
 impl Parameter for MaxTokens {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        match u32::read(given, rules)? {
-            0 => Err(Fault::new(FieldCode::OutOfRange, "must be at least 1")),
-            tokens => Ok(Self(tokens)),
-        }
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(given, 1..=u32::MAX).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -10,7 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        params::{Parameter, Rules, parameters, text},
+        params::{Parameter, Rules, parameters, text, whole_number},
         reply::Json,
     },
     ops::releases::{self, AppVersion, ClientVersion, Release},
@@ -117,11 +117,7 @@ pub struct VersionCode(pub i64);
 
 impl Parameter for VersionCode {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let code = text(given)?.trim().parse::<i64>();
-        match code.map_err(|_| Fault::new(FieldCode::InvalidType, "must be a whole number"))? {
-            code @ 0..=LARGEST_CODE => Ok(Self(code)),
-            _ => Err(Fault::new(FieldCode::OutOfRange, format!("must be from 0 to {LARGEST_CODE}"))),
-        }
+        whole_number(given, 0..=LARGEST_CODE).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -17,7 +17,7 @@ use crate::{
         cursor_page::{CursorList, CursorPage},
         interpreting::{Begun, Run, interpret as interpret_prepared},
         narration::Interpretation,
-        params::{Label, PageSize, Parameter, Question, Rules, parameters, text},
+        params::{Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         stream::JsonOrStream,
     },
@@ -292,10 +292,8 @@ pub struct CastLine(Line);
 
 impl Parameter for CastLine {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let value = text(given)?.trim().parse::<i64>();
-        let value = value.map_err(|_| Fault::new(FieldCode::InvalidType, "must be whole numbers"))?;
-        let line = u8::try_from(value).ok().and_then(|value| Line::try_from(value).ok());
-        line.map(Self).ok_or_else(|| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))
+        let value = whole_number(given, 6..=9_u8)?;
+        Line::try_from(value).map(Self).map_err(|_| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))
     }
 
     fn schema(_: &Limits) -> Value {

@@ -145,7 +145,7 @@ fn frequent_violators_are_those_of_the_last_days() {
     assert_eq!(frequent(&[("days", "32")])["total"], 1);
     let bad = [("days", "0"), ("threshold", "-1")];
     let answer = server.get("/admin/violations/frequent-violators").token(&key).query(&bad).send();
-    answer.expect_fields(&[("days", "out_of_range"), ("threshold", "invalid_type")]);
+    answer.expect_fields(&[("days", "out_of_range"), ("threshold", "out_of_range")]);
 }
 
 #[test]

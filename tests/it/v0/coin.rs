@@ -125,10 +125,10 @@ fn only_whole_counts_in_the_range_are_added() {
         let body = format!(r#"{{"phoneNumber":"{OWN}","coinCount":{count}}}"#);
         server.post("/coin/increase/phone").token(&key).raw_json(&body).send()
     };
-    for count in ["0", "-5", "-0", "1000001", "\"-1\""] {
+    for count in ["0", "-5", "-0", "1000001", "\"-1\"", "99999999999999999999"] {
         increase(count).expect_fields(&[("coinCount", "out_of_range")]);
     }
-    for count in ["1.5", "1e3", "9e18", "1e999", "\"NaN\"", "99999999999999999999", "true", "[1]", "\"0x10\""] {
+    for count in ["1.5", "1e3", "9e18", "1e999", "\"NaN\"", "true", "[1]", "\"0x10\""] {
         increase(count).expect_fields(&[("coinCount", "invalid_type")]);
     }
     increase("null").expect_fields(&[("coinCount", "required")]);

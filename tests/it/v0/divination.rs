@@ -172,7 +172,9 @@ fn records_come_newest_first_in_pages() {
         (("page", "x"), "invalid_type"),
         (("size", "0"), "out_of_range"),
         (("size", "101"), "out_of_range"),
-        (("size", "-1"), "invalid_type"),
+        (("size", "-1"), "out_of_range"),
+        (("page", "99999999999"), "out_of_range"),
+        (("size", "9".repeat(30).as_str()), "out_of_range"),
     ] {
         server.get(&path).by(&user).query(&[query]).send().expect_fields(&[(query.0, code)]);
     }

@@ -257,7 +257,7 @@ fn a_cursor_is_its_users_own() {
     for bad in [forged.as_str(), "42", "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH", "=", "乾"] {
         list().query(&[("cursor", bad)]).by(&world.user).send().expect_fields(&[("cursor", "invalid_format")]);
     }
-    for (limit, code) in [("0", "out_of_range"), ("101", "out_of_range"), ("-1", "invalid_type"), ("x", "invalid_type")]
+    for (limit, code) in [("0", "out_of_range"), ("101", "out_of_range"), ("-1", "out_of_range"), ("x", "invalid_type")]
     {
         list().query(&[("limit", limit)]).by(&world.user).send().expect_fields(&[("limit", code)]);
     }
