@@ -90,6 +90,19 @@ pub fn flush(app: &App) -> Result<()> {
     }
 }
 
+/// The table whose rows hold many entries each.
+pub const BLOCKS: &str = "access_log_blocks";
+/// The name under which the entries themselves are known.
+pub const ENTRIES: &str = "access_log";
+
+/// How many requests are written down.
+///
+/// # Errors
+/// Storage errors.
+pub fn count_in(tx: &Read<'_>) -> Result<i64> {
+    blocks::count_in(tx)
+}
+
 /// When the newest entry was written.
 pub fn newest_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
     blocks::newest_at_in(tx)

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     error::Result,
     ops::{
+        access_log,
         backups::{self, Occasion},
         codes,
         confirmations::Census,
@@ -81,8 +82,8 @@ pub fn dry_run(app: &App, target: Target) -> Result<Census> {
             Target::All => {
                 let mut census = Census::default();
                 for table in tx.tables()? {
-                    let rows = tx.count_rows(&table)?;
-                    if is_kept(&table) { census.keep.push((table, rows)) } else { census.delete.push((table, rows)) }
+                    let (kept, counted) = (is_kept(&table), counted_in(tx, table)?);
+                    if kept { census.keep.push(counted) } else { census.delete.push(counted) }
                 }
                 census
             }
@@ -121,10 +122,19 @@ fn is_kept(table: &str) -> bool {
 
 fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     let tables: Vec<_> = tx.tables()?.into_iter().filter(|table| !is_kept(table)).collect();
-    let counted: Result<Vec<_>> = tables.iter().map(|table| Ok((table.clone(), tx.count_rows(table)?))).collect();
+    let counted: Result<Vec<_>> = tables.iter().map(|table| counted_in(tx, table.clone())).collect();
     let counted = counted?;
     tx.empty(&tables)?;
     Ok(counted)
+}
+
+/// What is in a table, by its name, and how much of it. Requests are counted, and not the rows that hold thousands each.
+fn counted_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
+    if table == access_log::BLOCKS {
+        return Ok((access_log::ENTRIES.to_owned(), access_log::count_in(tx)?));
+    }
+    let rows = tx.count_rows(&table)?;
+    Ok((table, rows))
 }
 
 /// The table of feedback and its rows.

@@ -186,6 +186,12 @@ pub(super) fn newest_entry_in(tx: &Read<'_>) -> Result<Option<i64>> {
     tx.first("select last_entry from access_log_blocks order by first_entry desc limit 1", (), |row| row.get(0))
 }
 
+/// How many entries there are.
+pub(super) fn count_in(tx: &Read<'_>) -> Result<i64> {
+    let (oldest, newest) = (oldest_entry_in(tx)?, newest_entry_in(tx)?);
+    Ok(oldest.zip(newest).map_or(0, |(oldest, newest)| newest - oldest + 1))
+}
+
 /// When the newest block's latest entry was written.
 pub(super) fn newest_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
     tx.first("select last_at from access_log_blocks order by first_entry desc limit 1", (), |row| {
