@@ -5,7 +5,7 @@
 //! `http/reply.rs` and `main.rs`. The cause of a fault in the service itself travels in `source`, is logged once at
 //! the boundary and never leaves the server.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{borrow::Cow, fmt, iter, time::Duration};
 
 use crate::types::{Secret, Timestamp};
 
@@ -251,6 +251,17 @@ impl Error {
     /// The same failure told to another caller. The cause stays with the first.
     pub fn again(&self) -> Self {
         Self { retry_after: self.retry_after, ..Self::new(self.code).detail(self.detail.clone()) }
+    }
+
+    /// What went wrong for people: the sentence, and its cause if that says more.
+    pub fn explained(&self) -> String {
+        let mut causes = iter::successors(std::error::Error::source(self), |cause| cause.source());
+        match &self.source {
+            Some(source) if !causes.any(|cause| self.detail.contains(&cause.to_string())) => {
+                format!("{} ({source})", self.detail)
+            }
+            _ => self.detail.to_string(),
+        }
     }
 
     /// Commits what the operation changed although it fails for its caller.

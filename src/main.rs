@@ -32,10 +32,9 @@ const fn exit_code(code: Code) -> u8 {
 
 fn sentence(error: &Error) -> String {
     let fields = error.fields.iter().map(|fault| format!("`{}` {}", fault.field, fault.message));
-    match (&error.source, error.code) {
-        (_, Code::InvalidParameters) => fields.collect::<Vec<_>>().join("; "),
-        (_, Code::Configuration) => format!("the configuration is wrong:\n{}", error.detail),
-        (Some(source), _) => format!("{} ({source})", error.detail),
-        (None, _) => error.detail.to_string(),
+    match error.code {
+        Code::InvalidParameters => fields.collect::<Vec<_>>().join("; "),
+        Code::Configuration => format!("the configuration is wrong:\n{}", error.detail),
+        _ => error.explained(),
     }
 }

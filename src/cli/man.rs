@@ -7,7 +7,10 @@ use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use super::{Cli, Common, print};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    store::backup::failed_at,
+};
 
 /// Print the manual page, or write one for every command into a directory.
 #[derive(Debug, Args)]
@@ -19,8 +22,7 @@ pub struct ManArgs {
 
 pub fn run(common: &Common, args: &ManArgs) -> Result<()> {
     if let Some(directory) = &args.out_dir {
-        clap_mangen::generate_to(Cli::command(), directory)
-            .map_err(|error| Error::internal(error).detail(format!("Cannot write to {}.", directory.display())))?;
+        clap_mangen::generate_to(Cli::command(), directory).map_err(|error| failed_at(directory, error))?;
         // Nothing is said about what went well, except to programs.
         return if common.json { print(&json!({ "directory": directory }).to_string()) } else { Ok(()) };
     }

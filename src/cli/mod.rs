@@ -304,7 +304,9 @@ fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Stri
 /// Prints to standard output. A reader that has gone away, as in `| head`, is no failure.
 fn print(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::internal(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::new(Code::StorageFailed).detail("Standard output cannot be written to.").caused_by(error))
+        }
         _ => Ok(()),
     }
 }

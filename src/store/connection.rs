@@ -5,7 +5,8 @@ use std::{fs::OpenOptions, path::Path, time::Duration};
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use crate::error::{Code, Error, Result};
+use super::backup::failed_at;
+use crate::error::Result;
 
 /// What an operator may tune.
 #[derive(Clone, Debug)]
@@ -62,12 +63,7 @@ fn make_private(path: &Path) -> Result<()> {
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            Err(Error::new(Code::StorageFailed).detail(format!("{}: {error}", path.display())).caused_by(error))
-        }
-    }
+    options.open(path).map(drop).map_err(|error| failed_at(path, error))
 }
 
 /// What connections beside the writer's are opened with: they change nothing, but take part in its locks.

@@ -15,7 +15,7 @@ use crate::{
         accounts::{self, EraseBy},
         users::User,
     },
-    store::backup::make_new,
+    store::backup::{failed_at, make_new},
     types::UserId,
 };
 
@@ -29,7 +29,7 @@ pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> 
     };
     let file = make_new(path)?;
     let written = accounts::export(app, user, &mut BufWriter::new(&file));
-    let synced = written.and_then(|()| file.sync_all().map_err(Error::internal));
+    let synced = written.and_then(|()| file.sync_all().map_err(|error| failed_at(path, error)));
     // Half an export is worse than none: somebody might hand it out.
     synced.inspect_err(|_| drop(std::fs::remove_file(path)))?;
     record(app, "users export", Some(user), by)?;

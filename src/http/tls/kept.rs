@@ -9,7 +9,8 @@ use std::{
 
 use crate::{
     config::Config,
-    error::{Code, Error, Result},
+    error::Result,
+    store::backup::failed_at,
     types::{hex, sha256_of_parts},
 };
 
@@ -26,7 +27,7 @@ impl Kept {
     pub fn of(config: &Config) -> Result<Self> {
         let directory = config.installation.data_dir.0.join("acme");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-        made.map_err(|error| unusable(&directory, &error))?;
+        made.map_err(|error| failed_at(&directory, error))?;
         let short = |parts: &[&[u8]]| hex(&sha256_of_parts(parts)[..6]);
         let names: Vec<_> = config.server.domain.iter().map(String::as_bytes).collect();
         let first = config.server.domain.first().map(String::as_str).unwrap_or_default();
@@ -42,7 +43,7 @@ impl Kept {
         match std::fs::read(path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(unusable(path, &error)),
+            Err(error) => Err(failed_at(path, error)),
         }
     }
 
@@ -57,10 +58,6 @@ impl Kept {
             std::fs::rename(&unfinished, path)?;
             File::open(&self.directory)?.sync_all()
         };
-        write().map_err(|error| unusable(path, &error))
+        write().map_err(|error| failed_at(path, error))
     }
-}
-
-fn unusable(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Code::DataDirectoryUnusable).detail(format!("{}: {error}", path.display()))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     ops::{
         Each, access_log, budget, chat, feedback, history, interpretation, invites,
         ledger::{self, Asset},
@@ -22,7 +22,7 @@ use crate::{
 /// Writes everything that is held of the user.
 ///
 /// # Errors
-/// `not_found`; `internal` when it cannot be written there.
+/// `not_found`; `storage_full` and `storage_failed` when it cannot be written there.
 pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
     let home = &app.config.limits.time_zone;
     app.store.read(|tx| {
@@ -108,9 +108,10 @@ impl<'out> Document<'out> {
 }
 
 fn write_value(out: &mut dyn Write, value: &Value) -> Result<()> {
-    serde_json::to_writer(out, value).map_err(Error::internal)
+    serde_json::to_writer(out, value).map_err(|error| unwritable(error.into()))
 }
 
 fn unwritable(error: io::Error) -> Error {
-    Error::internal(error)
+    let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
+    Error::new(code).detail("The export cannot be written.").caused_by(error)
 }

@@ -303,7 +303,8 @@ fn an_operator_exports_and_erases_as_the_owner_could() {
     let written = std::fs::read(&file).unwrap();
     assert_eq!(answer["bytes"], written.len());
     assert_eq!(serde_json::from_slice::<Value>(&written).unwrap()["history"][0]["localRecordId"], "r-1");
-    server.command(&arguments).expect(1);
+    let refused = server.command(&arguments).expect(1).complaint();
+    assert_eq!(refused.matches("File exists").count(), 1, "{refused}");
     assert_eq!(std::fs::read(&file).unwrap(), written, "a file that is there stays as it is");
 
     server.command(&["users", "erase", &user.user_id]).expect(2);
