@@ -1,10 +1,12 @@
 //! `yarrow backup`: copies of the database.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Common, authority, record, start_logging, table};
+use super::{Common, authority, print, record, start_logging, table};
 use crate::{
     app::App,
     clock::Clock,
@@ -166,7 +168,10 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
     let path = backups::find(&config, file)?;
-    let found = backups::rehearse(&config, &path, &Clock::default(), &mut watch(common))?;
+    let found = match backups::rehearse(&config, &path, &Clock::default(), &mut watch(common)) {
+        Err(error) if error.code == Code::BackupUnusable => return tell_unusable(common, &path, error),
+        found => found?,
+    };
     let Rehearsal { faults, checksum, ledger_entries, ledger_accounts, ledger_discrepancies, restored_in, took } =
         &found;
     let json = json!({
@@ -192,6 +197,14 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     })?;
     let detail = "The backup is damaged or inconsistent.";
     if found.is_sound() { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+}
+
+/// A file that cannot even be looked through is as bad as what was looked for.
+fn tell_unusable(common: &Common, path: &Path, error: Error) -> Result<()> {
+    if common.json {
+        print(&json!({ "path": path, "sound": false, "error": error.detail }).to_string())?;
+    }
+    Err(Error { code: Code::ChecksFailed, ..error })
 }
 
 fn prune(common: &Common) -> Result<()> {

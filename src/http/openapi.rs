@@ -44,9 +44,10 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
 }
 
 fn description() -> String {
-    let codes = Code::ALL
-        .iter()
-        .filter(|code| !matches!(code, Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable));
+    let is_internal = |code: &Code| {
+        matches!(code, Code::ChecksFailed | Code::BackupUnusable | Code::Configuration | Code::DataDirectoryUnusable)
+    };
+    let codes = Code::ALL.iter().filter(|code| !is_internal(code));
     let rows = codes.map(|code| format!("| `{}` | {} | {} |\n", code.name(), status(*code).as_u16(), code.meaning()));
     let fields: Vec<_> = FieldCode::ALL.iter().map(|code| format!("`{}`", code.name())).collect();
     format!(

@@ -60,9 +60,11 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::StorageFailed
         | Code::ProviderUnavailable
         | Code::ModerationUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::Internal | Code::ChecksFailed | Code::Configuration | Code::DataDirectoryUnusable => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        Code::Internal
+        | Code::ChecksFailed
+        | Code::BackupUnusable
+        | Code::Configuration
+        | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -73,11 +73,13 @@ impl Copy {
     /// Opens a database file that nobody writes to.
     ///
     /// # Errors
-    /// `not_found` when there is no file; storage errors when it is none of ours.
+    /// `not_found` when there is no file, `backup_unusable` when it is none of ours; storage errors.
     pub fn open(path: &Path, now: Timestamp) -> Result<Self> {
         if !path.is_file() {
             return Err(Error::new(Code::NotFound).detail(format!("There is no file {}.", path.display())));
         }
+        // The database engine would not say why it may not.
+        File::open(path).map_err(|error| failed_at(path, error))?;
         // What stands in a log beside the file belongs to it; where there is none, nothing is made beside the file.
         let is_at_rest = size_of(&beside(path, "-wal")) == 0;
         let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
@@ -86,7 +88,8 @@ impl Copy {
         let connection = Connection::open_with_flags(uri, flags)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         // A copy may be made by a newer program, but never by another one.
-        migrate::refuse_foreign(&connection)?;
+        let is_ours = migrate::refuse_foreign(&connection);
+        is_ours.map_err(|error| if error.code == Code::DataDirectoryUnusable { no_backup(path) } else { error })?;
         Ok(Self { connection, now })
     }
 
@@ -131,6 +134,10 @@ impl Copy {
         connection.pragma_update(None, "secure_delete", true)?;
         Ok(connection.execute_batch("drop table if exists backup_contents")?)
     }
+}
+
+fn no_backup(path: &Path) -> Error {
+    Error::new(Code::BackupUnusable).detail(format!("{} is no backup: Yarrow did not make it.", path.display()))
 }
 
 /// Puts something beside the database into a copy, under a name each.

@@ -294,12 +294,16 @@ fn a_damaged_backup_is_found_out_and_restores_nothing() {
     assert!(refused.complaint().contains("is damaged"), "{}", refused.complaint());
     assert_eq!(std::fs::read(directory.join("yarrow.db")).unwrap(), before);
     bytes.truncate(middle);
-    std::fs::write(path, &bytes).unwrap();
-    run(&directory, &["restore", path, "--yes"]).expect(1);
-    std::fs::write(path, "no database").unwrap();
-    run(&directory, &["restore", path, "--yes"]).expect(6);
-    std::fs::write(path, "").unwrap();
-    run(&directory, &["restore", path, "--yes"]).expect(6);
+    for (content, why) in [(&bytes[..], "is damaged"), (b"no database", "is no backup"), (b"", "is no backup")] {
+        std::fs::write(path, content).unwrap();
+        let refused = run(&directory, &["restore", path, "--yes"]).expect(1);
+        assert!(refused.complaint().contains(why), "{}", refused.complaint());
+        let refused = run(&directory, &["backup", "verify", path]).expect(5);
+        assert_eq!((&refused.json()["sound"], &refused.json()["path"]), (&json!(false), &json!(path)));
+        for said in [refused.complaint(), run(&directory, &["restore", path, "--yes"]).expect(1).complaint()] {
+            assert!(!said.contains("disk failed"), "{said}");
+        }
+    }
     run(&directory, &["restore", "nothing.db", "--yes"]).expect(4);
     assert_eq!(std::fs::read(directory.join("yarrow.db")).unwrap(), before);
 }

@@ -389,10 +389,13 @@ fn database_of(config: &Config) -> PathBuf {
     config.installation.data_dir.0.join(DATABASE)
 }
 
-/// Whether this program can work with a schema.
-fn refuse_schema(version: usize) -> Result<()> {
+/// Whether this program can work with the schema of a copy.
+fn refuse_schema(path: &Path, version: usize) -> Result<()> {
     match version {
-        0 => Err(Error::new(Code::DataDirectoryUnusable).detail("The file holds no database of Yarrow.")),
+        0 => {
+            let detail = format!("{} is no backup: there is no database of Yarrow in it.", path.display());
+            Err(Error::new(Code::BackupUnusable).detail(detail))
+        }
         version if version > SCHEMA_VERSION => Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
             "The backup has schema version {version}; this program knows versions up to {SCHEMA_VERSION}."
         ))),

@@ -18,7 +18,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::ledger::verification,
     store::{
-        Store, Tuning,
+        self, Store, Tuning,
         backup::{self, Copy, Faults},
         restore::{self as files, DATABASE},
     },
@@ -59,12 +59,16 @@ pub struct Restored {
 /// Restores a backup into a directory of its own, opens it as a server would, looks through it, and deletes it again.
 ///
 /// # Errors
-/// `not_found`; `data_directory_unusable` for a newer schema or another program's file; storage errors. What is found
-/// wrong is no error but what the rehearsal is for.
+/// `not_found`; `data_directory_unusable` for a newer schema; `backup_unusable` for another program's file and for damage
+/// that lets nobody look on; storage errors. What else is found wrong is no error but what the rehearsal is for.
 pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<Rehearsal> {
+    rehearse_copy(config, path, clock, progress).map_err(|error| blaming(path, error))
+}
+
+fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<Rehearsal> {
     let begun = Instant::now();
     let copy = Copy::open(path, clock.now())?;
-    refuse_schema(copy.schema_version()?)?;
+    refuse_schema(path, copy.schema_version()?)?;
     let _lock = enter(&config.backup_directory())?;
     progress("reading", 0, 1);
     let checksum = manifest::verify(path)?;
@@ -96,31 +100,47 @@ pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<
 /// Puts a backup in the place of the data directory's database. What was there is moved aside.
 ///
 /// # Errors
-/// `data_directory_unusable` while a server runs, for a newer schema and for another program's file; `not_found`;
-/// `storage_failed` for a damaged backup, before anything was changed.
+/// `data_directory_unusable` while a server runs and for a newer schema; `not_found`; `backup_unusable` for a damaged
+/// backup and for another program's file, before anything was changed.
 pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
+    restore_copy(config, path, now, progress).map_err(|error| blaming(path, error))
+}
+
+fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
     let begun = Instant::now();
     let directory = &config.installation.data_dir.0;
     let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
     files::finish(directory, true)?;
     let copy = Copy::open(path, now)?;
-    refuse_schema(copy.schema_version()?)?;
+    refuse_schema(path, copy.schema_version()?)?;
     progress("checking", 0, 1);
     if let Some(first) = copy.faults()?.structure.first() {
-        return Err(Error::new(Code::StorageFailed).detail(format!("{} is damaged: {first}", path.display())));
+        return Err(damaged(path, first));
     }
     if manifest::verify(path)? == Checksum::Wrong {
-        let (file, manifest) = (path.display(), manifest::beside(path));
-        return Err(Error::new(Code::StorageFailed).detail(format!(
-            "{file} is damaged: its checksum is not the one in {}; without that file it would be restored as it is",
-            manifest.display()
-        )));
+        let why = format!(
+            "its checksum is not the one in {}; without that file it would be restored as it is",
+            manifest::beside(path).display()
+        );
+        return Err(damaged(path, &why));
     }
     demand_space(path, directory)?;
     let had_any = database_of(config).exists();
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
     files::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
     Ok(Restored { aside: had_any.then(|| directory.join(aside)), took: begun.elapsed() })
+}
+
+fn damaged(path: &Path, why: &str) -> Error {
+    Error::new(Code::BackupUnusable).detail(format!("{} is damaged: {why}.", path.display()))
+}
+
+/// What the database engine says of damage is said of the backup: nothing else is read in a restore.
+fn blaming(path: &Path, error: Error) -> Error {
+    match &error.source {
+        Some(source) if store::is_damage(&error) => damaged(path, &source.to_string()),
+        _ => error,
+    }
 }
 
 fn demand_space(path: &Path, directory: &Path) -> Result<()> {
