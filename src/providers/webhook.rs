@@ -50,10 +50,8 @@ impl Webhook {
         })?;
         match answer.status {
             200..=299 => Ok(()),
-            status => {
-                let kind = if status >= 500 { FailureKind::OutcomeUnknown } else { FailureKind::Refused };
-                Err(Failure::new(kind, NAME, format!("http_{status}")))
-            }
+            // Whatever it is, it is an answer, and not that the message was taken.
+            status => Err(Failure::new(FailureKind::Refused, NAME, format!("http_{status}"))),
         }
     }
 

@@ -110,7 +110,7 @@ fn a_provider_that_is_down_and_a_ledger_that_is_wrong_are_told() {
 
 #[test]
 fn a_test_message_tells_whether_messages_arrive() {
-    let webhook = Vendor::playing([Reply::status(200), Reply::status(403)]);
+    let webhook = Vendor::playing([Reply::status(200), Reply::status(403), Reply::status(500)]);
     let temporary = tempfile::tempdir().unwrap();
     let configuration = temporary.path().join("yarrow.toml");
     std::fs::write(&configuration, format!("[alerts]\nwebhook_url = \"{}\"\n", webhook.url())).unwrap();
@@ -122,6 +122,9 @@ fn a_test_message_tells_whether_messages_arrive() {
     let refused = Ended::run(&directory, &arguments, "").expect(1).json();
     assert_eq!(refused["items"][0]["delivered"], false, "{refused}");
     assert!(refused["items"][0]["error"].as_str().unwrap().contains("http_403"), "{refused}");
+    let failed = Ended::run(&directory, &arguments, "").expect(1).json();
+    let said = failed["items"][0]["error"].as_str().unwrap();
+    assert!(said.contains("http_500") && !said.contains("in time"), "{said}");
     Ended::run(&directory, &["alerts", "test"], "").expect(3);
 }
 
