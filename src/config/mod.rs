@@ -7,6 +7,7 @@
 //! environment.
 
 mod declare;
+mod masking;
 mod sources;
 mod values;
 
@@ -16,6 +17,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use declare::{Declaration, Shown};
+pub use masking::without_secrets;
 pub use sources::{Loaded, Sources, load};
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::masking::without_secrets;
 use crate::types::{EmailAddress, Fen, Micros, Region, TimeZone};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
@@ -81,7 +82,7 @@ impl Setting for String {
     }
 
     fn show(&self) -> String {
-        quoted(self)
+        quoted(without_secrets(self))
     }
 }
 
