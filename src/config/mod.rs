@@ -6,6 +6,7 @@
 //! beats the file, which beats the default. All faults are reported at once. Nothing else in the program reads the
 //! environment.
 
+mod bounds;
 mod declare;
 mod masking;
 mod sources;
@@ -18,7 +19,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use declare::{Declaration, Shown};
 pub use masking::without_secrets;
-pub use sources::{Loaded, Sources, load};
+pub use sources::{Loaded, Sources, load, load_and_examine};
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
     S3Addressing, SmsProvider, TokenPrice,
@@ -557,6 +558,18 @@ impl Config {
         self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
     }
 
+    /// The addresses that the service listens on, each with the setting that says so.
+    pub fn listeners(&self) -> Vec<(&'static str, SocketAddr)> {
+        let server = &self.server;
+        let others = [
+            ("server.admin_listen", server.admin_listen),
+            ("server.redirect_listen", server.redirect_address()),
+            ("metrics.listen", self.metrics.listen),
+        ];
+        let others = others.into_iter().filter_map(|(setting, address)| Some((setting, address?)));
+        [("server.listen", server.address())].into_iter().chain(others).collect()
+    }
+
     pub fn phone_rules(&self) -> PhoneRules {
         PhoneRules { default_region: self.auth.default_region, allowed_regions: self.auth.allowed_regions.clone() }
     }
@@ -573,8 +586,6 @@ impl Config {
             self.auth.allowed_regions.contains(&self.auth.default_region),
             "auth.default_region: must be one of auth.allowed_regions",
         );
-        demand(self.auth.code_tries > 0, "auth.code_tries: must be at least 1");
-        demand(self.auth.tokens_per_user > 0, "auth.tokens_per_user: must be at least 1");
         demand(
             self.auth.token_renewal < self.auth.token_lifetime,
             "auth.token_renewal: must be shorter than auth.token_lifetime",
@@ -584,9 +595,6 @@ impl Config {
             (1..=self.limits.page_size_max).contains(&self.limits.page_size),
             "limits.page_size: must be between 1 and limits.page_size_max",
         );
-        demand(self.coins.consume > 0, "coins.consume: must be at least 1");
-        demand(self.notifications.per_user > 0, "notifications.per_user: must be at least 1");
-        demand(self.admin.attempts > 0, "admin.attempts: must be at least 1");
         let webhook = self.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
         demand(webhook.is_none_or(is_url), "alerts.webhook_url: must be an http or https address");
         let backup = &self.backup;
@@ -600,13 +608,11 @@ impl Config {
             let has_secret = backup.s3_secret_access_key.is_some();
             demand(has_secret, "backup.s3_secret_access_key: is needed with backup.s3_endpoint");
         }
-        demand(self.backup.keep_hourly > 0, "backup.keep_hourly: must be at least 1");
-        demand(self.database.write_queue > 0, "database.write_queue: must be at least 1");
-        demand(self.database.long_reads > 0, "database.long_reads: must be at least 1");
         demand(
             is_log_filter(&self.log.level),
             "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
         );
+        bounds::check(self, &mut demand);
         self.check_tls(&mut demand);
         self.check_sms(&mut demand);
         self.check_email(&mut demand);
@@ -635,7 +641,6 @@ impl Config {
             demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
         }
         demand(is_url(&self.acme.directory), "acme.directory: must be an http or https address");
-        demand(!self.acme.retry_after.is_zero(), "acme.retry_after: must be longer than 0");
     }
 
     fn check_sms(&self, demand: &mut impl FnMut(bool, &str)) {
@@ -664,14 +669,11 @@ impl Config {
             email.tls != EmailTls::None || email.password.is_none() || is_here,
             "email.tls: must not be `none` where a password travels to another machine",
         );
-        demand(!email.timeout.is_zero(), "email.timeout: must be longer than nothing");
     }
 
     fn check_moderation(&self, demand: &mut impl FnMut(bool, &str)) {
         let moderation = &self.moderation;
         demand((0.0..=1.0).contains(&moderation.shadow_share), "moderation.shadow_share: must be between 0 and 1");
-        demand(moderation.calls > 0, "moderation.calls: at least one call must be allowed");
-        demand(moderation.disagreements > 0, "moderation.disagreements: must be at least 1");
         if moderation.provider == ModerationProvider::Aliyun {
             demand(is_url(&moderation.endpoint), "moderation.endpoint: must be an http or https address");
             let backup = moderation.backup_endpoint.as_deref();
@@ -685,14 +687,10 @@ impl Config {
     fn check_llm(&self, demand: &mut impl FnMut(bool, &str)) {
         let temperature = self.llm.temperature.unwrap_or(1.0);
         demand((0.0..=2.0).contains(&temperature), "llm.temperature: must be between 0 and 2");
-        demand(self.llm.calls > 0 && self.llm.calls_per_user > 0, "llm.calls: at least one call must be allowed");
         if self.llm.provider == LlmProvider::Openai {
             demand(is_url(&self.llm.base_url), "llm.base_url: must be an http or https address");
             demand(!self.llm.model.is_empty(), "llm.model: is needed by the provider `openai`");
         }
-        demand(self.llm.breaker_faults > 0, "llm.breaker_faults: must be at least 1");
-        demand(self.llm.chat_messages > 0, "llm.chat_messages: must be at least 1");
-        demand(!self.llm.heartbeat.is_zero(), "llm.heartbeat: must be longer than 0");
         self.check_llm_fallback(demand);
         let models = [&self.llm.model, &self.llm_fallback.model];
         let is_priced = |model: &&String| model.is_empty() || self.llm.prices.contains_key(*model);
@@ -708,7 +706,7 @@ impl Config {
         demand(!self.llm_fallback.model.is_empty(), "llm.fallback.model: is needed by llm.fallback.base_url");
         demand(
             self.llm.provider == LlmProvider::Openai,
-            "llm.fallback.base_url: has no use beside the provider `builtin`, which always answers",
+            "llm.fallback.base_url: has no use while llm.provider is `builtin`, which always answers",
         );
     }
 
@@ -734,7 +732,6 @@ impl Config {
             payment.order_reuse < payment.order_lifetime,
             "payment.order_reuse: must be shorter than payment.order_lifetime",
         );
-        demand(payment.calls > 0, "payment.calls: at least one call must be allowed");
     }
 
     fn check_secrets(&self, demand: &mut impl FnMut(bool, &str)) {

@@ -50,17 +50,29 @@ pub struct Loaded {
 /// # Errors
 /// `configuration`, with every fault there is, one a line.
 pub fn load(sources: Sources) -> Result<Loaded> {
+    load_and_examine(sources, |_| Vec::new())
+}
+
+/// The same, and `examine` looks for what only those can tell who use the settings: whether a key is one, whether a file
+/// is there. Its faults begin with the setting's name and come together with all others.
+///
+/// # Errors
+/// `configuration`, with every fault there is, one a line.
+pub fn load_and_examine(sources: Sources, examine: impl Fn(&Config) -> Vec<String>) -> Result<Loaded> {
     let mut resolver = Resolver::new(sources);
     let config = Config::assemble(&mut resolver);
     resolver.refuse_unknown_names();
-    let Resolver { mut faults, shown, .. } = resolver;
-    if let Some(config) = &config {
-        faults.extend(config.contradictions());
-    }
-    match config {
-        Some(config) if faults.is_empty() => Ok(Loaded { config, shown }),
-        _ => Err(configuration_error(&faults)),
-    }
+    let Some(config) = config else { return Err(configuration_error(&resolver.faults)) };
+    resolver.note(config.contradictions());
+    let about = resolver.faults.iter().map(|fault| subject(fault).to_owned()).collect::<BTreeSet<_>>();
+    resolver.note(examine(&config).into_iter().filter(|fault| !about.contains(subject(fault))).collect());
+    let Resolver { faults, shown, .. } = resolver;
+    if faults.is_empty() { Ok(Loaded { config, shown }) } else { Err(configuration_error(&faults)) }
+}
+
+/// The name of the setting that a fault is about.
+fn subject(fault: &str) -> &str {
+    fault.split(':').next().unwrap_or_default()
 }
 
 /// What is wrong in a file and where. The library's own text quotes the line, which may hold a secret.
@@ -75,22 +87,45 @@ pub(super) struct Resolver {
     faults: Vec<String>,
     shown: Vec<Shown>,
     known_variables: BTreeSet<String>,
+    /// Settings whose values could not be read. Their defaults stand in, so that the others can be checked.
+    misread: BTreeSet<String>,
 }
 
 impl Resolver {
     fn new(sources: Sources) -> Self {
         let mut faults = Vec::new();
-        let file = sources.file.as_ref().and_then(|path| {
+        let file: Option<toml::Table> = sources.file.as_ref().and_then(|path| {
             let name = path.display();
             let text = std::fs::read_to_string(path).map_err(|error| faults.push(format!("{name}: {error}"))).ok()?;
             text.parse().map_err(|error| faults.push(format!("{name}: {}", located(&text, &error)))).ok()
         });
         let known_variables = BTreeSet::from([FILE_VARIABLE.to_owned()]);
-        Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables }
+        // Of a file that cannot be read nobody knows what it says of any setting.
+        let unknown = if faults.is_empty() { &[][..] } else { DECLARATIONS };
+        let misread = unknown.iter().map(Declaration::name).collect();
+        Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables, misread }
+    }
+
+    /// The setting's value from the place that wins; if that is wrong, its default, and a fault is noted.
+    pub(super) fn take<T: Setting>(&mut self, declaration: &Declaration) -> Option<T> {
+        self.read(declaration).or_else(|| {
+            self.misread.insert(declaration.name());
+            T::read(&Raw::Text(declaration.default.to_owned())).ok()
+        })
+    }
+
+    /// Notes faults that were found between settings, except where they have to do with one that could not be read.
+    fn note(&mut self, faults: Vec<String>) {
+        let is_name = |character: char| character.is_ascii_alphanumeric() || "._".contains(character);
+        let is_known = |fault: &String| {
+            let mut words = fault.split(|character| !is_name(character));
+            !words.any(|word| self.misread.contains(word))
+        };
+        self.faults.extend(faults.into_iter().filter(is_known).collect::<Vec<_>>());
     }
 
     /// The setting's value from the place that wins. Nothing, and a fault noted, if that value is wrong.
-    pub(super) fn take<T: Setting>(&mut self, declaration: &Declaration) -> Option<T> {
+    fn read<T: Setting>(&mut self, declaration: &Declaration) -> Option<T> {
         let (raw, origin) = self.find(declaration)?;
         match T::read(&raw) {
             Ok(value) => {

@@ -132,7 +132,7 @@ fn a_test_message_tells_whether_messages_arrive() {
 fn alerts_go_by_mail_too() {
     let server = Setup::default()
         .with("ALERTS_MAIL_TO", "ops@example.com")
-        .with("ALERTS_DISK_FREE_PERCENT", 101)
+        .with("ALERTS_DISK_FREE_PERCENT", 100)
         .with("BACKUP_EVERY", "0 s");
     let mut server = server.start();
     let line = server.wait_for_line("Email to ops@example.com");

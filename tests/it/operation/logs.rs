@@ -98,7 +98,7 @@ fn readiness_tells_of_ledger_backups_and_disk() {
     assert!(ready["backupAt"].is_string(), "{ready}");
     server.edit("update settings set value = json_set(value, '$.at', 0) where name = 'backup.last'");
     assert_eq!(server.get("/readyz").send().expect(200).json()["backups"], "old");
-    let low = Setup::default().with("ALERTS_DISK_FREE_PERCENT", 101).with("BACKUP_EVERY", "0 s").start();
+    let low = Setup::default().with("ALERTS_DISK_FREE_PERCENT", 100).with("BACKUP_EVERY", "0 s").start();
     let ready = low.get("/readyz").send().expect(200).json();
     assert_eq!((ready["disk"].as_str(), ready["backups"].as_str()), (Some("low"), Some("off")), "{ready}");
 }
