@@ -3,7 +3,8 @@
 //! The modules in reading order, each knowing only those above it:
 //!
 //! - [`error`] and [`types`]: what can go wrong, and values that are parsed once.
-//! - [`clock`], [`tally`], [`keys`] and [`config`]: the time, counting, the server's own key, every setting declared once.
+//! - [`clock`], [`tally`], [`config`], [`keys`] and [`certificate`]: the time, counting, every setting declared once, the
+//!   server's own key, its certificate.
 //! - [`store`]: the database file; reading in place, writing by one thread with one sync for many operations.
 //! - [`providers`]: the outside world.
 //! - [`ops`]: what the service can do, one subject a file.
@@ -25,6 +26,7 @@ pub mod clock;
 pub mod tally;
 pub mod config;
 pub mod keys;
+pub mod certificate;
 pub mod store;
 pub mod providers;
 pub mod ops;

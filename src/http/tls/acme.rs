@@ -21,12 +21,10 @@ use instant_acme::{
     Identifier, NewAccount, NewOrder, OrderStatus, RetryPolicy,
 };
 
-use super::{
-    certificates::{Certificate, Certificates},
-    kept::Kept,
-};
+use super::{certificates::Certificates, kept::Kept};
 use crate::{
     app::App,
+    certificate::Certificate,
     error::{Error, Result},
     providers::authority::Authority,
     types::Timestamp,
@@ -69,7 +67,7 @@ impl Acme {
     /// Shows the certificate that was got before, if there is one.
     ///
     /// # Errors
-    /// `configuration` for a root certificate that is none; `data_directory_unusable`.
+    /// `configuration` for a root certificate that is none; storage errors.
     pub fn open(app: &Arc<App>, certificates: Arc<Certificates>, challenges: Challenges) -> Result<Self> {
         let root = app.config.acme.root_certificate.as_deref();
         let authority = Arc::new(Authority::new(root).map_err(Error::misconfigured)?);

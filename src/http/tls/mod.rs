@@ -7,7 +7,6 @@ mod acme;
 mod certificates;
 mod files;
 mod kept;
-mod validity;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -17,10 +16,10 @@ use tokio_rustls::TlsAcceptor;
 use acme::Acme;
 pub use acme::Challenges;
 use certificates::Certificates;
-use files::PemFiles;
 
 use crate::{
     app::App,
+    certificate::PemFiles,
     error::{Error, Result},
 };
 
@@ -38,15 +37,14 @@ impl Tls {
     /// Reads what the configuration names. Nothing if it names nothing.
     ///
     /// # Errors
-    /// `configuration` for PEM files that are none; `data_directory_unusable` when what ACME left cannot be read.
+    /// `configuration` for PEM files that are none; storage errors when what ACME left cannot be read.
     pub fn open(app: &Arc<App>) -> Result<Option<Self>> {
         let server = &app.config.server;
         let certificates = Arc::new(Certificates::default());
         let challenges = Challenges::default();
-        let upkeep: Upkeep = match (&server.tls_certificate, &server.tls_key) {
-            (Some(certificate), Some(key)) => {
-                let files = PemFiles::new(certificate, key);
-                files.load_into(&certificates).map_err(Error::misconfigured)?;
+        let upkeep: Upkeep = match PemFiles::of(&app.config) {
+            Some(files) => {
+                files::show(&files, &certificates).map_err(Error::misconfigured)?;
                 Box::pin(files::keep_up(files, Arc::clone(&certificates)))
             }
             _ if !server.domain.is_empty() => {

@@ -1,0 +1,98 @@
+//! Certificates as they stand in PEM files: the chain, the key that belongs to it, and how long it is good.
+//!
+//! Who shows them is in `http`; here they are only read, so that they can be examined without a server.
+
+mod validity;
+
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use rustls::{
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
+
+pub use validity::Validity;
+
+use crate::config::Config;
+
+/// A chain of certificates, the key that belongs to the first one, and how long that one is good.
+pub struct Certificate {
+    pub key: CertifiedKey,
+    pub validity: Validity,
+}
+
+impl Certificate {
+    /// Reads PEM. Both texts may be the same.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, String> {
+        Self::of(chain_of(chain)?, key_of(key)?)
+    }
+
+    fn of(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, String> {
+        let validity = chain.first().and_then(|first| Validity::of(first));
+        let validity = validity.ok_or("the certificate says not how long it is good")?;
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
+            .map_err(|error| format!("certificate and key do not fit: {error}"))?;
+        Ok(Self { key, validity })
+    }
+}
+
+fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| format!("the certificate is no PEM: {error}"))?;
+    if chain.is_empty() { Err("there is no certificate in it".into()) } else { Ok(chain) }
+}
+
+fn key_of(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| format!("the key is no PEM: {error}"))
+}
+
+/// The two files of a certificate that somebody else renews.
+pub struct PemFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// What tells that a file was written: when, and how long it is.
+pub type Stamp = [Option<(SystemTime, u64)>; 2];
+
+impl PemFiles {
+    /// The files that the configuration names, if it does.
+    pub fn of(config: &Config) -> Option<Self> {
+        let server = &config.server;
+        Some(Self { certificate: server.tls_certificate.clone()?.into(), key: server.tls_key.clone()?.into() })
+    }
+
+    /// Reads the pair.
+    ///
+    /// # Errors
+    /// Everything that is wrong with either, each beginning with the setting that names the file.
+    pub fn read(&self) -> Result<Certificate, Vec<String>> {
+        let chain = named("server.tls_certificate", &self.certificate, chain_of);
+        let key = named("server.tls_key", &self.key, key_of);
+        match (chain, key) {
+            (Ok(chain), Ok(key)) => Certificate::of(chain, key)
+                .map_err(|fault| vec![format!("server.tls_key: {}: {fault}", self.key.display())]),
+            (chain, key) => Err(chain.err().into_iter().chain(key.err()).collect()),
+        }
+    }
+
+    /// What changes when one of them is written.
+    pub fn stamp(&self) -> Stamp {
+        [&self.certificate, &self.key].map(|path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.modified().ok()?, metadata.len()))
+        })
+    }
+}
+
+fn named<T>(setting: &str, path: &Path, read: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string());
+    bytes.and_then(|bytes| read(&bytes)).map_err(|fault| format!("{setting}: {}: {fault}", path.display()))
+}
