@@ -46,6 +46,9 @@ const MESSAGES_AT_ONCE: u32 = 32;
 /// The ports that mail servers listen on, by how they encrypt.
 const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Starttls, 587), (EmailTls::Tls, 465)];
 
+/// The file in a data directory whose lock its server holds.
+pub const LOCK: &str = "yarrow.lock";
+
 /// Prints a line for whoever runs the program; the development drivers speak through it.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -195,7 +198,8 @@ fn tuning(config: &Config) -> Tuning {
     }
 }
 
-fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn SmsSender> {
+/// Who sends text messages.
+pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn SmsSender> {
     match config.sms.provider {
         SmsProvider::Console => {
             let announce = Arc::clone(announce);
@@ -214,7 +218,11 @@ fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn Sms
     }
 }
 
-fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
+/// Who sends email.
+///
+/// # Errors
+/// `configuration` for a sender or certificates that are none.
+pub fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
     let email = &config.email;
     if email.provider == EmailProvider::Console {
         let announce = Arc::clone(announce);
@@ -249,7 +257,8 @@ fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
     }
 }
 
-fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator>> {
+/// The outside service that judges texts, if there is one.
+pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator>> {
     let settings = &config.moderation;
     match settings.provider {
         ModerationProvider::None => None,
@@ -272,7 +281,8 @@ fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator
     }
 }
 
-fn language_models(config: &Config) -> Models {
+/// The models that interpret, each behind its breaker.
+pub fn language_models(config: &Config) -> Models {
     let breaker = |name| Breaker::new(name, config.llm.breaker_faults, config.llm.breaker_pause);
     let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
         let settings = openai::Settings {
@@ -311,7 +321,7 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
         let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let _ = File::open(parent).and_then(|parent| parent.sync_all());
     }
-    let path = directory.join("yarrow.lock");
+    let path = directory.join(LOCK);
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;
     match file.try_lock() {

@@ -46,7 +46,7 @@ use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::Subscriber
 
 use crate::{
     app::{Announce, App, Role},
-    config::{DECLARATIONS, Loaded, LogFormat, Sources, load},
+    config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, load, load_and_examine},
     error::{Code, Error, Result},
     ops::{
         audit::{self as ops_audit, Act},
@@ -156,6 +156,11 @@ pub fn run() -> Result<()> {
 impl Common {
     fn load(&self) -> Result<Loaded> {
         load(Sources::of_process(self.flags.0.clone(), self.config.clone()))
+    }
+
+    /// The configuration of a service that is about to run: what it names is examined, too.
+    fn load_for_service(&self, examine: impl Fn(&Config) -> Vec<String>) -> Result<Loaded> {
+        load_and_examine(Sources::of_process(self.flags.0.clone(), self.config.clone()), examine)
     }
 
     /// Opens the data directory for a command, whether a server runs on it or not.

@@ -9,6 +9,7 @@ use crate::{
     app::{App, Role},
     error::Result,
     http::serve,
+    ops::preflight,
 };
 
 /// Serve until told to stop.
@@ -16,7 +17,7 @@ use crate::{
 pub struct ServeArgs {}
 
 pub fn run(common: &Common, _: &ServeArgs) -> Result<()> {
-    let config = common.load()?.config;
+    let config = common.load_for_service(preflight::faults)?.config;
     start_logging(&config.log)?;
     let announce = announce();
     let app = Arc::new(App::open(config, Role::Server, &announce)?);

@@ -46,6 +46,7 @@ pub mod condition;
 pub mod alerts;
 pub mod access_log;
 pub mod accounts;
+pub mod preflight;
 pub mod doctor;
 pub mod user_data;
 pub mod support;

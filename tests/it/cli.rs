@@ -112,6 +112,68 @@ fn all_faults_of_the_configuration_are_told_at_once() {
 }
 
 #[test]
+fn what_settings_name_and_how_they_agree_is_told_with_what_cannot_be_read() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let mut command = Binary::command();
+    command.args(["serve", "--listen", "127.0.0.1:4711", "--admin-listen", "127.0.0.1:4711"]);
+    command.arg("--data-dir").arg(&directory);
+    for (name, value) in [
+        ("LIMITS_TIME_ZONE", "Mars"),
+        ("AUTH_ALLOWED_REGIONS", "nowhere"),
+        ("AUTH_DEFAULT_REGION", "GB"),
+        ("LIMITS_PAGE_SIZE", "500"),
+        ("SUSPICION_FAILURE_SHARE", "500"),
+        ("ALERTS_DISK_FREE_PERCENT", "101"),
+        ("LIMITS_HEADER_TIMEOUT", "0 s"),
+        ("SERVER_TLS_CERTIFICATE", "/nonexistent/chain.pem"),
+        ("SERVER_TLS_KEY", "/nonexistent/key.pem"),
+        ("EMAIL_PROVIDER", "smtp"),
+        ("EMAIL_HOST", "localhost"),
+        ("EMAIL_FROM", "nobody"),
+        ("PAYMENT_GATEWAY", "alipay"),
+        ("PAYMENT_NOTIFY_URL", "https://example.com/payment/notify"),
+    ] {
+        command.env(format!("YARROW_{name}"), value);
+    }
+    let output = command.output().unwrap();
+    assert_code(&output, 3);
+    let said = stderr(&output);
+    for fault in [
+        "limits.time_zone: ",
+        "auth.allowed_regions: ",
+        "limits.page_size: ",
+        "suspicion.failure_share: ",
+        "alerts.disk_free_percent: ",
+        "limits.header_timeout: ",
+        "server.tls_certificate: /nonexistent/chain.pem: ",
+        "server.tls_key: /nonexistent/key.pem: ",
+        "email.from: ",
+        "payment.private_key: ",
+        "payment.alipay_public_key: ",
+        "server.admin_listen: ",
+    ] {
+        assert_eq!(said.matches(&format!("\n{fault}")).count(), 1, "{fault} is not once in:\n{said}");
+    }
+    // What depends on a value that cannot be read is not known to be wrong.
+    assert!(!said.contains("auth.default_region"), "{said}");
+    assert!(!directory.exists());
+}
+
+#[test]
+fn secrets_inside_of_addresses_are_masked() {
+    let address = "https://user:hunter2@example.com/v1?token=hunter2&region=cn";
+    for variable in ["LLM_BASE_URL", "SMS_ENDPOINT", "BACKUP_S3_ENDPOINT", "SERVER_PUBLIC_URL"] {
+        let mut command = Binary::command();
+        command.env(format!("YARROW_{variable}"), address).env("YARROW_BACKUP_S3_BUCKET", "b");
+        command.env("YARROW_BACKUP_S3_ACCESS_KEY_ID", "id").env("YARROW_BACKUP_S3_SECRET_ACCESS_KEY", "hunter2");
+        let name = variable.to_lowercase().replacen('_', ".", 1);
+        let (value, _) = shown(&mut command, &name);
+        assert_eq!(value, "\"https://****@example.com/v1?token=****&region=cn\"");
+    }
+}
+
+#[test]
 fn contradictions_between_settings_stop_the_start_and_make_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
@@ -305,7 +367,18 @@ fn health_is_an_exit_code() {
     assert_eq!(server.terminate(), Some(0));
     let ill = run(&["healthcheck", "--listen", &address]);
     assert_code(&ill, 1);
-    assert!(stderr(&ill).contains(&address), "{}", stderr(&ill));
+    assert!(stderr(&ill).contains(&address) && !stderr(&ill).contains("provider"), "{}", stderr(&ill));
+    let ill = run(&["healthcheck", "--json", "--listen", &address]);
+    assert_code(&ill, 1);
+    let told: Value = serde_json::from_str(&stdout(&ill)).unwrap();
+    assert_eq!((&told["ready"], &told["status"]), (&json!(false), &Value::Null));
+    assert!(told["error"].as_str().unwrap().contains(&address), "{told}");
+    let unready = Vendor::answering(|_| Reply::status(503));
+    let address = unready.url().replace("http://", "");
+    let ill = run(&["healthcheck", "--json", "--listen", &address]);
+    assert_code(&ill, 1);
+    let told: Value = serde_json::from_str(&stdout(&ill)).unwrap();
+    assert_eq!((&told["ready"], &told["status"]), (&json!(false), &json!(503)));
     assert_code(&run(&["healthcheck", "--listen", "nowhere"]), 3);
     assert_code(&run(&["healthcheck", "--no-such-flag"]), 2);
 }
@@ -337,6 +410,19 @@ fn a_reader_who_has_gone_is_no_failure() {
     let output = Command::new("sh").args(["-c", &piped]).output().unwrap();
     assert_code(&output, 0);
     assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_told_as_that() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().to_str().unwrap();
+    for arguments in [&["config", "sample"][..], &["openapi"], &["--data-dir", directory, "words", "list"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Binary::command().args(arguments).stdout(full).output().unwrap();
+        assert_code(&output, 1);
+        let said = stderr(&output);
+        assert!(said.contains("Standard output cannot be written to") && said.contains("No space left"), "{said}");
+    }
 }
 
 #[test]

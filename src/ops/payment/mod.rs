@@ -89,7 +89,11 @@ impl Payments {
     }
 }
 
-fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>) -> Result<Alipay> {
+/// The gateway that takes money.
+///
+/// # Errors
+/// `configuration` with everything that is wrong with its settings.
+pub fn alipay_gateway(config: &Config, clock: Box<dyn Fn() -> i64 + Send + Sync>) -> Result<Alipay> {
     let payment = &config.payment;
     let private_key = payment.private_key.as_ref().map_or("", |key| key.expose_secret());
     let settings = alipay::Settings {
