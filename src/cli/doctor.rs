@@ -1,6 +1,9 @@
 //! `yarrow doctor`: what is wrong with this installation.
 
-use std::path::PathBuf;
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -10,11 +13,15 @@ use super::{Common, table};
 use crate::{
     app::{App, Role},
     error::{Code, Error, Result},
-    ops::doctor::{self, Check, Verdict},
+    ops::{
+        doctor::{self, Check, Verdict},
+        preflight,
+    },
+    store::backup::{failed_at, make_new},
 };
 
-/// Examine the installation: configuration, permissions, disk, clock, database, ledger, providers, proxy, backups. Exit
-/// 5 if something fails. The server may be running.
+/// Examine the installation: configuration, permissions, certificate, listeners, disk, clock, database, ledger,
+/// providers, proxy, backups. Exit 5 if something fails. The server may be running.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Also write a file for whoever helps: findings, settings with secrets masked, sizes. No user's data.
@@ -23,14 +30,14 @@ pub struct DoctorArgs {
 }
 
 pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
-    let loaded = common.load()?;
+    let loaded = common.load_for_service(preflight::driver_faults)?;
     super::start_logging(&loaded.config.log)?;
-    let app = App::open(loaded.config, Role::Tool, &super::announce())?;
+    let opened = App::open(loaded.config.clone(), Role::Tool, &super::announce());
     let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let checks = doctor::examine(&app, &mut |group| bar.set_message(group));
+    let checks = doctor::examine(&loaded.config, &opened, &mut |group| bar.set_message(group));
     bar.finish_and_clear();
     if let Some(path) = &args.bundle {
-        let bundle = doctor::bundle(&app, &checks, &loaded.shown)?;
+        let bundle = doctor::bundle(&opened, &checks, &loaded.shown)?;
         write_private(path, &format!("{bundle:#}\n"))?;
     }
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
@@ -56,12 +63,6 @@ fn row(check: &Check) -> [String; 4] {
 }
 
 /// Writes a file that only its owner may read, and never over another.
-fn write_private(path: &std::path::Path, text: &str) -> Result<()> {
-    use std::io::Write as _;
-    let failed = |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", path.display()));
-    let mut options = std::fs::OpenOptions::new();
-    options.create_new(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
+fn write_private(path: &Path, text: &str) -> Result<()> {
+    make_new(path)?.write_all(text.as_bytes()).map_err(|error| failed_at(path, error))
 }

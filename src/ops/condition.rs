@@ -104,8 +104,13 @@ impl Condition {
 
     /// The free share of the disk, in percent.
     pub fn disk_free_percent(&self) -> u64 {
-        self.disk_free.saturating_mul(100).checked_div(self.disk_total).unwrap_or(100)
+        free_percent(self.disk_free, self.disk_total)
     }
+}
+
+/// The free share of a disk, in percent.
+pub fn free_percent(free: u64, total: u64) -> u64 {
+    free.saturating_mul(100).checked_div(total).unwrap_or(100)
 }
 
 /// Looks how the installation is. A handful of point queries and a question to the file system.

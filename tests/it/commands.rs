@@ -260,7 +260,7 @@ const LINES: &[(&str, i32)] = &[
     ("audit --user OTHER", 0),
     ("sync coins", 0),
     ("sync users", 0),
-    ("doctor", 0),
+    ("doctor --listen ADDRESS", 0),
     ("alerts list", 0),
     ("alerts test", 3),
     ("cleanup verification-codes --dry-run", 0),

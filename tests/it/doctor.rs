@@ -1,18 +1,24 @@
 //! `yarrow doctor`, on installations that are well and on others.
 
-use std::path::Path;
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
 use crate::kit::{
-    Ended, Setup, log_statement,
+    Binary, Ended, Server, Setup, log_statement,
+    tls::PemPair,
     vendors::{Reply, Vendor},
 };
 
 const PHONE: &str = "13800138000";
 
 fn examined(directory: &Path, arguments: &[&str], exit_code: i32) -> Value {
-    Ended::run(directory, &[&["doctor"], arguments].concat(), "").expect(exit_code).json()
+    // On any port, because whoever runs the tests may listen on the usual one.
+    let anywhere = ["doctor", "--listen", "127.0.0.1:0"];
+    Ended::run(directory, &[&anywhere, arguments].concat(), "").expect(exit_code).json()
 }
 
 fn verdict<'found>(found: &'found Value, group: &str, name: &str) -> &'found str {
@@ -124,4 +130,132 @@ fn a_damaged_database_and_a_clock_that_went_back_are_found() {
     std::fs::write(&path, bytes).unwrap();
     let found = examined(&directory, &[], 5);
     assert_eq!(verdict(&found, "database", "structure"), "fail", "{found:#}");
+}
+
+/// What the server's installation is found to be with these settings of the environment.
+fn examined_with(server: &Server, settings: &[(&str, &str)], exit_code: i32) -> Value {
+    let mut command = Binary::command();
+    command.args(["doctor", "--json", "--data-dir"]).arg(server.directory());
+    command.env("YARROW_SERVER_LISTEN", "127.0.0.1:0");
+    command.envs(settings.iter().map(|(name, value)| (format!("YARROW_{name}"), value)));
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(exit_code), "{}", String::from_utf8_lossy(&ended.stderr));
+    serde_json::from_slice(&ended.stdout).unwrap()
+}
+
+#[test]
+fn a_certificate_that_cannot_be_shown_is_found() {
+    let server = Setup::default().start();
+    let (pair, other) = (PemPair::new("yarrow.test"), PemPair::new("yarrow.test"));
+    let (certificate, key, other) = (pair.certificate(), pair.key(), other.key());
+    let with = |certificate: &str, key: &str, exit_code| {
+        examined_with(&server, &[("SERVER_TLS_CERTIFICATE", certificate), ("SERVER_TLS_KEY", key)], exit_code)
+    };
+    let sound = with(&certificate, &key, 0);
+    assert_eq!((verdict(&sound, "tls", "files"), verdict(&sound, "tls", "validity")), ("pass", "pass"));
+    let missing = with("/nonexistent/chain.pem", "/nonexistent/key.pem", 5);
+    for setting in ["server.tls_certificate", "server.tls_key"] {
+        assert_eq!(verdict(&missing, "tls", setting), "fail", "{missing:#}");
+    }
+    assert_eq!(verdict(&with(&key, &key, 5), "tls", "server.tls_certificate"), "fail");
+    assert_eq!(verdict(&with(&certificate, &certificate, 5), "tls", "server.tls_key"), "fail");
+    assert_eq!(verdict(&with(&certificate, &other, 5), "tls", "server.tls_key"), "fail");
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_warned_about_and_one_that_has_ended_fails() {
+    let server = Setup::default().start();
+    for (days, expected, exit_code) in [(-1, "fail", 5), (10, "warn", 0), (20, "pass", 0)] {
+        let pair = PemPair::ending_in("yarrow.test", days);
+        let (certificate, key) = (pair.certificate(), pair.key());
+        let settings = [("SERVER_TLS_CERTIFICATE", certificate.as_str()), ("SERVER_TLS_KEY", key.as_str())];
+        assert_eq!(verdict(&examined_with(&server, &settings, exit_code), "tls", "validity"), expected, "{days} days");
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_listened_on_is_found() {
+    let server = Setup::default().start();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let twice = [("SERVER_LISTEN", free.as_str()), ("SERVER_ADMIN_LISTEN", &free), ("METRICS_LISTEN", &free)];
+    let found = examined_with(&server, &twice, 5);
+    assert_eq!(verdict(&found, "listeners", "server.listen"), "pass", "{found:#}");
+    for setting in ["server.admin_listen", "metrics.listen"] {
+        assert_eq!(verdict(&found, "listeners", setting), "fail", "{found:#}");
+    }
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    let found = examined_with(&server, &[("SERVER_LISTEN", &taken)], 5);
+    assert_eq!(verdict(&found, "listeners", "server.listen"), "fail", "{found:#}");
+}
+
+#[test]
+fn the_running_server_may_have_its_addresses_and_nobody_else() {
+    let server = Setup::default().start();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (own, taken) = (server.address().to_string(), other.local_addr().unwrap().to_string());
+    let found = server.command(&["doctor", "--listen", &own]).expect(0).json();
+    assert_eq!(verdict(&found, "listeners", "server.listen"), "pass", "{found:#}");
+    let found = server.command(&["doctor", "--listen", &own, "--admin-listen", &taken]).expect(5).json();
+    assert_eq!(verdict(&found, "listeners", "server.admin_listen"), "fail", "{found:#}");
+}
+
+#[test]
+fn where_the_database_cannot_be_opened_the_rest_is_examined() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let mut server = Setup::default().on(&directory).start();
+    server.command(&["backup", "create"]).expect(0);
+    assert_eq!(server.terminate(), Some(0));
+    let database = directory.join("yarrow.db");
+    let sound = std::fs::read(&database).unwrap();
+    let newer = || {
+        std::fs::write(&database, &sound).unwrap();
+        rusqlite::Connection::open(&database).unwrap().pragma_update(None, "user_version", 10_000).unwrap();
+    };
+    let spoilt: [&dyn Fn(); 4] = [
+        &|| std::fs::write(&database, "no database").unwrap(),
+        &|| std::fs::write(&database, "").unwrap(),
+        &newer,
+        &|| {
+            std::fs::remove_file(&database).unwrap();
+            std::fs::create_dir(&database).unwrap();
+        },
+    ];
+    for (number, spoil) in spoilt.into_iter().enumerate() {
+        spoil();
+        let bundle: PathBuf = temporary.path().join(format!("bundle-{number}.json"));
+        let found = examined(&directory, &["--bundle", bundle.to_str().unwrap()], 5);
+        assert_eq!(verdict(&found, "database", "opening"), "fail", "{number}: {found:#}");
+        for (group, name) in [
+            ("configuration", "settings"),
+            ("permissions", "secret.key"),
+            ("listeners", "server.listen"),
+            ("clock", "time"),
+            ("providers", "sms"),
+            ("proxy", "trusted proxies"),
+            ("backups", "newest"),
+        ] {
+            assert_eq!(verdict(&found, group, name), "pass", "{number}: {group}/{name}: {found:#}");
+        }
+        let bundled: Value = serde_json::from_slice(&std::fs::read(&bundle).unwrap()).unwrap();
+        assert_eq!((&bundled["checks"], &bundled["condition"]), (&found["checks"], &Value::Null));
+    }
+}
+
+#[test]
+fn secrets_inside_of_addresses_are_in_no_bundle() {
+    let server = Setup::default().start();
+    let bundle = server.directory().join("bundle.json");
+    let mut command = Binary::command();
+    command.args(["doctor", "--listen", "127.0.0.1:0", "--bundle"]).arg(&bundle);
+    command.arg("--data-dir").arg(server.directory());
+    for name in ["SMS_ENDPOINT", "LLM_BASE_URL", "SERVER_PUBLIC_URL", "PAYMENT_NOTIFY_URL", "ACME_DIRECTORY"] {
+        command.env(format!("YARROW_{name}"), "https://user:hunter2@example.com/?api_key=hunter2&region=cn");
+    }
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    let told = String::from_utf8(ended.stdout).unwrap() + &std::fs::read_to_string(&bundle).unwrap();
+    assert!(!told.contains("hunter2"), "{told}");
+    assert!(told.contains("https://****@example.com/?api_key=****&region=cn"), "{told}");
 }

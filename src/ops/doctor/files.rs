@@ -5,23 +5,26 @@ use std::{
     path::Path,
 };
 
-use super::{Check, Verdict};
+use super::{Check, Installation, Verdict};
 use crate::{
     app::App,
+    config::Config,
     error::Result,
     ops::{
         backups,
         condition::{self, BackupState},
     },
     store::{
-        backup::disk_space,
+        backup::{database_size, disk_space},
         restore::{DATABASE, KEYS},
     },
 };
 
-pub(super) fn permissions(app: &App) -> Vec<Check> {
+const BACKUPS: &str = "backups";
+
+pub(super) fn permissions(config: &Config) -> Vec<Check> {
     const GROUP: &str = "permissions";
-    let directory = &app.config.installation.data_dir.0;
+    let directory = &config.installation.data_dir.0;
     let files = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name)).filter(|path| path.exists());
     let mut checks: Vec<_> =
         [directory.clone()].into_iter().chain(files).map(|path| privacy_of(GROUP, &path)).collect();
@@ -49,20 +52,21 @@ fn privacy_of(group: &'static str, path: &Path) -> Check {
     }
 }
 
-pub(super) fn disk(app: &App) -> Result<Vec<Check>> {
+pub(super) fn disk(config: &Config) -> Result<Vec<Check>> {
     const GROUP: &str = "disk";
-    let condition = condition::observe(app)?;
-    let percent = condition.disk_free_percent();
-    let detail = format!("{percent} % free, {} MiB", condition.disk_free >> 20);
+    let data = &config.installation.data_dir.0;
+    let (free, total) = disk_space(data)?;
+    let percent = condition::free_percent(free, total);
+    let detail = format!("{percent} % free, {} MiB", free >> 20);
     let verdict = match () {
-        () if condition.disk_free < app.config.backup.free_space.0 => Verdict::Fail,
-        () if condition.is_disk_low(app) => Verdict::Warn,
+        () if free < config.backup.free_space.0 => Verdict::Fail,
+        () if percent < u64::from(config.alerts.disk_free_percent) => Verdict::Warn,
         () => Verdict::Pass,
     };
     let mut checks = vec![Check::new(GROUP, "data directory", verdict, detail)];
-    let directory = app.config.backup_directory();
+    let directory = config.backup_directory();
     if directory.is_dir() {
-        let needed = condition.database_bytes + app.config.backup.free_space.0;
+        let needed = database_size(&data.join(DATABASE)) + config.backup.free_space.0;
         let (free, _) = disk_space(&directory)?;
         checks.push(Check::holds(
             GROUP,
@@ -74,8 +78,27 @@ pub(super) fn disk(app: &App) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-pub(super) fn backups(app: &App) -> Result<Vec<Check>> {
-    const GROUP: &str = "backups";
+pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    let config = installation.config;
+    let mut checks: Vec<_> = installation.app.map(age).transpose()?.into_iter().collect();
+    let listed = backups::list(config)?;
+    if let Some(newest) = listed.first() {
+        let count = listed.len();
+        let check = |verdict, detail: String| Check::new(BACKUPS, "newest", verdict, detail);
+        checks.push(match backups::findings(&newest.path, installation.clock.now()) {
+            Ok(Some(findings)) if findings.is_sound() => {
+                check(Verdict::Pass, format!("{}, found sound; {count} are kept", newest.name))
+            }
+            Ok(Some(_)) => check(Verdict::Fail, format!("{} was found inconsistent", newest.name)),
+            _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
+        });
+        checks.push(place(config));
+    }
+    Ok(checks)
+}
+
+/// How old the last backup is, as the database remembers it.
+fn age(app: &App) -> Result<Check> {
     let condition = condition::observe(app)?;
     let last = condition.backups.last.as_ref().map_or_else(|| "never".to_owned(), |last| last.at().to_string());
     let (verdict, detail) = match condition.backup_state(app) {
@@ -90,31 +113,16 @@ pub(super) fn backups(app: &App) -> Result<Vec<Check>> {
             (Verdict::Fail, format!("the last one failed: {why} Last good one: {last}"))
         }
     };
-    let mut checks = vec![Check::new(GROUP, "age", verdict, detail)];
-    let listed = backups::list(&app.config)?;
-    if let Some(newest) = listed.first() {
-        let count = listed.len();
-        checks.push(match backups::findings(&newest.path, condition.at) {
-            Ok(Some(findings)) if findings.is_sound() => {
-                Check::new(GROUP, "newest", Verdict::Pass, format!("{}, found sound; {count} are kept", newest.name))
-            }
-            Ok(Some(_)) => {
-                Check::new(GROUP, "newest", Verdict::Fail, format!("{} was found inconsistent", newest.name))
-            }
-            _ => Check::new(GROUP, "newest", Verdict::Fail, format!("{} cannot be read", newest.name)),
-        });
-        checks.push(place(app, GROUP));
-    }
-    Ok(checks)
+    Ok(Check::new(BACKUPS, "age", verdict, detail))
 }
 
-fn place(app: &App, group: &'static str) -> Check {
+fn place(config: &Config) -> Check {
     let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
-    let is_apart = device(&app.config.installation.data_dir.0) != device(&app.config.backup_directory());
+    let is_apart = device(&config.installation.data_dir.0) != device(&config.backup_directory());
     Check::holds(
-        group,
+        BACKUPS,
         "place",
-        (is_apart || app.config.backup.s3_endpoint.is_some(), "not only on the disk of the database"),
+        (is_apart || config.backup.s3_endpoint.is_some(), "not only on the disk of the database"),
         (Verdict::Warn, "on the same disk as the database: set backup.directory or backup.s3_endpoint"),
     )
 }

@@ -1,9 +1,11 @@
 //! Examining an installation: everything that an operator would have to look at one by one, with a verdict each.
 //!
-//! It looks and changes nothing. A check that fails says what is wrong in words that somebody can act on; one that
+//! It looks and changes nothing. What needs no database is looked at even where that cannot be opened. A check that fails says what is wrong in words that somebody can act on; one that
 //! only warns is about what is fine for a trial and not for a service.
 
+mod certificate;
 mod files;
+mod listeners;
 mod service;
 
 use serde::Serialize;
@@ -11,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    config::Shown,
-    error::Result,
+    clock::Clock,
+    config::{Config, Shown},
+    error::{Error, Result},
     ops::{condition, ledger},
     store::SCHEMA_VERSION,
 };
@@ -55,26 +58,41 @@ impl Check {
 /// Told which group is being looked at.
 pub type Progress<'watcher> = &'watcher mut dyn FnMut(&'static str);
 
-/// Looks at one group of things.
-type Look = fn(&App) -> Result<Vec<Check>>;
+/// What is examined.
+struct Installation<'opened> {
+    config: &'opened Config,
+    clock: Clock,
+    /// The application, if its data directory could be opened.
+    app: Option<&'opened App>,
+    /// Why it could not.
+    failure: Option<&'opened Error>,
+}
 
-/// Looks at everything. Blocks on the providers and for as long as it takes to read the whole database.
-pub fn examine(app: &App, progress: Progress<'_>) -> Vec<Check> {
+/// Looks at one group of things.
+type Look = fn(&Installation<'_>) -> Result<Vec<Check>>;
+
+/// Looks at everything, or, where the data directory could not be opened, at what needs no database. Blocks on the
+/// providers and for as long as it takes to read the whole database.
+pub fn examine(config: &Config, opened: &Result<App>, progress: Progress<'_>) -> Vec<Check> {
+    let installation =
+        Installation { config, clock: Clock::default(), app: opened.as_ref().ok(), failure: opened.as_ref().err() };
     let mut checks = Vec::new();
-    let groups: [(&'static str, Look); 9] = [
-        ("configuration", |app| Ok(service::configuration(app))),
-        ("permissions", |app| Ok(files::permissions(app))),
-        ("disk", files::disk),
+    let groups: [(&'static str, Look); 11] = [
+        ("configuration", |installation| Ok(service::configuration(installation.config))),
+        ("permissions", |installation| Ok(files::permissions(installation.config))),
+        ("tls", |installation| Ok(certificate::certificate(installation))),
+        ("listeners", |installation| Ok(listeners::listeners(installation))),
+        ("disk", |installation| files::disk(installation.config)),
         ("clock", service::clock),
         ("database", database),
         ("ledger", examine_ledger),
-        ("providers", |app| Ok(service::providers(app))),
+        ("providers", |installation| Ok(service::providers(installation))),
         ("proxy", service::proxy),
         ("backups", files::backups),
     ];
     for (group, look) in groups {
         progress(group);
-        match look(app) {
+        match look(&installation) {
             Ok(found) => checks.extend(found),
             // What cannot even be looked at is what somebody has to know first.
             Err(error) => checks.push(Check::new(group, "examination", Verdict::Fail, error.to_string())),
@@ -87,8 +105,8 @@ pub fn examine(app: &App, progress: Progress<'_>) -> Vec<Check> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn bundle(app: &App, checks: &[Check], settings: &[Shown]) -> Result<Value> {
-    let condition = condition::observe(app)?;
+pub fn bundle(opened: &Result<App>, checks: &[Check], settings: &[Shown]) -> Result<Value> {
+    let condition = opened.as_ref().ok().map(condition_of).transpose()?;
     // Addresses are personal, and each stands before a code.
     let shown = settings.iter().map(|setting| {
         let value = if setting.name == "auth.review_accounts" && setting.value != "{}" {
@@ -101,22 +119,29 @@ pub fn bundle(app: &App, checks: &[Check], settings: &[Shown]) -> Result<Value> 
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "schemaVersion": SCHEMA_VERSION,
-        "at": condition.at,
+        "at": Clock::default().now(),
         "cores": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
         "checks": checks,
         "settings": shown.collect::<Vec<_>>(),
-        "condition": {
-            "databaseBytes": condition.database_bytes, "diskFree": condition.disk_free, "diskTotal": condition.disk_total,
-            "ledger": condition.ledger_state().name(), "accountsSuspended": condition.accounts_suspended,
-            "backups": condition.backup_state(app).name(), "paymentsInReview": condition.payments_in_review,
-            "codesSent": condition.codes_sent,
-        },
+        "condition": condition,
     }))
 }
 
-fn database(app: &App) -> Result<Vec<Check>> {
+fn condition_of(app: &App) -> Result<Value> {
+    let condition = condition::observe(app)?;
+    Ok(json!({
+        "databaseBytes": condition.database_bytes, "diskFree": condition.disk_free, "diskTotal": condition.disk_total,
+        "ledger": condition.ledger_state().name(), "accountsSuspended": condition.accounts_suspended,
+        "backups": condition.backup_state(app).name(), "paymentsInReview": condition.payments_in_review,
+        "codesSent": condition.codes_sent,
+    }))
+}
+
+fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "database";
     const LARGE_LOG: u64 = 256 << 20;
+    let opening = installation.failure.map(|error| Check::new(GROUP, "opening", Verdict::Fail, error.explained()));
+    let Some(app) = installation.app else { return Ok(opening.into_iter().collect()) };
     let faults = app.store.faults()?;
     let log = app.store.pressure().log_bytes >> 20;
     Ok(vec![
@@ -142,8 +167,9 @@ fn database(app: &App) -> Result<Vec<Check>> {
     ])
 }
 
-fn examine_ledger(app: &App) -> Result<Vec<Check>> {
+fn examine_ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "ledger";
+    let Some(app) = installation.app else { return Ok(Vec::new()) };
     let report = ledger::verification::inspect(&app.store, &mut |_, _| ())?;
     let condition = condition::observe(app)?;
     let (entries, found, closed) = (report.entries, report.discrepancies_found, condition.accounts_suspended);

@@ -1,36 +1,41 @@
 //! What the service is told and whom it talks to: configuration, clock, providers, the proxy before it.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 
-use super::{Check, Verdict};
+use super::{Check, Installation, Verdict};
 use crate::{
-    app::App,
-    config::{EmailProvider, LlmProvider, PaymentGateway, SmsProvider},
+    app::{self, Announce},
+    config::{Config, EmailProvider, LlmProvider, PaymentGateway, SmsProvider, without_secrets},
     error::Result,
     ops::{
         access_log,
         backups::offsite,
-        moderation::policy::{self, Service},
+        moderation::{
+            external::External,
+            policy::{self, Service},
+        },
+        payment::alipay_gateway,
     },
-    providers::{Failure, webhook::Webhook},
+    providers::{Failure, payment::PaymentGateway as Gateway, webhook::Webhook},
 };
 
 /// Requests that are looked at for who they say they come from.
 const REQUESTS: u32 = 200;
+const PROVIDERS: &str = "providers";
 
-pub(super) fn configuration(app: &App) -> Vec<Check> {
+pub(super) fn configuration(config: &Config) -> Vec<Check> {
     const GROUP: &str = "configuration";
-    let config = &app.config;
+    let public_url = config.server.public_url.as_deref().map(without_secrets);
     let is_told = config.alerts.webhook_url.is_some() || !config.alerts.mail_to.is_empty();
     let mut checks = vec![
         Check::new(GROUP, "settings", Verdict::Pass, "all are valid"),
         Check::holds(
             GROUP,
             "public address",
-            (config.server.public_url.is_some(), config.server.public_url.clone().unwrap_or_default()),
+            (public_url.is_some(), public_url.unwrap_or_default()),
             (Verdict::Warn, "server.public_url is not set"),
         ),
         Check::holds(
@@ -65,58 +70,66 @@ pub(super) fn configuration(app: &App) -> Vec<Check> {
     checks
 }
 
-pub(super) fn clock(app: &App) -> Result<Vec<Check>> {
+pub(super) fn clock(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "clock";
     /// When this program did not exist yet.
     const BEFORE: i64 = 1_760_000_000_000;
     const TOLERANCE: i64 = 60_000;
-    let now = app.clock.now();
-    let newest = app.store.read(access_log::newest_in)?;
-    let is_behind = newest.is_some_and(|newest| newest.0 > now.0 + TOLERANCE);
-    Ok(vec![
-        Check::holds(
-            GROUP,
-            "time",
-            (now.0 > BEFORE, now.to_string()),
-            (Verdict::Fail, format!("it is {now}, which cannot be: set the clock")),
-        ),
-        Check::holds(
+    let now = installation.clock.now();
+    let mut checks = vec![Check::holds(
+        GROUP,
+        "time",
+        (now.0 > BEFORE, now.to_string()),
+        (Verdict::Fail, format!("it is {now}, which cannot be: set the clock")),
+    )];
+    if let Some(app) = installation.app {
+        let newest = app.store.read(access_log::newest_in)?;
+        let is_behind = newest.is_some_and(|newest| newest.0 > now.0 + TOLERANCE);
+        checks.push(Check::holds(
             GROUP,
             "direction",
             (!is_behind, "goes forward"),
             (Verdict::Fail, "requests are on record from later than now: the clock was set back"),
-        ),
-    ])
+        ));
+    }
+    Ok(checks)
 }
 
-pub(super) fn providers(app: &App) -> Vec<Check> {
-    const GROUP: &str = "providers";
-    let mut checks = vec![
-        probed(GROUP, "sms", app.sms.name(), app.sms.probe()),
-        probed(GROUP, "email", app.email.name(), app.email.probe()),
-        moderation(GROUP, app),
-        probed(GROUP, "payment", app.payments.gateway.name(), app.payments.gateway.query("yarrow_doctor").map(drop)),
-    ];
-    for (name, model) in ["llm", "llm fallback"].into_iter().zip(app.llm.all()) {
-        checks.push(probed(GROUP, name, model.name(), model.probe()));
+/// The providers are built anew from the configuration, because asking them needs no database.
+pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
+    let (config, clock) = (installation.config, &installation.clock);
+    let silent: Announce = Arc::new(|_| ());
+    let sms = app::sms_sender(config, clock.clone(), &silent);
+    let mut checks = vec![probed("sms", sms.name(), sms.probe())];
+    checks.push(match app::email_sender(config, clock.clone(), &silent) {
+        Ok(email) => probed("email", email.name(), email.probe()),
+        Err(error) => Check::new(PROVIDERS, "email", Verdict::Fail, error.explained()),
+    });
+    checks.push(moderation(installation));
+    checks.extend(payment(installation));
+    for (name, model) in ["llm", "llm fallback"].into_iter().zip(app::language_models(config).all()) {
+        checks.push(probed(name, model.name(), model.probe()));
     }
-    match offsite::bucket(&app.config) {
+    match offsite::bucket(config) {
         Ok(None) => {}
-        Ok(Some(bucket)) => checks.push(probed(GROUP, "backup bucket", "s3", bucket.probe())),
-        Err(error) => checks.push(Check::new(GROUP, "backup bucket", Verdict::Fail, error.to_string())),
+        Ok(Some(bucket)) => checks.push(probed("backup bucket", "s3", bucket.probe())),
+        Err(error) => checks.push(Check::new(PROVIDERS, "backup bucket", Verdict::Fail, error.to_string())),
     }
-    if let Some(url) = &app.config.alerts.webhook_url {
-        let webhook = Webhook::new(url.expose_secret(), app.config.alerts.webhook_secret.as_ref());
-        checks.push(probed(GROUP, "alerts", "webhook", webhook.probe()));
+    if let Some(url) = &config.alerts.webhook_url {
+        let webhook = Webhook::new(url.expose_secret(), config.alerts.webhook_secret.as_ref());
+        checks.push(probed("alerts", "webhook", webhook.probe()));
     }
     checks
 }
 
 /// A service that nobody switched to is probed as well: it is what one would switch to.
-fn moderation(group: &'static str, app: &App) -> Check {
-    let check = |verdict, detail: String| Check::new(group, "moderation", verdict, detail);
-    let external = &app.moderation.external;
-    let decides = policy::current(app).is_ok_and(|policy| policy.service == Service::External);
+fn moderation(installation: &Installation<'_>) -> Check {
+    let check = |verdict, detail: String| Check::new(PROVIDERS, "moderation", verdict, detail);
+    let (config, clock) = (installation.config, installation.clock.clone());
+    let moderator = app::text_moderator(config, clock.clone());
+    let external = External::new(moderator, clock, config.moderation.calls);
+    let policy = installation.app.map(policy::current);
+    let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));
     match external.probe().map(|probe| probe.failure) {
         Some(None) => check(Verdict::Pass, format!("{} answers", external.name())),
         Some(Some(code)) => check(Verdict::Fail, format!("{}: {code}", external.name())),
@@ -125,16 +138,32 @@ fn moderation(group: &'static str, app: &App) -> Check {
     }
 }
 
-fn probed(group: &'static str, name: &str, driver: &str, outcome: Result<(), Failure>) -> Check {
-    match outcome {
-        Ok(()) => Check::new(group, name, Verdict::Pass, format!("{driver} answers")),
-        Err(failure) => Check::new(group, name, Verdict::Fail, failure.to_string()),
+/// The sandbox keeps its books in the database; without that it is not asked.
+fn payment(installation: &Installation<'_>) -> Option<Check> {
+    let ask = |gateway: &dyn Gateway| probed("payment", gateway.name(), gateway.query("yarrow_doctor").map(drop));
+    match (installation.app, installation.config.payment.gateway) {
+        (Some(app), _) => Some(ask(app.payments.gateway.as_ref())),
+        (None, PaymentGateway::Sandbox) => None,
+        (None, PaymentGateway::Alipay) => {
+            let clock = installation.clock.clone();
+            Some(match alipay_gateway(installation.config, Box::new(move || clock.now().0)) {
+                Ok(gateway) => ask(&gateway),
+                Err(error) => Check::new(PROVIDERS, "payment", Verdict::Fail, error.explained()),
+            })
+        }
     }
 }
 
-pub(super) fn proxy(app: &App) -> Result<Vec<Check>> {
+fn probed(name: &str, driver: &str, outcome: Result<(), Failure>) -> Check {
+    match outcome {
+        Ok(()) => Check::new(PROVIDERS, name, Verdict::Pass, format!("{driver} answers")),
+        Err(failure) => Check::new(PROVIDERS, name, Verdict::Fail, failure.to_string()),
+    }
+}
+
+pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
     const GROUP: &str = "proxy";
-    let trusted = &app.config.server.trusted_proxies;
+    let trusted = &installation.config.server.trusted_proxies;
     let everybody = trusted.iter().any(|network| network.prefix_len() == 0);
     let mut checks = vec![Check::holds(
         GROUP,
@@ -142,6 +171,7 @@ pub(super) fn proxy(app: &App) -> Result<Vec<Check>> {
         (!everybody, format!("{} networks", trusted.len())),
         (Verdict::Fail, "everybody is trusted, so that every client can pretend to be another: name the proxy"),
     )];
+    let Some(app) = installation.app else { return Ok(checks) };
     let clients = app.store.read(|tx| access_log::recent_clients_in(tx, REQUESTS))?;
     let from_proxy = clients.iter().filter(|client| is_trusted(trusted, client)).count();
     if app.config.server.public_url.is_some() && !clients.is_empty() {

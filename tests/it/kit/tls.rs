@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{CertificateParams, CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned,
     crypto::ring,
@@ -27,6 +27,19 @@ impl PemPair {
     pub fn new(name: &str) -> Self {
         let pair = Self { directory: tempfile::tempdir().unwrap() };
         pair.renew(name);
+        pair
+    }
+
+    /// A pair whose certificate ends in so many days from now, or so many ago.
+    pub fn ending_in(name: &str, days: i64) -> Self {
+        let pair = Self { directory: tempfile::tempdir().unwrap() };
+        let mut parameters = CertificateParams::new([name.to_owned()]).unwrap();
+        let until = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let until = until.checked_add_signed(days * 86_400).unwrap();
+        parameters.not_after = (std::time::UNIX_EPOCH + Duration::from_secs(until)).into();
+        let signing_key = KeyPair::generate().unwrap();
+        std::fs::write(pair.certificate(), parameters.self_signed(&signing_key).unwrap().pem()).unwrap();
+        std::fs::write(pair.key(), signing_key.serialize_pem()).unwrap();
         pair
     }
 
