@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, find_user_id, table, time};
+use super::{Common, PageArgs, find_user_id, paged, table, time};
 use crate::{
     error::Result,
     ops::audit::{self, Filter, Recorded},
@@ -35,7 +35,7 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let from = args.from.as_deref().map_or(Ok(everything.from), |text| time(&app, "from", text))?;
     let to = args.to.as_deref().map_or(Ok(everything.to), |text| time(&app, "to", text))?;
     let found = audit::list(&app, &Filter { from, to, ..everything }, args.page.page())?;
-    let json = json!({ "items": found.items.iter().map(json_of).collect::<Vec<_>>(), "total": found.total });
+    let json = paged(args.page.page(), &found.items.iter().map(json_of).collect::<Vec<_>>(), found.total);
     common.answer(&json, || table_of(&found.items))
 }
 

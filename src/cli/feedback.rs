@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, PageArgs, authority, find_user, record, table};
+use super::{Common, PageArgs, authority, find_user, paged, record, table};
 use crate::{
     app::App,
     error::Result,
@@ -50,7 +50,7 @@ fn list(common: &Common, app: &App, user: Option<UserId>, page: &PageArgs) -> Re
             })
         })
         .collect();
-    common.answer(&json!({ "items": items, "total": found.total }), || {
+    common.answer(&paged(page.page(), &items, found.total), || {
         let rows = found.items.iter().map(|item| {
             let who = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
             let is_claimed = who.is_some() && !item.is_verified;

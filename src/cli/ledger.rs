@@ -130,7 +130,8 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
     if common.json {
         let json = json!({
             "userId": user, "asset": asset.name(), "balance": account.balance,
-            "suspendedAt": account.suspended_at, "items": entries.collect::<Vec<_>>(), "total": found.total,
+            "suspendedAt": account.suspended_at, "items": entries.collect::<Vec<_>>(), "page": page.page,
+            "size": page.size, "total": found.total,
         });
         return print(&json.to_string());
     }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user_id, record, table, time};
+use super::{Common, PageArgs, authority, confirm, find_user_id, paged, record, table, time};
 use crate::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
@@ -14,7 +14,7 @@ use crate::{
         search::{self, Filter, Logged},
         tallies,
     },
-    types::{Page, Timestamp, UserId},
+    types::{Page, Timestamp, UserId, decimal_milliseconds},
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -145,8 +145,8 @@ fn list(common: &Common, app: &App, command: &str, user: Option<UserId>, filter:
     let found = search::list(app, filter, page)?;
     record(app, command, user, authority(None))?;
     let items: Vec<_> = found.items.iter().map(json_of).collect();
-    common.answer(&json!({ "items": items, "total": found.total }), || {
-        format!("{}\n{} of {}", table_of(&found.items), items.len(), found.total)
+    common.answer(&paged(page, &items, found.total), || {
+        format!("{}\n{} of {}", table_of(&found.items), found.items.len(), found.total)
     })
 }
 
@@ -169,7 +169,7 @@ pub fn json_of(entry: &Logged) -> Value {
     json!({
         "id": entry.id, "time": entry.at, "userId": entry.user, "clientIp": entry.client_ip, "method": entry.method,
         "route": entry.route, "status": entry.status, "success": entry.is_success(),
-        "durationUs": entry.duration_us, "requestId": entry.request_id,
+        "durationMs": decimal_milliseconds(entry.duration()), "requestId": entry.request_id,
     })
 }
 
@@ -188,7 +188,7 @@ fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()
             })
         })
         .collect();
-    common.answer(&json!({ "from": from, "to": to, "items": items, "total": total }), || {
+    common.answer(&paged_between((from, to), page, &items, total), || {
         let rows = shown.iter().map(|tally| {
             [
                 tally.client_ip.clone(),
@@ -224,7 +224,7 @@ fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Resu
             })
         })
         .collect();
-    common.answer(&json!({ "from": from, "to": to, "items": items, "total": total }), || {
+    common.answer(&paged_between((from, to), page, &items, total), || {
         let rows = shown.iter().map(|suspect| {
             let reasons = suspect.reasons.iter().map(|reason| format!("{} {}", reason.code, reason.value));
             [
@@ -246,6 +246,14 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let deleted = access_log::clean_up(app, age)?;
     record(app, "logs cleanup", None, authority(None))?;
     common.answer(&json!({ "deleted": deleted, "before": before }), || format!("{deleted} entries deleted"))
+}
+
+/// One page of what was counted in a time, in the shape that it has over HTTP.
+fn paged_between((from, to): (Timestamp, Timestamp), page: Page, items: &[Value], total: usize) -> Value {
+    let mut json = paged(page, items, i64::try_from(total).unwrap_or(i64::MAX));
+    json["from"] = json!(from);
+    json["to"] = json!(to);
+    json
 }
 
 fn on_page<T>(all: &[T], page: Page) -> impl Iterator<Item = &T> {

@@ -40,7 +40,7 @@ use std::{
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
-use serde_json::Value;
+use serde_json::{Value, json};
 use terminal_size::Width;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -292,6 +292,11 @@ fn confirm(yes: bool, question: &str) -> Result<()> {
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(Error::internal)?;
     if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { refused("Nothing was done.") }
+}
+
+/// One page of a list, in the shape that it has over HTTP.
+fn paged(page: Page, items: &[Value], total: i64) -> Value {
+    json!({ "items": items, "page": page.number, "size": page.size, "total": total })
 }
 
 fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {

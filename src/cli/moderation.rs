@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, authority, record, table,
+    Common, PageArgs, authority, paged, record, table,
     words::{TextKind, shown},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
         policy::{self, Service},
         shadow, state,
     },
+    types::decimal_milliseconds,
 };
 
 /// Show and switch the service that decides about texts: the local word list, or the outside service.
@@ -113,7 +114,7 @@ fn status(common: &Common, app: &App) -> Result<()> {
 fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
     let mut json = shown(&opinion.ruling, content_type);
     json["found"] = json!(opinion.ruling.found);
-    json["durationMs"] = json!(opinion.took.as_secs_f64() * 1e3);
+    json["durationMs"] = json!(decimal_milliseconds(opinion.took));
     json
 }
 
@@ -159,7 +160,7 @@ fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
             "labels": row.labels, "maskedText": row.masked_text, "createdAt": row.at,
         })
     });
-    let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
+    let json = paged(page.page(), &items.collect::<Vec<_>>(), found.total);
     common.answer(&json, || {
         let rows = found.items.iter().map(|row| {
             let refused_by = if row.local_allowed { "external" } else { "local" };
@@ -183,10 +184,10 @@ fn health(common: &Common, app: &App) -> Result<()> {
     let failure = probe.and_then(|probe| probe.failure.clone());
     let json = json!({
         "healthy": health.is_healthy(),
-        "local": { "healthy": health.local_is_current, "durationMs": health.local_took.as_secs_f64() * 1e3 },
+        "local": { "healthy": health.local_is_current, "durationMs": decimal_milliseconds(health.local_took) },
         "external": {
             "configured": probe.is_some(), "healthy": health.external_is_healthy(), "error": failure,
-            "durationMs": probe.map(|probe| probe.took.as_secs_f64() * 1e3),
+            "durationMs": probe.map(|probe| decimal_milliseconds(probe.took)),
         },
     });
     common.answer(&json, || {

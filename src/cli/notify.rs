@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, record, table};
+use super::{Common, PageArgs, authority, confirm, find_user, paged, record, table};
 use crate::{
     app::App,
     error::{Error, FieldError, Result},
@@ -137,7 +137,7 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let found = notifications::list_sent(app, page.page())?;
     let items: Vec<_> = found.items.iter().map(shown).collect();
-    common.answer(&json!({ "items": items, "total": found.total }), || {
+    common.answer(&paged(page.page(), &items, found.total), || {
         let rows = found.items.iter().map(|Sent { notification, recipients, readers }| {
             [
                 notification.id.to_string(),

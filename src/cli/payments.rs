@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, print, record, table, time};
+use super::{Common, PageArgs, authority, confirm, find_user, paged, print, record, table, time};
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
@@ -182,7 +182,7 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<State>, pa
     let found = orders::list(app, filter, page.page())?;
     record(app, "payments list", user, authority(None))?;
     let items: Vec<Value> = found.items.iter().map(order_json).collect();
-    common.answer(&json!({ "items": items, "total": found.total }), || {
+    common.answer(&paged(page.page(), &items, found.total), || {
         table(["order", "user", "yuan", "coins", "state", "why", "made"], found.items.iter().map(order_row))
     })
 }
@@ -225,7 +225,7 @@ fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &P
     let found = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
     record(app, "payments callbacks", None, authority(None))?;
     let items: Vec<Value> = found.items.iter().map(callback_json).collect();
-    common.answer(&json!({ "items": items, "total": found.total }), || {
+    common.answer(&paged(page.page(), &items, found.total), || {
         table(["callback", "received", "genuine", "verdict", "why"], found.items.iter().map(callback_row))
     })
 }

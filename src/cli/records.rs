@@ -5,12 +5,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, find_user, record, table, time};
+use super::{Common, PageArgs, authority, find_user, paged, record, table, time};
 use crate::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
     ops::interpretation::{self, Record},
-    types::{Listing, Timestamp, UserId},
+    types::{Listing, Page, Timestamp, UserId},
 };
 
 /// Look at the records of interpretations.
@@ -76,16 +76,17 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
         Action::User { who, range, page } => {
             let (user, (from, to)) = (find_user(&app, &who)?.id, range.bounds(&app)?);
             let found = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
-            answer(common, &app, "records user", Some(user), &found)
+            answer(common, &app, ("records user", Some(user)), page.page(), &found)
         }
         Action::Show { trace } => show(common, &app, &trace),
         Action::Failed { page } => {
             let found = interpretation::list_failed(&app, page.page())?;
-            answer(common, &app, "records failed", None, &found)
+            answer(common, &app, ("records failed", None), page.page(), &found)
         }
         Action::Slow { duration_ms, page } => {
             let slow = Duration::from_millis(duration_ms.into());
-            answer(common, &app, "records slow", None, &interpretation::list_slow(&app, slow, page.page())?)
+            let found = interpretation::list_slow(&app, slow, page.page())?;
+            answer(common, &app, ("records slow", None), page.page(), &found)
         }
         Action::Count { user, range } => count(common, &app, user.as_deref(), &range),
     }
@@ -102,10 +103,16 @@ impl RangeArgs {
     }
 }
 
-fn answer(common: &Common, app: &App, command: &str, user: Option<UserId>, found: &Listing<Record>) -> Result<()> {
+fn answer(
+    common: &Common,
+    app: &App,
+    (command, user): (&str, Option<UserId>),
+    page: Page,
+    found: &Listing<Record>,
+) -> Result<()> {
     record(app, command, user, authority(None))?;
     let items: Vec<_> = found.items.iter().map(json_of).collect();
-    common.answer(&json!({ "items": items, "total": found.total }), || {
+    common.answer(&paged(page, &items, found.total), || {
         let rows = found.items.iter().map(|record| {
             [
                 record.created_at.to_string(),
@@ -118,7 +125,7 @@ fn answer(common: &Common, app: &App, command: &str, user: Option<UserId>, found
             ]
         });
         let table = table(["at", "user", "trace", "status", "model", "ms", "error"], rows);
-        format!("{table}\n{} of {}", items.len(), found.total)
+        format!("{table}\n{} of {}", found.items.len(), found.total)
     })
 }
 

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, record, table};
+use super::{Common, PageArgs, authority, paged, record, table};
 use crate::{
     error::{Error, Result},
     ops::releases::{self, AppVersion, DownloadUrl, Draft, Release},
@@ -59,7 +59,7 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
         Action::List { page } => {
             let found = releases::list(&app, page.page())?;
             let items: Vec<_> = found.items.iter().map(shown).collect();
-            common.answer(&json!({ "items": items, "total": found.total }), || {
+            common.answer(&paged(page.page(), &items, found.total), || {
                 let rows = found.items.iter().map(|release| {
                     [
                         release.version_code.to_string(),

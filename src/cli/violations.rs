@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, record, table, words::TextKind};
+use super::{Common, PageArgs, authority, confirm, find_user, paged, record, table, words::TextKind};
 use crate::{
     app::App,
     error::{Error, Result},
@@ -97,7 +97,7 @@ fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
     let found = violations::list(app, filter, page)?;
     record(app, "violations list", filter.user, authority(None))?;
     let items = found.items.iter().map(json_of);
-    let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
+    let json = paged(page, &items.collect::<Vec<_>>(), found.total);
     common.answer(&json, || {
         let rows = found.items.iter().map(|row| {
             [

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, print, record, table};
+use super::{Common, PageArgs, authority, paged, print, record, table};
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -166,7 +166,7 @@ fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<
             "word": listed.word, "type": listed.kind, "bySound": listed.by_sound, "createdAt": listed.created_at,
         })
     });
-    let json = json!({ "items": items.collect::<Vec<_>>(), "total": found.total });
+    let json = paged(page.page(), &items.collect::<Vec<_>>(), found.total);
     common.answer(&json, || {
         let rows = found.items.iter().map(|listed| {
             let sound = if listed.by_sound { "yes" } else { "" };

@@ -23,7 +23,7 @@ pub use json::JsonText;
 pub use micros::{Micros, NoAmount};
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use text::clean;
-pub use time::{Date, TimeZone, Timestamp};
+pub use time::{Date, TimeZone, Timestamp, decimal_milliseconds};
 
 /// A user's number in this service. Written as a decimal string in answers, because clients in languages whose
 /// numbers are floats read it too.

@@ -58,6 +58,11 @@ impl Timestamp {
     }
 }
 
+/// A duration in milliseconds, to the microsecond and without the noise of a float.
+pub fn decimal_milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
 fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -118,6 +123,14 @@ mod tests {
 
     fn parse(text: &str) -> Option<String> {
         Timestamp::parse(text, &"Asia/Shanghai".parse().unwrap()).ok().map(|timestamp| timestamp.to_string())
+    }
+
+    #[test]
+    fn milliseconds_have_three_decimals_at_most() {
+        for (microseconds, written) in [(1_234, "1.234"), (4_100, "4.1"), (18_014, "18.014"), (3, "0.003"), (0, "0")] {
+            assert_eq!(decimal_milliseconds(Duration::from_micros(microseconds)).to_string(), written);
+        }
+        assert_eq!(decimal_milliseconds(Duration::from_nanos(1_234_567)).to_string(), "1.235");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{
         search::{self, Filter, Logged},
         tallies::{self, LONGEST_DAYS, Suspect, Tally},
     },
-    types::{Page, Timestamp, UserId},
+    types::{Page, Timestamp, UserId, decimal_milliseconds},
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -92,7 +92,7 @@ pub struct LoggedRequest {
 
 impl From<Logged> for LoggedRequest {
     fn from(logged: Logged) -> Self {
-        let success = logged.is_success();
+        let (success, duration_ms) = (logged.is_success(), decimal_milliseconds(logged.duration()));
         Self {
             id: logged.id,
             time: logged.at,
@@ -102,7 +102,7 @@ impl From<Logged> for LoggedRequest {
             route: logged.route,
             status: logged.status,
             success,
-            duration_ms: Duration::from_micros(u64::try_from(logged.duration_us).unwrap_or(0)).as_secs_f64() * 1e3,
+            duration_ms,
             request_id: logged.request_id,
         }
     }

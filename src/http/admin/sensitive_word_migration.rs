@@ -26,7 +26,7 @@ use crate::{
         state::{self, Status},
     },
     providers::breaker::Condition,
-    types::{Timestamp, UserId, clean},
+    types::{Timestamp, UserId, clean, decimal_milliseconds},
 };
 
 parameters! {
@@ -342,12 +342,12 @@ pub async fn check_health(call: Call, _: Nothing) -> Result<Json<ModerationHealt
     let probe = health.external.as_ref();
     Ok(Json(ModerationHealth {
         healthy: health.is_healthy(),
-        local: LocalHealth { healthy: health.local_is_current, duration_ms: health.local_took.as_secs_f64() * 1e3 },
+        local: LocalHealth { healthy: health.local_is_current, duration_ms: decimal_milliseconds(health.local_took) },
         external: ExternalHealth {
             configured: probe.is_some(),
             healthy: health.external_is_healthy(),
             breaker: shown(health.breaker),
-            duration_ms: probe.map(|probe| probe.took.as_secs_f64() * 1e3),
+            duration_ms: probe.map(|probe| decimal_milliseconds(probe.took)),
             error: probe.and_then(|probe| probe.failure.clone()),
             checked_at: probe.map(|probe| probe.at),
         },

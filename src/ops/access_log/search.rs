@@ -1,5 +1,7 @@
 //! Looking requests up: whose, from where, when, and which failed.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{
@@ -72,6 +74,10 @@ pub struct Logged {
 }
 
 impl Logged {
+    pub fn duration(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.duration_us).unwrap_or(0))
+    }
+
     pub fn is_success(&self) -> bool {
         self.status < 400
     }
