@@ -13,7 +13,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::kit::{Answer, Binary, Caller, Server, Setup};
+use crate::kit::{Answer, Binary, Caller, Server, Setup, eventually};
 
 /// Runs a server that is expected to refuse to start.
 fn start_in_vain(directory: &Path) -> Output {
@@ -202,15 +202,6 @@ fn a_write_that_waited_too_long_is_refused_and_nothing_of_the_network_log_is_los
     eventually("the network log has all requests", || {
         other.query_row(logged, [], |row| row.get::<_, i64>(0)).unwrap() == 11
     });
-}
-
-#[track_caller]
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not even after ten seconds");
-        sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::{
     thread::{scope, sleep},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Answer, Behaviour, Caller, Model, Request, Server, Setup,
+    Answer, Behaviour, Caller, Model, Request, Server, Setup, eventually,
     vendors::{Reply, Vendor},
 };
 
@@ -55,14 +55,6 @@ fn answering(text: &'static str) -> Vendor {
 fn spending(server: &Server) -> (i64, i64) {
     let sql = "select tokens, reserved_tokens from model_spending where user_id = 0";
     server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        sleep(Duration::from_millis(10));
-    }
 }
 
 fn record(server: &Server, answer: &Answer) -> Value {
@@ -286,7 +278,7 @@ fn what_a_listener_left_behind_is_charged() {
     drop(stream);
     sleep(Duration::from_millis(100));
     model.open_gate();
-    wait_until("the call ends", || server.value::<String>("select status from interpretations") != "running");
+    eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     assert_eq!(server.value::<Option<i64>>("select prompt_tokens from interpretations"), None);
     let charged: i64 = server.value("select tokens from model_spending where user_id = 0");
@@ -367,7 +359,7 @@ fn an_outcome_that_cannot_be_written_is_written_later() {
     assert_eq!(failed.json()["traceId"], server.value::<String>("select trace_id from interpretations"));
     assert_eq!(server.value::<String>("select status from interpretations"), "running");
     server.edit("drop trigger refused");
-    wait_until("the record is finished", || server.value::<String>("select status from interpretations") != "running");
+    eventually("the record is finished", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status || ' ' || result from interpretations"), "succeeded 吉");
     assert_eq!(server.value::<i64>("select sum(calls) from model_usage"), 1);
 }

@@ -34,7 +34,7 @@ fn of_many_requests_for_a_code_one_is_sent() {
     // Who finds all places for messages taken is told so before any budget is looked at.
     let refused = counted.get(&429).unwrap_or(&0) + counted.get(&503).unwrap_or(&0);
     assert_eq!((counted.get(&200), refused), (Some(&1), CALLERS - 1), "{counted:?}");
-    assert_eq!(server.sent_codes(PHONE).len(), 1);
+    server.expect_sent_codes(PHONE, 1);
     assert_eq!(server.value::<i64>("select count(*) from code_sends"), 1);
 }
 

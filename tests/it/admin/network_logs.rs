@@ -1,11 +1,9 @@
 //! The network log as administrators read it.
 
-use std::time::{Duration, Instant};
-
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Server, Setup, log_statement};
+use crate::kit::{Answer, Server, Setup, eventually, log_statement};
 
 /// Entries that the tests put into the log: more than two pieces, and some that are in none.
 const ENTRIES: i64 = 20_000;
@@ -38,13 +36,9 @@ fn shift(database: &Connection, by_ms: i64, condition: &str) {
 
 #[track_caller]
 fn wait_for_pieces(database: &Connection, pieces: i64) {
-    let deadline = Instant::now() + Duration::from_secs(20);
     let count =
         || database.query_row("select count(*) from access_log_pieces", [], |row| row.get::<_, i64>(0)).unwrap();
-    while count() < pieces {
-        assert!(Instant::now() < deadline, "no pieces were made");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("pieces are made", || count() >= pieces);
 }
 
 /// The numbers and the total that plain SQL finds.
@@ -136,7 +130,7 @@ fn what_is_logged_of_a_request_is_found_by_user_and_address() {
     }
     server.get("/coin/balance?userId=999999").by(&user).header("x-forwarded-for", "2001:DB8::7").send().expect(403);
     let of_user = format!("user/{}", user.user_id);
-    eventually(|| found(&get(&server, &key, &of_user).expect(200).json()).1 == 4);
+    eventually("the request is in the log", || found(&get(&server, &key, &of_user).expect(200).json()).1 == 4);
     let logged = get(&server, &key, "ip/203.0.113.9").expect(200).json();
     assert_eq!(logged["total"], 3);
     assert_eq!(logged["items"][0]["userId"], user.user_id);
@@ -154,7 +148,7 @@ fn what_is_logged_of_a_request_is_found_by_user_and_address() {
     assert!(failed["items"].as_array().unwrap().iter().all(|item| item["success"] == false));
     // The log knows no path, and with it no phone number.
     server.get("/divination-history/count/13800138000").by(&user).send().expect(200);
-    eventually(|| found(&get(&server, &key, &of_user).expect(200).json()).1 == 5);
+    eventually("the request is in the log", || found(&get(&server, &key, &of_user).expect(200).json()).1 == 5);
     assert!(!get(&server, &key, &of_user).expect(200).text().contains("13800138000"));
 
     let audited = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
@@ -162,22 +156,16 @@ fn what_is_logged_of_a_request_is_found_by_user_and_address() {
 }
 
 #[track_caller]
-fn eventually(holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "not even after ten seconds");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// Puts requests of one address into the last minutes.
+/// Puts requests of one address into the last minutes. The newest end a whole minute, so that a few that are close
+/// together fall into one.
 fn requests(database: &Connection, client_ip: &str, count: i64, route: &str, status: u16, users: i64, apart_ms: i64) {
     let sql = "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ?1) \
-               select ?6 - 60000 - n * ?7, case when ?5 > 0 then n % max(?5, 1) end, ?2, 'POST', ?3, ?4, 1, 'x' \
+               select ?6 - n * ?7, case when ?5 > 0 then n % max(?5, 1) end, ?2, 'POST', ?3, ?4, 1, 'x' \
                from numbers";
     let newest = "select coalesce(max(at), 0) from access_log";
     let now: i64 = database.query_row(newest, [], |row| row.get(0)).unwrap();
-    let values = rusqlite::params![count, client_ip, route, status, users, now, apart_ms];
+    let minute = now / 60_000 * 60_000;
+    let values = rusqlite::params![count, client_ip, route, status, users, minute, apart_ms];
     database.execute(&log_statement(sql), values).unwrap();
 }
 
@@ -187,7 +175,9 @@ fn suspicious_addresses_are_told_with_their_reasons_the_worst_first() {
     let key = server.api_key("tests");
     let database = server.database();
     server.get("/healthz").send().expect(200);
-    eventually(|| database.query_row("select count(*) from access_log", [], |row| row.get::<_, i64>(0)).unwrap() > 0);
+    eventually("the request is in the log", || {
+        database.query_row("select count(*) from access_log", [], |row| row.get::<_, i64>(0)).unwrap() > 0
+    });
     requests(&database, "203.0.113.1", 12, "/auth/login", 401, 0, 1000);
     requests(&database, "203.0.113.1", 13, "/user/profile", 200, 1, 1000);
     requests(&database, "203.0.113.2", 60, "/user/profile", 200, 40, 100);
@@ -306,7 +296,7 @@ fn commands_find_the_same_beside_the_server() {
     };
     server.get("/coin/balance").by(&user).header("x-forwarded-for", "203.0.113.9").send().expect(200);
     server.get("/coin/balance?userId=999999").by(&user).header("x-forwarded-for", "203.0.113.9").send().expect(403);
-    eventually(|| logged() == 2);
+    eventually("the request is in the log", || logged() == 2);
     let total = |arguments: &[&str]| server.command(arguments).expect(0).json()["total"].as_i64().unwrap();
     assert_eq!(total(&["logs", "user", "13800138000"]), 2);
     assert_eq!(total(&["logs", "user", &user.user_id, "--size", "1", "--page", "2"]), 2);

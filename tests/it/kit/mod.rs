@@ -14,6 +14,7 @@ pub mod raw;
 mod server;
 pub mod tls;
 pub mod vendors;
+mod waiting;
 
 pub use client::{Answer, Caller, Request};
 pub use document::{Document, Operation, Parameter, Place};
@@ -21,3 +22,4 @@ pub use model::{Behaviour, Model};
 pub use operator::Ended;
 pub use parallel::at_once;
 pub use server::{Binary, Server, Setup, kill, log_statement};
+pub use waiting::{eventually, found_eventually};

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::{
     client::{Answer, Caller, Request},
     raw,
+    waiting::{eventually, found_eventually},
 };
 
 /// The longest that a view of the server may outlive a change by another process.
@@ -141,18 +142,23 @@ impl Server {
         texts.map(|text| text.chars().take_while(char::is_ascii_digit).collect()).collect()
     }
 
+    /// Waits until so many codes are printed, of which there are to be no more.
+    pub fn expect_sent_codes(&self, phone_number: &str, count: usize) {
+        eventually("the codes are printed", || self.sent_codes(phone_number).len() >= count);
+        assert_eq!(self.sent_codes(phone_number).len(), count);
+    }
+
     /// Asks for a code and waits until it is printed.
     pub fn request_code(&self, phone_number: &str) -> String {
         let before = self.sent_codes(phone_number).len();
         self.post("/auth/send-code").form(&[("phoneNumber", phone_number)]).send().expect(200);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline {
-            if let Some(code) = self.sent_codes(phone_number).get(before) {
-                return code.clone();
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        panic!("no code for {phone_number} in {:#?}", self.lines());
+        self.printed_code(phone_number, before)
+    }
+
+    /// Waits for the code that is printed after so many others.
+    pub fn printed_code(&self, phone_number: &str, before: usize) -> String {
+        let printed = || self.sent_codes(phone_number).get(before).cloned();
+        found_eventually(&format!("no code for {phone_number}"), printed)
     }
 
     /// Signs this number in by a code that is really sent.

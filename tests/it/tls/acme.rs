@@ -1,16 +1,11 @@
 //! Certificates by ACME, from an authority of the tests' own that checks what the protocol lets it check.
 
-use std::{
-    net::SocketAddr,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::kit::{
     Server, Setup,
     authority::{Authority, Behaviour},
-    tls,
+    eventually, tls,
 };
 
 const NAME: &str = "yarrow.test";
@@ -37,15 +32,6 @@ fn is_served(server: &Server, authority: &Authority) -> bool {
     tls::get(server.address(), NAME, &authority.root(), "/healthz").is_ok_and(|answer| answer.status == 200)
 }
 
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 fn kept(directory: &Path) -> Vec<(String, u32)> {
     let files = std::fs::read_dir(directory.join("acme")).unwrap().map(Result::unwrap);
     let mut files: Vec<_> = files
@@ -62,7 +48,7 @@ fn kept(directory: &Path) -> Vec<(String, u32)> {
 fn a_certificate_is_got_kept_and_not_asked_for_again() {
     let authority = Authority::new(Behaviour::default());
     let server = start(&authority, setup(&authority));
-    wait_until("no certificate came", || is_served(&server, &authority));
+    eventually("a certificate comes", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.contacts(), ["mailto:operator@yarrow.test"]);
     let files = kept(server.directory());
@@ -70,7 +56,7 @@ fn a_certificate_is_got_kept_and_not_asked_for_again() {
     assert!(files[0].0.starts_with("account-") && files[1].0.starts_with(NAME), "{files:?}");
 
     let server = server.crash_and_restart(setup(&authority));
-    wait_until("the kept certificate is not shown", || is_served(&server, &authority));
+    eventually("the kept certificate is shown", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
 }
@@ -79,7 +65,7 @@ fn a_certificate_is_got_kept_and_not_asked_for_again() {
 fn a_certificate_is_renewed_in_time_with_the_same_account() {
     let authority = Authority::new(Behaviour { expired_certificates: 1, ..Behaviour::default() });
     let server = start(&authority, setup(&authority));
-    wait_until("it was not renewed", || is_served(&server, &authority));
+    eventually("it is renewed", || is_served(&server, &authority));
     assert_eq!((authority.issued(), authority.accounts()), (2, 1));
     assert_eq!(authority.complaints(), [""; 0]);
 }
@@ -93,7 +79,7 @@ fn an_attempt_that_fails_is_repeated_and_the_service_lives_meanwhile() {
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let inside = line.rsplit("http://").next().unwrap().trim().to_owned();
     crate::kit::Request::new("GET", &format!("http://{inside}/readyz")).send().expect(200);
-    wait_until("no certificate came", || is_served(&server, &authority));
+    eventually("a certificate comes", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
     assert_eq!(server.terminate(), Some(0));

@@ -4,13 +4,12 @@
 use std::{
     net::{SocketAddr, TcpListener},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use serde_json::json;
 
 use crate::kit::{
-    Setup,
+    Setup, found_eventually,
     tls::{self, PemPair},
 };
 
@@ -35,19 +34,6 @@ impl Drop for Running {
 
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Asks until there is an answer.
-#[track_caller]
-fn eventually<T>(what: &str, find: impl Fn() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 #[test]
@@ -79,7 +65,7 @@ fn pebble_gives_a_certificate_and_gives_it_again() {
             .env("PEBBLE_WFE_NONCEREJECT", "30"),
     );
     let management = SocketAddr::from(([127, 0, 0, 1], management_port));
-    let issuer = eventually("pebble does not start", || {
+    let issuer = found_eventually("pebble starts", || {
         let answer = tls::get(management, "localhost", &own.root(), "/roots/0").ok()?;
         Some(answer.text()).filter(|text| text.contains("BEGIN CERTIFICATE"))
     });
@@ -99,7 +85,7 @@ fn pebble_gives_a_certificate_and_gives_it_again() {
         kept.map(|file| std::fs::read(file.path()).unwrap()).collect::<Vec<_>>()
     };
     let answers = |address| {
-        eventually("no certificate came", || {
+        found_eventually("a certificate comes", || {
             let answer = tls::get(address, NAME, &issuer, "/healthz").ok()?;
             Some(answer).filter(|answer| answer.status == 200)
         });

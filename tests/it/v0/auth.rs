@@ -110,7 +110,7 @@ fn an_address_is_sent_one_code_a_minute() {
     expect_wait(ask(&server, PHONE).send(), 20);
     let_pass(&server, 20);
     server.request_code(PHONE);
-    assert_eq!(server.sent_codes(PHONE).len(), 2);
+    server.expect_sent_codes(PHONE, 2);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn parallel_requests_for_one_address_send_one_code() {
     let answers = at_once((0..20).map(|_| ask(&server, PHONE)).collect());
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
     assert_eq!(answers.iter().filter(|answer| answer.status == 429).count(), 19);
-    assert_eq!(server.sent_codes(PHONE).len(), 1);
+    server.expect_sent_codes(PHONE, 1);
 }
 
 fn from(server: &Server, client: &str, phone_number: &str) -> Answer {

@@ -25,12 +25,7 @@ fn add_phone(server: &Server, user: &Caller, phone_number: &str) -> Request {
     let before = server.sent_codes(phone_number).len();
     let body = json!({ "phoneNumber": phone_number, "purpose": "address" });
     server.post("/auth/send-code").json(&body).send().expect(200);
-    let code = loop {
-        if let Some(code) = server.sent_codes(phone_number).get(before) {
-            break code.clone();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    };
+    let code = server.printed_code(phone_number, before);
     change_address(server, user, json!({ "phoneNumber": phone_number, "code": code }))
 }
 

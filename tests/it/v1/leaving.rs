@@ -32,12 +32,7 @@ fn delete(server: &Server, user: &Caller) -> Request {
 pub(super) fn person(server: &Server) -> Caller {
     let mut user = server.sign_in_by_email(EMAIL);
     server.post("/auth/send-code").json(&json!({ "phoneNumber": PHONE, "purpose": "address" })).send().expect(200);
-    let code = loop {
-        if let Some(code) = server.sent_codes(PHONE).last() {
-            break code.clone();
-        }
-        sleep(Duration::from_millis(2));
-    };
+    let code = server.printed_code(PHONE, 0);
     let address = json!({ "phoneNumber": PHONE, "code": code });
     server.post("/api/v1/account/address").by(&user).json(&address).send().expect(200);
     PHONE.clone_into(&mut user.phone_number);
