@@ -1,7 +1,9 @@
 //! Clearing tables by an administrator's will: asked for twice, after a backup, and written down.
 //!
-//! What is cleared one table at a time goes in slices that nobody waits for. Clearing everything is one transaction:
-//! it is done whole or not at all, and for as long as it takes nothing else is written.
+//! Nothing goes that the backup does not hold. What is cleared one table at a time is what the backup has of it, row by
+//! row and as it was then, in slices that nobody waits for: what was written since stays. Clearing everything cannot
+//! leave some of it, because rows refer to each other; so it is one transaction that begins before the backup does. It
+//! is done whole or not at all, and for as long as both take nothing else is written.
 //!
 //! The surprise: clearing codes leaves the record of what was sent, because budgets are counted from it, and clearing
 //! payments leaves what is younger than the law or a dispute may ask for.
@@ -14,9 +16,10 @@ use crate::{
         backups::{self, Occasion},
         codes,
         confirmations::Census,
-        payment,
+        feedback,
+        payment::retention,
     },
-    store::{Read, Write},
+    store::{Read, Write, backup::Copy},
 };
 
 /// Rows deleted by one operation.
@@ -88,32 +91,60 @@ pub fn dry_run(app: &App, target: Target) -> Result<Census> {
                 census
             }
             Target::VerificationCodes => single("codes", codes::count_in(tx)?),
-            Target::PaymentRecords => payment::retention::census_in(tx, floor)?,
-            Target::Feedback => Census { delete: feedback_in(tx)?, keep: Vec::new() },
+            Target::PaymentRecords => retention::census_in(tx, floor)?,
+            Target::Feedback => single("feedback", feedback::count_in(tx)?),
         })
     })
 }
 
-/// Makes a backup, then clears. Blocks for as long as that takes.
+/// Makes a backup, then clears what is in it. Blocks for as long as that takes.
 ///
 /// # Errors
 /// Those of the backup, and nothing is cleared then; storage errors.
 pub fn clear(app: &App, target: Target, progress: backups::Progress<'_>) -> Result<Cleared> {
     let kept = dry_run(app, target)?.keep;
-    let backup = backups::create(app, Occasion::BeforeCleanup, progress)?.backup.name;
-    let floor = app.config.retention.payment_records;
-    let deleted = match target {
-        Target::All => app.store.write(empty_all_in).wait()?,
-        Target::VerificationCodes => vec![("codes".into(), in_slices(app, |tx| codes::clear_in(tx, SLICE))?)],
-        Target::PaymentRecords => {
-            vec![(
-                "payment_orders".into(),
-                in_slices(app, move |tx| payment::retention::delete_older_in(tx, floor, SLICE))?,
-            )]
+    let floor = app.clock.now().minus(app.config.retention.payment_records);
+    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, SLICE);
+    let (deleted, backup) = match target {
+        Target::All => clear_everything(app, progress)?,
+        Target::VerificationCodes => {
+            clear_held(app, "codes", progress, |tx, last| codes::kept_after_in(tx, last, SLICE), codes::clear_in)?
         }
-        Target::Feedback => app.store.write(empty_feedback_in).wait()?,
+        Target::PaymentRecords => clear_held(app, "payment_orders", progress, finished, retention::delete_in)?,
+        Target::Feedback => {
+            clear_held(app, "feedback", progress, |tx, last| feedback::after_in(tx, last, SLICE), feedback::clear_in)?
+        }
     };
     Ok(Cleared { deleted, kept, backup })
+}
+
+/// How many rows of which tables are gone, and which backup has them.
+type Gone = (Vec<(String, i64)>, String);
+
+fn clear_everything(app: &App, progress: backups::Progress<'_>) -> Result<Gone> {
+    let (made, deleted) = backups::create_before(app, Occasion::BeforeCleanup, progress, empty_all_in)?;
+    Ok((deleted, made.backup.name))
+}
+
+/// Makes a backup and deletes what it holds of a table, slice by slice, as far as that is still as it was.
+fn clear_held<Held: Clone + Send + 'static>(
+    app: &App,
+    table: &str,
+    progress: backups::Progress<'_>,
+    next: impl Fn(&Read<'_>, Option<&Held>) -> Result<Vec<Held>>,
+    delete: fn(&Write<'_>, &[Held]) -> Result<usize>,
+) -> Result<Gone> {
+    let backup = backups::create(app, Occasion::BeforeCleanup, progress)?.backup;
+    let copy = Copy::open(&backup.path, app.clock.now())?;
+    let (mut deleted, mut last) = (0, None);
+    loop {
+        let rows = copy.read(|tx| next(tx, last.as_ref()))?;
+        last = rows.last().cloned();
+        if last.is_none() {
+            return Ok((vec![(table.to_owned(), deleted)], backup.name));
+        }
+        deleted += i64::try_from(app.store.write(move |tx| delete(tx, &rows)).wait()?).unwrap_or(0);
+    }
 }
 
 fn is_kept(table: &str) -> bool {
@@ -137,30 +168,6 @@ fn counted_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
     Ok((table, rows))
 }
 
-/// The table of feedback and its rows.
-fn feedback_in(tx: &Read<'_>) -> Result<Vec<(String, i64)>> {
-    let tables = tx.tables()?.into_iter().filter(|table| table == "feedback");
-    tables.map(|table| Ok((table.clone(), tx.count_rows(&table)?))).collect()
-}
-
-fn empty_feedback_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
-    let counted = feedback_in(tx)?;
-    let tables: Vec<_> = counted.iter().map(|(table, _)| table.clone()).collect();
-    tx.empty(&tables)?;
-    Ok(counted)
-}
-
 fn single(table: &str, rows: i64) -> Census {
     Census { delete: vec![(table.to_owned(), rows)], keep: Vec::new() }
-}
-
-fn in_slices(app: &App, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) -> Result<i64> {
-    let mut deleted = 0;
-    loop {
-        let delete = delete.clone();
-        match app.store.write(move |tx| delete(tx)).wait()? {
-            0 => return Ok(i64::try_from(deleted).unwrap_or(i64::MAX)),
-            some => deleted += some,
-        }
-    }
 }

@@ -83,7 +83,7 @@ pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>>
                 (size, offset),
                 feedback_of,
             )?,
-            total: tx.one("select count(*) from feedback", (), |row| row.get(0))?,
+            total: count_in(tx)?,
         }),
         Filter::Of(user) => Ok(Listing {
             items: tx.all(
@@ -117,6 +117,28 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId, phone_number: Option<&PhoneNu
         tx.execute("delete from feedback where phone_number = ?1", [phone_number.as_str()])?;
     }
     Ok(())
+}
+
+pub fn count_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from feedback", (), |row| row.get(0))
+}
+
+/// Up to `limit` pieces of feedback behind one, the oldest first.
+pub fn after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<Vec<Feedback>> {
+    tx.all(
+        "select id, user_id, phone_number, is_verified, content, created_at from feedback \
+         where id > ?1 order by id limit ?2",
+        (after.map_or(i64::MIN, |feedback| feedback.id), limit),
+        feedback_of,
+    )
+}
+
+/// Deletes these pieces of feedback and says how many there still were. An id may have been given again.
+pub fn clear_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
+    tx.execute_each(
+        "delete from feedback where id = ?1 and created_at = ?2 and content = ?3",
+        feedback.iter().map(|feedback| (feedback.id, feedback.created_at.0, &feedback.content)),
+    )
 }
 
 /// Forgets from which network up to `limit` old ones came.

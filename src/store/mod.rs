@@ -30,6 +30,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc::sync_channel,
     },
     time::Duration,
 };
@@ -134,6 +135,32 @@ impl Store {
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
         self.shared.writer.submit(Kind::CheckedFirst, operation)
+    }
+
+    /// Runs `prepare` on this thread while nobody writes, be it in this process or in another, and then `operation`, in
+    /// the transaction that kept everybody from writing. So what `prepare` reads is what `operation` finds. Blocks for as
+    /// long as both take; other writes wait until then or are answered `overloaded`. `prepare` itself must not write: it
+    /// would wait for itself.
+    ///
+    /// # Errors
+    /// Those of both, with nothing changed then, and storage errors.
+    pub fn write_after<P, T, F>(&self, prepare: impl FnOnce() -> Result<P>, operation: F) -> Result<T>
+    where
+        P: Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&Write<'_>, P) -> Result<T> + Send + 'static,
+    {
+        let (begun, beginning) = sync_channel(1);
+        let (prepared, preparation) = sync_channel(1);
+        let receipt = self.shared.writer.submit(Kind::Alone, move |tx| {
+            // Either channel fails only when the other side has given up.
+            let _ = begun.send(());
+            operation(tx, preparation.recv().map_err(Error::internal)?)
+        });
+        if beginning.recv().is_ok() {
+            let _ = prepared.send(prepare()?);
+        }
+        receipt.wait()
     }
 
     /// How much work waits for the writer, and how large its write-ahead log is.

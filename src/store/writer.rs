@@ -221,6 +221,9 @@ pub(super) enum Kind {
     Undoable,
     /// Not at all: it changes nothing before it is sure to succeed.
     CheckedFirst,
+    /// By the savepoint; and it is the only one of its commit, so that whoever reads while it runs sees all that was
+    /// written before it.
+    Alone,
 }
 
 /// A queued operation, whatever it answers.
@@ -381,17 +384,19 @@ impl Work<'_> {
         }
     }
 
-    /// Commits the operations up to the first whose error ended the transaction, answers them, and returns the rest.
+    /// Commits the operations up to the first whose error ended the transaction, or up to one that must be alone,
+    /// answers them, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
         if let Err(error) = self.statement("begin immediate") {
             answer(jobs, Some(&error));
             return Vec::new();
         }
         let transaction = Write::keeping(self.connection, &self.kept, self.clock.now());
+        let together = together(&jobs);
         let mut done = 0;
         let mut outcome = Ok(());
         let mut begun = Instant::now();
-        for job in &mut jobs {
+        for job in jobs.iter_mut().take(together) {
             done += 1;
             outcome = self.run_one(job.as_mut(), &transaction);
             begun = self.note_if_slow(job.as_ref(), begun);
@@ -592,6 +597,15 @@ impl Work<'_> {
 
     fn checkpoint(&self, sql: &str) -> bool {
         checkpoint(self.connection, sql)
+    }
+}
+
+/// How many of the operations may share the next commit.
+fn together(jobs: &[Box<dyn Job>]) -> usize {
+    match jobs.iter().position(|job| job.kind() == Kind::Alone) {
+        Some(0) => 1,
+        Some(before) => before,
+        None => jobs.len(),
     }
 }
 

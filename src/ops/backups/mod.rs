@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     error::{Code, Error, Result},
     store::{
-        Read, SCHEMA_VERSION,
+        Read, SCHEMA_VERSION, Write,
         backup::{self, Copy},
         restore::{DATABASE, KEYS, make_private_directory},
     },
@@ -155,21 +155,43 @@ pub type Progress<'watcher> = &'watcher mut dyn FnMut(&'static str, u64, u64);
 /// `storage_full` when it would leave too little of the disk; storage errors. Nothing is left of a backup that failed,
 /// and the failure is remembered.
 pub fn create(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
-    let begun = Instant::now();
-    let outcome = make(app, occasion, progress).map(|(backup, findings)| {
-        let took = begun.elapsed();
-        Made { backup, findings, took }
-    });
-    match &outcome {
-        Ok(made) => {
-            let Made { backup, findings, took } = made;
+    let outcome = enter(&app.config.backup_directory()).and_then(|_lock| make(app, occasion, progress));
+    note(app, &outcome)?;
+    outcome
+}
+
+/// Makes a backup and then destroys what is in it, and nothing else: from the backup's beginning until that is done
+/// nobody writes. Blocks for as long as both take.
+///
+/// # Errors
+/// As [`create`]; those of `destroy`. Nothing is destroyed then.
+pub fn create_before<T, F>(app: &App, occasion: Occasion, progress: Progress<'_>, destroy: F) -> Result<(Made, T)>
+where
+    T: Send + 'static,
+    F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
+{
+    // Others who make backups are waited for before anybody has to wait for this one.
+    let _lock = enter(&app.config.backup_directory())?;
+    let mut made = None;
+    let prepare = || made.insert(make(app, occasion, progress)).as_ref().map(Made::clone).map_err(Error::again);
+    let destroyed = app.store.write_after(prepare, |tx, made| Ok((made, destroy(tx)?)));
+    if let Some(outcome) = &made {
+        note(app, outcome)?;
+    }
+    destroyed
+}
+
+/// Remembers what came of a backup.
+fn note(app: &App, outcome: &Result<Made>) -> Result<()> {
+    match outcome {
+        Ok(Made { backup, findings, took }) => {
             let (took_ms, bytes) = (milliseconds(*took), backup.bytes);
             tracing::info!(backup = backup.name, bytes, took_ms, "made a backup");
             if !findings.is_sound() {
                 tracing::error!(backup = backup.name, ?findings, "the database that was backed up is not consistent");
             }
             let (at, name, is_sound) = (backup.at.0, backup.name.clone(), findings.is_sound());
-            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })?;
+            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })
         }
         Err(error) => {
             tracing::error!(%error, "a backup failed");
@@ -179,9 +201,9 @@ pub fn create(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<M
             if let Err(error) = remember(app, LAST_FAILURE, &failed) {
                 tracing::warn!(%error, "the failure of a backup could not be remembered");
             }
+            Ok(())
         }
     }
-    outcome
 }
 
 /// Makes a backup if the last one is old enough, and prunes; true if one was made.
@@ -259,9 +281,10 @@ fn remember(app: &App, name: &'static str, what: &impl Serialize) -> Result<()> 
     app.store.write(move |tx| settings::put_in(tx, name, &text)).wait()
 }
 
-fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<(Backup, Findings)> {
+/// Makes a backup in the directory that the caller has entered. Changes nothing in the database.
+fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
+    let begun = Instant::now();
     let directory = app.config.backup_directory();
-    let _lock = enter(&directory)?;
     demand_space(app, &directory)?;
     let at = app.clock.now();
     let name = name_of(at, occasion);
@@ -277,7 +300,7 @@ fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<(Backup
     };
     let findings = finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
     let bytes = backup::database_size(&path);
-    Ok((Backup { name, path, at, occasion, bytes }, findings))
+    Ok(Made { backup: Backup { name, path, at, occasion, bytes }, findings, took: begun.elapsed() })
 }
 
 /// Enters the directory, alone, and removes what killed processes have left in it.

@@ -39,15 +39,37 @@ pub fn sent_in(tx: &Read<'_>, recipient: &Recipient, limit: u32) -> Result<Vec<S
         |row| Ok(SentCode { sent_at: Timestamp(row.get(0)?), client_network: row.get(1)? }),
     )
 }
+
 pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select count(*) from codes", (), |row| row.get(0))
 }
 
-/// Deletes up to `limit` codes, live ones too. What was sent stays counted.
-pub fn clear_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
-    tx.execute(
-        "delete from codes where (address, purpose) in \
-         (select address, purpose from codes order by expires_at limit ?1)",
-        [limit],
+/// One code, told from one that was sent to the same address later.
+#[derive(Clone, Debug)]
+pub struct KeptCode {
+    address: String,
+    purpose: String,
+    code_hmac: Vec<u8>,
+    expires_at: i64,
+}
+
+/// Up to `limit` codes behind one, in some lasting order.
+pub fn kept_after_in(tx: &Read<'_>, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
+    let (address, purpose) = after.map_or(("", ""), |code| (&code.address, &code.purpose));
+    tx.all(
+        "select address, purpose, code_hmac, expires_at from codes where (address, purpose) > (?1, ?2) \
+         order by address, purpose limit ?3",
+        (address, purpose, limit),
+        |row| {
+            Ok(KeptCode { address: row.get(0)?, purpose: row.get(1)?, code_hmac: row.get(2)?, expires_at: row.get(3)? })
+        },
+    )
+}
+
+/// Deletes these codes, live ones too, and says how many there still were. What was sent stays counted.
+pub fn clear_in(tx: &Write<'_>, codes: &[KeptCode]) -> Result<usize> {
+    tx.execute_each(
+        "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3 and expires_at = ?4",
+        codes.iter().map(|code| (&code.address, &code.purpose, &code.code_hmac, code.expires_at)),
     )
 }

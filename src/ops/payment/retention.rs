@@ -1,6 +1,6 @@
 //! How long payment records are kept: as long as the law or a dispute may ask for them.
 
-use std::time::Duration;
+use rusqlite::Row;
 
 use crate::{
     error::Result,
@@ -21,25 +21,72 @@ pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
     Ok(Census { delete: vec![(table(), old)], keep: vec![(table(), orders - old)] })
 }
 
-/// Deletes up to `limit` finished orders older than `age`, with what came in about them, and says how many orders.
+/// A finished order, and how much belongs to it: what tells whether something has come in about it since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    id: i64,
+    order_no: String,
+    state: String,
+    refunded_fen: i64,
+    coins_returned: i64,
+    coins_written_off: i64,
+    callbacks: i64,
+    refunds: i64,
+    refunds_done: i64,
+}
+
+const FINISHED: &str = "id, order_no, state, refunded_fen, coins_returned, coins_written_off, \
+     (select count(*) from payment_callbacks as callback where callback.order_no = payment_orders.order_no), \
+     (select count(*) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
+     (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no)";
+
+/// Up to `limit` finished orders that are old enough to go, behind one.
 ///
-/// An order that is open or in review is never old enough: somebody's money may be in it. What the coins of an order
-/// did to a balance stays in the ledger.
-pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
-    let floor = tx.now.minus(age).0;
-    let orders: Vec<String> = tx.all(
-        "select order_no from payment_orders where created_at < ?1 and state in ('credited', 'closed', 'refunded') \
-         order by created_at limit ?2",
-        (floor, limit),
-        |row| row.get(0),
-    )?;
+/// An order that is open or in review is never old enough: somebody's money may be in it.
+pub fn finished_after_in(
+    tx: &Read<'_>,
+    floor: Timestamp,
+    after: Option<&Finished>,
+    limit: u32,
+) -> Result<Vec<Finished>> {
+    let sql = format!(
+        "select {FINISHED} from payment_orders \
+         where id > ?1 and created_at < ?2 and state in ('credited', 'closed', 'refunded') order by id limit ?3"
+    );
+    tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), finished_of)
+}
+
+/// Deletes those of the orders that are still as they were, with what came in about them, and says how many. What the
+/// coins of an order did to a balance stays in the ledger.
+pub fn delete_in(tx: &Write<'_>, orders: &[Finished]) -> Result<usize> {
+    let sql = format!("select {FINISHED} from payment_orders where id = ?1");
+    let mut unchanged = Vec::new();
+    for order in orders {
+        if tx.first(&sql, [order.id], finished_of)?.as_ref() == Some(order) {
+            unchanged.push(&order.order_no);
+        }
+    }
     for sql in [
         "delete from payment_callbacks where order_no = ?1",
         "delete from payment_refunds where order_no = ?1",
         "delete from sandbox_trades where order_no = ?1",
         "delete from payment_orders where order_no = ?1",
     ] {
-        tx.execute_each(sql, orders.iter().map(|order| [order]))?;
+        tx.execute_each(sql, unchanged.iter().map(|order| [order]))?;
     }
-    Ok(orders.len())
+    Ok(unchanged.len())
+}
+
+fn finished_of(row: &Row<'_>) -> rusqlite::Result<Finished> {
+    Ok(Finished {
+        id: row.get(0)?,
+        order_no: row.get(1)?,
+        state: row.get(2)?,
+        refunded_fen: row.get(3)?,
+        coins_returned: row.get(4)?,
+        coins_written_off: row.get(5)?,
+        callbacks: row.get(6)?,
+        refunds: row.get(7)?,
+        refunds_done: row.get(8)?,
+    })
 }

@@ -1,7 +1,13 @@
 //! Clearing tables: asked for twice, after a backup, and never more than was said.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    thread::{scope, sleep},
+    time::Duration,
+};
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::kit::{Answer, Server, Setup, log_statement};
@@ -211,4 +217,128 @@ fn the_command_asks_or_is_told_yes_and_counts_when_asked_to() {
     server.get("/coin/balance").by(&user).send().expect(401);
     let rows = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     assert_eq!(rows["items"][0]["action"], "yarrow cleanup all");
+}
+
+/// A server with so much to copy that much can be written in the meantime.
+fn filled() -> Server {
+    let unlimited = 1_000_000;
+    let server = Setup::default()
+        .with("BACKUP_EVERY", "0 s")
+        .with("LIMITS_FEEDBACK_PER_CLIENT", unlimited)
+        .with("AUTH_SENDS_PER_DAY", unlimited)
+        .start();
+    server.edit(&log_statement(
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 6000) \
+         select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter",
+    ));
+    server
+}
+
+/// Clears while `write` is called with one number after another, and gives the backup that was made before.
+fn cleared_while(server: &Server, write: impl Fn(u32) + Sync, clear: impl FnOnce() -> Value) -> Connection {
+    let (stop, written) = (AtomicBool::new(false), AtomicU32::new(0));
+    let done = scope(|scope| {
+        let writing = scope.spawn(|| {
+            for number in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                write(number);
+                written.store(number, Ordering::Relaxed);
+            }
+        });
+        let wait_for_more = || {
+            let before = written.load(Ordering::Relaxed);
+            while written.load(Ordering::Relaxed) < before + 3 && !writing.is_finished() {
+                sleep(Duration::from_millis(5));
+            }
+        };
+        wait_for_more();
+        let done = clear();
+        wait_for_more();
+        stop.store(true, Ordering::Relaxed);
+        done
+    });
+    Connection::open(server.directory().join("backups").join(done["backup"].as_str().unwrap())).unwrap()
+}
+
+/// What a query finds, in the backup or in the database that was cleared after it.
+fn held(server: &Server, backup: &Connection, sql: &str) -> BTreeSet<String> {
+    let texts = |database: &Connection| -> BTreeSet<String> {
+        let mut statement = database.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let (before, after) = (texts(backup), texts(&server.database()));
+    assert!(!before.is_empty() && !after.is_empty(), "nothing was written before or after: this proves nothing");
+    before.union(&after).cloned().collect()
+}
+
+/// Has feedback sent all the time, and fails if some that was taken is neither in the backup nor in the database.
+fn assert_no_feedback_is_lost(what: &str, clear: impl FnOnce(&Server) -> Value) {
+    let server = filled();
+    let taken = std::sync::Mutex::new(BTreeSet::new());
+    let write = |number: u32| {
+        let text = format!("feedback {number}");
+        let answer = server.post("/feedback").json(&json!({ "content": text })).send();
+        match answer.status {
+            201 => drop(taken.lock().unwrap().insert(text)),
+            // A command that clears everything holds up the server's changes for as long as that takes.
+            status => assert_eq!(status, 503, "{}", answer.text()),
+        }
+    };
+    let backup = cleared_while(&server, write, || clear(&server));
+    let held = held(&server, &backup, "select content from feedback");
+    let taken = taken.into_inner().unwrap();
+    let lost: Vec<_> = taken.difference(&held).collect();
+    assert!(lost.is_empty(), "{what}: {} of {} are lost: {lost:?}", lost.len(), taken.len());
+}
+
+#[test]
+fn nothing_is_lost_that_is_written_while_everything_is_cleared() {
+    assert_no_feedback_is_lost("HTTP", |server| cleared(server, &server.api_key("tests"), "all"));
+    assert_no_feedback_is_lost("the command", |server| server.command(&["cleanup", "all", "--yes"]).expect(0).json());
+}
+
+#[test]
+fn nothing_is_lost_that_is_written_while_feedback_is_cleared() {
+    assert_no_feedback_is_lost("HTTP", |server| cleared(server, &server.api_key("tests"), "feedback"));
+    assert_no_feedback_is_lost("the command", |server| {
+        server.command(&["cleanup", "feedback", "--yes"]).expect(0).json()
+    });
+}
+
+#[test]
+fn no_code_is_lost_that_is_sent_while_codes_are_cleared() {
+    let server = filled();
+    let sent = std::sync::atomic::AtomicUsize::new(0);
+    let ask = |number: u32| {
+        drop(server.request_code(&format!("138{number:08}")));
+        sent.fetch_add(1, Ordering::Relaxed);
+    };
+    let clear = || server.command(&["cleanup", "verification-codes", "--yes"]).expect(0).json();
+    let backup = cleared_while(&server, ask, clear);
+    assert_eq!(held(&server, &backup, "select hex(code_hmac) from codes").len(), sent.into_inner());
+}
+
+#[test]
+fn an_order_stays_of_which_something_came_in_after_the_backup() {
+    let server = filled();
+    let user = server.sign_in("13800138000");
+    let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
+    let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
+    server.command(&["payments", "sandbox-pay", &order]).expect(0);
+    server.edit("update payment_orders set created_at = created_at - 1100 * 86400000");
+    let receive = |number: u32| {
+        server.edit(&format!(
+            "insert into payment_callbacks (received_at, channel, is_genuine, verdict, order_no, notify_id, form) \
+             values (0, 'sandbox', 1, 'unchanged', '{order}', 'n-{number}', x'00')"
+        ));
+    };
+    let clear = || server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
+    let backup = cleared_while(&server, receive, clear);
+    let received = held(&server, &backup, "select notify_id from payment_callbacks");
+    let newest: String = server.value("select notify_id from payment_callbacks order by id desc limit 1");
+    let newest: usize = newest.strip_prefix("n-").unwrap().parse().unwrap();
+    // The one more is the notification of the payment itself.
+    assert_eq!(received.len(), newest + 1);
+    server.command(&["payments", "show", &order]).expect(0);
+    let done = server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
+    assert_eq!(done["deleted"], json!({ "payment_orders": 1 }));
 }
