@@ -36,7 +36,7 @@ use crate::{
     },
     store::{
         self, Store, Tuning,
-        restore::{self, DATABASE, KEYS},
+        restore::{self, DATABASE, KEYS, SERVER_KEY},
     },
     types::PhoneRules,
 };
@@ -57,7 +57,9 @@ pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 pub enum Role {
     /// The one server of a data directory: it holds the lock for as long as it runs.
     Server,
-    /// A command, which may run beside the server.
+    /// A command that may come before the first start, and then makes the data directory as that would.
+    Founder,
+    /// Any other command, which may run beside the server and needs an installation.
     Tool,
 }
 
@@ -95,12 +97,16 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the data directory, making it if there is none.
+    /// Opens the data directory, making it if there is none and the role may do that.
     ///
     /// # Errors
-    /// `data_directory_unusable` when another server runs on it or its schema is newer; storage errors.
+    /// `not_found` when there is none and the role may not; `data_directory_unusable` when another server runs on it or
+    /// its schema is newer; storage errors, when a part of it was lost too.
     pub fn open(config: Config, role: Role, announce: &Announce) -> Result<Self> {
         let directory = config.installation.data_dir.0.clone();
+        if role == Role::Tool {
+            demand_installation(&config)?;
+        }
         let clock = Clock::default();
         let lock = match (role, lock_directory(&directory)?) {
             (Role::Server, None) => return Err(in_use(&directory)),
@@ -110,6 +116,7 @@ impl App {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
         let store = open_store(&config, clock.clone(), lock.is_some())?;
+        demand_server_key(&config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         words::seed(&store)?;
         let sandbox_key =
@@ -147,6 +154,44 @@ impl App {
         let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];
         others.into_iter().chain(self.llm.all().map(Guarded::breaker)).collect()
     }
+}
+
+/// Refuses a directory in which nobody has installed anything: most likely its name was mistyped.
+///
+/// # Errors
+/// `not_found`.
+pub fn demand_installation(config: &Config) -> Result<()> {
+    let directory = &config.installation.data_dir.0;
+    let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
+    // What may not be looked at is there, as far as is known here; whoever opens it says what is wrong.
+    if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
+        return Ok(());
+    }
+    let detail = format!(
+        "There is no installation in {}. `yarrow serve` makes one there; --data-dir names another directory.",
+        directory.display()
+    );
+    Err(Error::new(Code::NotFound).detail(detail))
+}
+
+/// Refuses to go on under another key than the one that the database was filled under. A first start makes the key
+/// before it seeds the words, so a database without them is one whose first start was cut off.
+fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
+    let path = config.installation.data_dir.0.join(SERVER_KEY);
+    if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
+        return Ok(());
+    }
+    let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
+    let way_out = newest.map_or_else(
+        || "`yarrow restore FILE --keys` takes it from a backup".to_owned(),
+        |newest| format!("`yarrow restore {} --keys` takes it from the newest backup", newest.name),
+    );
+    let detail = format!(
+        "{} is missing, and what the database keeps under it would not be recognised under another. {way_out} and \
+         leaves the database as it is. If auth.secret_key was set, set it again.",
+        path.display()
+    );
+    Err(Error::new(Code::StorageFailed).detail(detail))
 }
 
 fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {

@@ -24,7 +24,8 @@ use crate::{
 pub struct ServerKey(hmac::Key);
 
 impl ServerKey {
-    /// The configured key, or the one that this data directory keeps.
+    /// The configured key, or the one that this data directory keeps, which is made if there is none: the caller knows
+    /// that none was lost.
     ///
     /// # Errors
     /// `data_directory_unusable` when the kept key cannot be made or read.

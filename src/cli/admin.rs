@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Common, authority, confirm, print, record, table};
 use crate::{
-    app::App,
+    app::{App, Role},
     error::{Code, Error, Result},
     ops::admins::{self, Admin},
     types::Timestamp,
@@ -73,7 +73,12 @@ enum KeyAction {
 }
 
 pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
-    let app = common.open()?;
+    // Whoever installs the service may make its first administrator before it is started.
+    let role = match &args.action {
+        Action::Create { .. } | Action::Key { action: KeyAction::Create { .. } } => Role::Founder,
+        _ => Role::Tool,
+    };
+    let app = common.open_as(role)?;
     match args.action {
         Action::Create { name, .. } => create(common, &app, &name),
         Action::Password { name, .. } => change_password(common, &app, &name),

@@ -163,11 +163,15 @@ impl Common {
         load_and_examine(Sources::of_process(self.flags.0.clone(), self.config.clone()), examine)
     }
 
-    /// Opens the data directory for a command, whether a server runs on it or not.
+    /// Opens the installation for a command, whether a server runs on it or not.
     fn open(&self) -> Result<App> {
+        self.open_as(Role::Tool)
+    }
+
+    fn open_as(&self, role: Role) -> Result<App> {
         let config = self.load()?.config;
         start_logging(&config.log)?;
-        App::open(config, Role::Tool, &announce())
+        App::open(config, role, &announce())
     }
 
     /// Prints the answer as JSON if that is wanted, else what `text` makes of it.

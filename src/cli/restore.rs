@@ -1,5 +1,7 @@
 //! `yarrow restore`: a backup in the place of the database.
 
+use std::path::Path;
+
 use clap::Args;
 use serde_json::json;
 
@@ -7,6 +9,7 @@ use super::{Common, authority, backup::watch, confirm, record, start_logging};
 use crate::{
     app::{App, Role},
     clock::Clock,
+    config::Config,
     error::Result,
     ops::backups,
 };
@@ -20,12 +23,18 @@ pub struct RestoreArgs {
     /// Do not ask.
     #[arg(long)]
     yes: bool,
+    /// Only put the keys back that are missing in the data directory, and leave the database as it is.
+    #[arg(long)]
+    keys: bool,
 }
 
 pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
     let path = backups::find(&config, Some(&args.file))?;
+    if args.keys {
+        return restore_keys(common, config, &path);
+    }
     let directory = config.installation.data_dir.0.display().to_string();
     confirm(args.yes, &format!("Put {} in the place of the database in {directory}?", path.display()))?;
     let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
@@ -37,4 +46,14 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
         let aside = restored.aside.as_ref().map(|aside| format!("\nwhat was there is in {}", aside.display()));
         format!("restored {} in {:.1?}{}", path.display(), restored.took, aside.unwrap_or_default())
     })
+}
+
+/// Nothing is asked: it puts something where there is nothing.
+fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
+    let restored = backups::restore_keys(&config, path, Clock::default().now())?;
+    let directory = config.installation.data_dir.0.display().to_string();
+    let app = App::open(config, Role::Tool, &super::announce())?;
+    record(&app, "restore --keys", None, authority(Some(path.display().to_string())))?;
+    let json = json!({ "restored": path, "into": directory, "keys": restored });
+    common.answer(&json, || format!("restored {} from {}", restored.join(", "), path.display()))
 }

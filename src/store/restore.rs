@@ -11,8 +11,10 @@ use crate::error::{Code, Error, Result};
 
 /// The database in a data directory.
 pub const DATABASE: &str = "yarrow.db";
+/// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
+pub const SERVER_KEY: &str = "secret.key";
 /// The keys that a data directory keeps, which travel with copies of its database.
-pub const KEYS: [&str; 2] = ["secret.key", "sandbox.key"];
+pub const KEYS: [&str; 2] = [SERVER_KEY, "sandbox.key"];
 
 /// Says that everything new is complete, and holds the name of the directory into which the old goes.
 const NOTE: &str = "restore.pending";
@@ -39,6 +41,34 @@ pub fn restore(copy: &Copy, directory: &Path, aside: &str, progress: Progress<'_
     write_new(&beside(&note, NEW), aside.as_bytes())?;
     publish(&beside(&note, NEW), &note)?;
     finish(directory, true).map(drop)
+}
+
+/// Puts the keys that the copy carries where they are missing, leaves everything else as it is, and says which.
+///
+/// # Errors
+/// Storage errors.
+pub fn restore_keys(copy: &Copy, directory: &Path) -> Result<Vec<&'static str>> {
+    let carried = copy.carried()?;
+    let mut restored = Vec::new();
+    for name in KEYS {
+        let place = directory.join(name);
+        if let Some(key) = carried.get(name).filter(|_| !place.exists()) {
+            let new = beside(&place, NEW);
+            drop(std::fs::remove_file(&new));
+            write_new(&new, key)?;
+            publish(&new, &place)?;
+            restored.push(name);
+        }
+    }
+    Ok(restored)
+}
+
+/// Whether a restore was cut off that has yet to be finished.
+///
+/// # Errors
+/// When the directory cannot be looked at.
+pub fn is_pending(directory: &Path) -> std::io::Result<bool> {
+    directory.join(NOTE).try_exists()
 }
 
 /// Finishes a restore that was cut off; true if there was one.

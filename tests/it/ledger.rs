@@ -385,7 +385,7 @@ fn open_app() -> (tempfile::TempDir, App) {
     let data = directory.path().to_string_lossy().into_owned();
     let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
     let announce: Announce = Arc::new(|_: &str| ());
-    let app = App::open(load(sources).unwrap().config, Role::Tool, &announce).unwrap();
+    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
     (directory, app)
 }
 

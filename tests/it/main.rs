@@ -31,6 +31,7 @@ mod guards;
 mod hexagrams;
 mod idempotency;
 mod input;
+mod installation;
 mod journey;
 mod kills;
 mod ledger;

@@ -480,6 +480,7 @@ fn the_operator_sees_what_was_used() {
 #[test]
 fn the_operator_can_try_the_model() {
     let directory = tempfile::tempdir().unwrap();
+    crate::kit::install(directory.path());
     let run = |vendor: &Vendor| {
         let mut command = crate::kit::Binary::command();
         command.args(["ai", "test", "--json", "--data-dir"]).arg(directory.path());

@@ -34,7 +34,7 @@ use crate::{
     types::Timestamp,
 };
 
-pub use rehearsal::{Rehearsal, Restored, rehearse, restore};
+pub use rehearsal::{Rehearsal, Restored, rehearse, restore, restore_keys};
 pub use retention::prune;
 
 const LAST_BACKUP: &str = "backup.last";

@@ -20,7 +20,7 @@ use crate::{
     store::{
         self, Store, Tuning,
         backup::{self, Copy, Faults},
-        restore::{self as files, DATABASE},
+        restore::{self as files, DATABASE, SERVER_KEY},
     },
     types::Timestamp,
 };
@@ -124,6 +124,7 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress
         );
         return Err(damaged(path, &why));
     }
+    demand_server_key(config, path, &copy)?;
     demand_space(path, directory)?;
     let had_any = database_of(config).exists();
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
@@ -141,6 +142,37 @@ fn blaming(path: &Path, error: Error) -> Error {
         Some(source) if store::is_damage(&error) => damaged(path, &source.to_string()),
         _ => error,
     }
+}
+
+/// Puts the keys that a backup carries where they are missing, and says which. The database stays as it is.
+///
+/// # Errors
+/// `not_found` when there is no such file, or no key in it that is missing; `data_directory_unusable` while a server
+/// runs; storage errors.
+pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
+    let directory = &config.installation.data_dir.0;
+    app::demand_installation(config)?;
+    let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
+    let restored = files::restore_keys(&Copy::open(path, now)?, directory)?;
+    if restored.is_empty() {
+        let detail = format!("{} carries no key that is missing in {}.", path.display(), directory.display());
+        return Err(Error::new(Code::NotFound).detail(detail));
+    }
+    Ok(restored)
+}
+
+/// Makes sure that the key of what is to be restored will be there: in the copy, in the directory or configured.
+fn demand_server_key(config: &Config, path: &Path, copy: &Copy) -> Result<()> {
+    let place = config.installation.data_dir.0.join(SERVER_KEY);
+    if config.auth.secret_key.is_some() || place.exists() || copy.carried()?.contains_key(SERVER_KEY) {
+        return Ok(());
+    }
+    let detail = format!(
+        "{} carries no {SERVER_KEY}: put the one that belongs to it at {} first, or set auth.secret_key.",
+        path.display(),
+        place.display()
+    );
+    Err(Error::new(Code::BackupUnusable).detail(detail))
 }
 
 fn demand_space(path: &Path, directory: &Path) -> Result<()> {

@@ -82,9 +82,14 @@ pub enum Changes {
     Many,
 }
 
+/// Whether the database has been given the default list.
+pub fn are_seeded(store: &Store) -> Result<bool> {
+    store.read(|tx| Ok(settings::find_in(tx, SEEDED)?.is_some()))
+}
+
 /// Gives a new database the default list.
 pub fn seed(store: &Store) -> Result<()> {
-    if store.read(|tx| settings::find_in(tx, SEEDED))?.is_some() {
+    if are_seeded(store)? {
         return Ok(());
     }
     store.write(|tx| if settings::find_in(tx, SEEDED)?.is_none() { seed_in(tx) } else { Ok(()) }).wait()

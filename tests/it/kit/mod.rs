@@ -19,7 +19,7 @@ mod waiting;
 pub use client::{Answer, Caller, Request};
 pub use document::{Document, Operation, Parameter, Place};
 pub use model::{Behaviour, Model};
-pub use operator::Ended;
+pub use operator::{Ended, install};
 pub use parallel::at_once;
 pub use server::{Binary, Server, Setup, kill, log_statement};
 pub use waiting::{eventually, found_eventually};

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::server::{Binary, Server};
+use super::server::{Binary, Server, Setup};
 
 /// A command that has ended.
 pub struct Ended(Output);
@@ -44,6 +44,12 @@ impl Ended {
     pub fn complaint(&self) -> String {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
+}
+
+/// Makes an installation at rest, as a first start does.
+pub fn install(directory: &Path) {
+    let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").start();
+    assert_eq!(server.terminate(), Some(0));
 }
 
 impl Server {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::kit::{Ended, Server, Setup, at_once};
+use crate::kit::{Ended, Server, Setup, at_once, install};
 
 fn add(server: &Server, key: &str, word: &str, kind: &str) -> Value {
     let body = json!({ "word": word, "type": kind });
@@ -203,6 +203,7 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
 #[test]
 fn commands_say_what_was_wrong_with_their_exit_codes() {
     let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
     let run = |arguments: &[&str]| Ended::run(directory.path(), &[&["words"], arguments].concat(), "");
     assert!(run(&["add", "赌"]).expect(2).complaint().contains("two letters"));
     run(&["add", "赌", "--force"]).expect(0);
@@ -220,7 +221,9 @@ fn commands_say_what_was_wrong_with_their_exit_codes() {
 #[test]
 fn a_list_is_imported_whole_with_a_report_and_exported_again() {
     let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().join("data");
+    let (data, other) = (directory.path().join("data"), directory.path().join("other"));
+    install(&data);
+    install(&other);
     let file = directory.path().join("words.csv");
     let mut text =
         "word,type\n蓬莱仙,ads\n瀛洲仙\n赌博,mine\n蓬萊仙,ads\n\"a,b\",\"my type\"\n*\n单\n".as_bytes().to_vec();
@@ -244,7 +247,6 @@ fn a_list_is_imported_whole_with_a_report_and_exported_again() {
     assert_eq!(i64::try_from(exported.as_array().unwrap().len()).unwrap(), before + 3);
     // What was exported as text comes back as it was.
     let csv = crate::kit::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
-    let other = directory.path().join("other");
     let copied = Ended::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap());
     assert_eq!(
         (&copied.expect(0).json()["added"], exported.as_array().unwrap().len()),

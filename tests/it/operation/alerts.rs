@@ -13,7 +13,7 @@ use serde_json::Value;
 use yarrow::types::hex;
 
 use crate::kit::{
-    Ended, Server, Setup,
+    Ended, Server, Setup, install,
     vendors::{Reply, Vendor},
 };
 
@@ -115,6 +115,7 @@ fn a_test_message_tells_whether_messages_arrive() {
     let configuration = temporary.path().join("yarrow.toml");
     std::fs::write(&configuration, format!("[alerts]\nwebhook_url = \"{}\"\n", webhook.url())).unwrap();
     let directory = temporary.path().join("data");
+    install(&directory);
     let arguments = ["alerts", "test", "--config", configuration.to_str().unwrap()];
     let done = Ended::run(&directory, &arguments, "").expect(0).json();
     assert_eq!(done["items"][0]["delivered"], true, "{done}");
