@@ -15,7 +15,7 @@ use crate::{
     keys::{ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, backups, codes,
+        admins, backups, codes, integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
@@ -88,6 +88,8 @@ pub struct App {
     /// Running password hashes.
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
+    /// How much of the damage that was met in the database a check has explained.
+    pub damage_explained: integrity::Watch,
     /// What came of verification codes.
     pub code_tally: Arc<codes::Tally>,
     /// Network log entries on their way to the store.
@@ -135,6 +137,7 @@ impl App {
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             access_log: Recorder::default(),
+            damage_explained: integrity::Watch::default(),
             code_tally: Arc::default(),
             payments,
             moderation: moderation(&config, &store, &clock),

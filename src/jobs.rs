@@ -13,7 +13,8 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
-        access_log, alerts, backups, cleanup, ledger, model_calls, moderation::shadow, notifications, payment, residue,
+        access_log, alerts, backups, cleanup, integrity, ledger, model_calls, moderation::shadow, notifications,
+        payment, residue,
     },
 };
 
@@ -110,13 +111,15 @@ fn start_payments(app: Arc<App>) -> Result<Sender<()>> {
     Ok(stop)
 }
 
-/// Makes backups on a thread of its own, which takes long, and which everybody else on this machine goes before.
+/// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and everybody
+/// else on this machine goes before it.
 fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
     let (stop, stopped) = channel();
     let work = move || {
         give_way();
         while stopped.recv_timeout(BACKUPS_EVERY) == Err(RecvTimeoutError::Timeout) {
             run("making a backup", || backups::run_if_due(&app).map(drop));
+            run("looking through the database", || integrity::check_if_due(&app));
             run("uploading a backup", || backups::offsite::upload_if_due(&app).map(drop));
         }
     };

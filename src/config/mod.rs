@@ -453,6 +453,8 @@ declare::settings! {
             "Changes that may wait for the disk; one more is answered 503.";
         long_reads: u32 = "4", no flag,
             "Long reads (exports, reports, checks) that may run at once.";
+        check_every: Duration = "1 day", no flag,
+            "How often the whole file is looked through for damage, unless a backup did; 0 s for never.";
     }
 
     /// Backups.

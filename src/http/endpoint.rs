@@ -28,6 +28,7 @@ use crate::{
         audit::{self, Act},
         tokens::Along,
     },
+    store,
     types::sha256_of_parts,
 };
 
@@ -354,7 +355,7 @@ fn report(error: &Error, context: &Context) {
         let (client_ip, request_id) = (context.client, &context.request_id);
         tracing::warn!(%client_ip, %reason, %route, %request_id, "auth_failed");
     }
-    if status == 500 {
+    if status == 500 || store::is_damage(error) {
         tracing::error!(request_id = context.request_id, route, %error, "a request failed");
     } else if status > 500 {
         tracing::warn!(request_id = context.request_id, route, %error, "a request could not be served");

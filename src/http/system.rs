@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::{Code, Error, Result},
-    ops::{backups, condition, ledger},
+    ops::{backups, condition, integrity, ledger},
     types::Timestamp,
 };
 
@@ -66,6 +66,12 @@ pub struct Readiness {
     /// Accounts that are closed because they disagree with their entries.
     #[schema(example = 0)]
     accounts_suspended: i64,
+    /// `sound`, `damaged`, or `unchecked` until all of the file was looked through once.
+    #[schema(example = "sound")]
+    database: &'static str,
+    /// When all of the file was last looked through.
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    database_checked_at: Option<Timestamp>,
     /// `current`, `old`, `failed`, `none` before the first one, or `off`.
     #[schema(example = "current")]
     backups: &'static str,
@@ -90,6 +96,8 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
         ledger: condition.ledger_state().name(),
         ledger_verified_at: condition.ledger.map(ledger::Verification::at),
         accounts_suspended: condition.accounts_suspended,
+        database: condition.integrity.name(),
+        database_checked_at: condition.integrity.last.as_ref().map(integrity::Check::at),
         backups: condition.backup_state(&call.app).name(),
         backup_at: condition.backups.last.as_ref().map(backups::Remembered::at),
         disk: if condition.is_disk_low(&call.app) { "low" } else { "ok" },

@@ -18,7 +18,7 @@ use crate::{
         settings,
     },
     providers::{email::letter, webhook::Webhook},
-    store::Read,
+    store::{self, Read},
     types::{Locale, Timestamp},
 };
 
@@ -100,14 +100,18 @@ pub struct Delivery {
 /// # Errors
 /// Storage errors. A message that could not be delivered is logged and tried again.
 pub fn run(app: &App) -> Result<()> {
-    let condition = condition::observe(app)?;
-    let findings = evaluate(app, &condition);
+    let now = app.clock.now();
+    let findings = match condition::observe(app) {
+        // What the other rules are about cannot be read.
+        Err(error) if store::is_damage(&error) => vec![damage(app, true, None)],
+        condition => evaluate(app, &condition?),
+    };
     let mut told = app.store.read(told_in)?;
-    let messages = due(&told, &findings, condition.at, app);
+    let messages = due(&told, &findings, now, app);
     let before = told.clone();
     for message in messages {
         if deliver(app, &message) {
-            apply(&mut told, &message, condition.at);
+            apply(&mut told, &message, now);
         }
     }
     if told == before {
@@ -159,6 +163,7 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
             "The ledger has {discrepancies} discrepancies, {closed} accounts are closed; see `yarrow ledger verify`."
         ),
     ));
+    findings.push(damage(app, condition.integrity.is_damaged(), condition.integrity.fault()));
     let percent = condition.disk_free_percent();
     findings.push(finding(
         "disk_low",
@@ -183,6 +188,13 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
         format!("{sent} verification codes of a budget of {budget} were sent in 24 hours."),
     ));
     findings
+}
+
+/// The rule about the database file.
+fn damage(app: &App, is_firing: bool, fault: Option<&str>) -> Finding {
+    let detail =
+        if is_firing { condition::damage_detail(app, fault) } else { "The database was looked through.".to_owned() };
+    Finding { rule: "database_damaged".into(), is_firing, detail }
 }
 
 fn backup_detail(state: BackupState, condition: &Condition) -> String {

@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     error::Result,
-    ops::{backups, codes, ledger::verification, payment::orders},
+    ops::{backups, codes, integrity, ledger::verification, payment::orders},
     store::backup::{database_size, disk_space},
     types::Timestamp,
 };
@@ -21,6 +21,8 @@ pub struct Condition {
     pub ledger: Option<verification::Verification>,
     /// Accounts that are closed because they disagree with their entries.
     pub accounts_suspended: i64,
+    /// What is known of the database file.
+    pub integrity: integrity::Standing,
     pub backups: backups::Standing,
     pub offsite: backups::offsite::Standing,
     /// Orders that a person must look at.
@@ -127,10 +129,25 @@ pub fn observe(app: &App) -> Result<Condition> {
             disk_total,
             ledger: verification::last_in(tx)?,
             accounts_suspended: verification::suspended_in(tx)?,
+            integrity: integrity::standing_in(tx, app)?,
             backups: backups::standing_in(tx)?,
             offsite: backups::offsite::standing_in(tx)?,
             payments_in_review: orders::in_review_in(tx)?,
             codes_sent: codes::spent_in(tx)?,
         })
     })
+}
+
+/// What somebody is told of a damaged database: what is wrong, and which backup is good.
+pub fn damage_detail(app: &App, fault: Option<&str>) -> String {
+    let listed = backups::list(&app.config).unwrap_or_default();
+    let way_out = match backups::newest_sound(&listed, app.clock.now()) {
+        Some(sound) => format!(
+            "The newest backup that was found sound is of {}: stop the service, then `yarrow restore {}`",
+            sound.at, sound.name
+        ),
+        None => "There is no sound backup here; see `yarrow restore --help` if there is one elsewhere".to_owned(),
+    };
+    let fault = fault.unwrap_or("a request met it");
+    format!("The database is damaged ({fault}). {way_out}.")
 }

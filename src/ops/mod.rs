@@ -23,6 +23,7 @@ pub mod idempotency;
 pub mod codes;
 pub mod tokens;
 pub mod ledger;
+pub mod integrity;
 pub mod backups;
 pub mod coins;
 pub mod points;

@@ -21,7 +21,7 @@ use rusqlite::{
     backup::{Backup, StepResult},
 };
 
-use super::{Read, Store, migrate, snapshot};
+use super::{Read, Store, migrate, snapshot, tables::quoted};
 use crate::{
     error::{Code, Error, Result},
     types::{Timestamp, hex},
@@ -223,11 +223,7 @@ pub fn failed_at(path: &Path, error: io::Error) -> Error {
 }
 
 pub(super) fn faults_of(connection: &Connection) -> Result<Faults> {
-    let mut statement = connection.prepare(&format!("pragma integrity_check({FAULTS_LISTED})"))?;
-    let found = statement.query_map([], |row| row.get::<_, String>(0))?;
-    // Where the damage is such that looking on is impossible, that is what was found.
-    let mut structure: Vec<_> = found.map(|line| line.unwrap_or_else(|error| error.to_string())).collect();
-    structure.retain(|line| line != "ok");
+    let structure = structure_faults_of(connection, None)?;
     if !structure.is_empty() {
         return Ok(Faults { structure, dangling: 0 });
     }
@@ -238,6 +234,17 @@ pub(super) fn faults_of(connection: &Connection) -> Result<Faults> {
         dangling += 1;
     }
     Ok(Faults { structure, dangling })
+}
+
+/// What is wrong with the structure of a table and its indexes, or of the whole database.
+pub(super) fn structure_faults_of(connection: &Connection, table: Option<&str>) -> Result<Vec<String>> {
+    let what = table.map_or_else(|| FAULTS_LISTED.to_string(), quoted);
+    let mut statement = connection.prepare(&format!("pragma integrity_check({what})"))?;
+    let found = statement.query_map([], |row| row.get::<_, String>(0))?;
+    // Where the damage is such that looking on is impossible, that is what was found.
+    let mut faults: Vec<_> = found.map(|line| line.unwrap_or_else(|error| error.to_string())).collect();
+    faults.retain(|line| line != "ok");
+    Ok(faults)
 }
 
 fn size_of(path: &Path) -> u64 {

@@ -40,6 +40,7 @@ use r2d2_sqlite::SqliteConnectionManager;
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    tally::Counter,
 };
 
 pub use connection::Tuning;
@@ -78,6 +79,8 @@ struct Shared {
     path: PathBuf,
     /// A read that takes longer is logged.
     slow: Duration,
+    /// Reads that met damage in the file.
+    damage_met: Counter,
 }
 
 impl Store {
@@ -98,7 +101,18 @@ impl Store {
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
         let (path, slow) = (path.to_owned(), tuning.slow);
-        Ok(Self { shared: Arc::new(Shared { identity, readers, commits, clock, writer, path, slow }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                identity,
+                readers,
+                commits,
+                clock,
+                writer,
+                path,
+                slow,
+                damage_met: Counter::default(),
+            }),
+        })
     }
 
     /// Runs `operation` on a consistent view of the database, in place.
@@ -109,7 +123,11 @@ impl Store {
     /// # Errors
     /// Those of the operation, and storage errors.
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        snapshot::read(&self.shared, operation)
+        snapshot::read(&self.shared, operation).inspect_err(|error| {
+            if is_damage(error) {
+                self.shared.damage_met.add(1);
+            }
+        })
     }
 
     /// Queues `operation` for the writer thread and returns the receipt at once.
@@ -173,6 +191,30 @@ impl Store {
         self.shared.writer.tally()
     }
 
+    /// How often a read or a write met damage in the file since the start.
+    pub fn damage_met(&self) -> u64 {
+        self.shared.damage_met.get() + self.shared.writer.tally().damage_met.get()
+    }
+
+    /// Looks through the structure of the whole database, one table with its indexes after the other. Each is looked at
+    /// on a snapshot of its own, so that the log can be reused in between.
+    ///
+    /// # Errors
+    /// Storage errors, also damage to the list of tables.
+    pub fn structure_faults(&self) -> Result<Vec<String>> {
+        let connection = self.shared.readers.get()?;
+        // What is remembered of the file is not what stands on the disk.
+        connection.execute_batch("pragma shrink_memory")?;
+        let tables = snapshot::Once::begin(&connection)
+            .and_then(|view| Read::new(view.connection(), self.shared.clock.now()).tables())?;
+        let mut faults = Vec::new();
+        for table in tables {
+            let view = snapshot::Once::begin(&connection)?;
+            faults.extend(backup::structure_faults_of(view.connection(), Some(&table))?);
+        }
+        Ok(faults)
+    }
+
     /// Looks through the whole database for what is wrong with it.
     ///
     /// # Errors
@@ -234,7 +276,9 @@ impl From<rusqlite::Error> for Error {
             _ if is_missing_parent(&error) => Code::Unauthenticated,
             _ => Code::Internal,
         };
-        let error = Self::new(code).caused_by(error);
+        let damaged = "The database is damaged where this is kept; nothing was stored.";
+        let detail = if is_damage_of(&error) { damaged } else { code.meaning() };
+        let error = Self::new(code).detail(detail).caused_by(error);
         if matches!(code, Code::Internal | Code::Unauthenticated) {
             error
         } else {
@@ -245,10 +289,12 @@ impl From<rusqlite::Error> for Error {
 
 /// Whether an error says that the file itself is damaged, and not the disk or the rights to it.
 pub fn is_damage(error: &Error) -> bool {
+    error.source.as_ref().and_then(|source| source.downcast_ref()).is_some_and(is_damage_of)
+}
+
+fn is_damage_of(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode;
-    let cause = error.source.as_ref().and_then(|source| source.downcast_ref::<rusqlite::Error>());
-    let code = cause.and_then(rusqlite::Error::sqlite_error_code);
-    matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 /// Whether there is a database file with nothing in it, and no log that would fill it.

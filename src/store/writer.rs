@@ -88,6 +88,8 @@ pub struct WriterTally {
     pub durations: Distribution,
     /// Commits that failed.
     pub failures: Counter,
+    /// Operations, and commits without such an operation, that met damage in the file.
+    pub damage_met: Counter,
 }
 
 pub(super) struct Writer {
@@ -115,6 +117,7 @@ impl Writer {
             operations: Distribution::new(&SIZE_BOUNDS),
             durations: Distribution::new(&SLOW_BOUNDS),
             failures: Counter::default(),
+            damage_met: Counter::default(),
         });
         let copier = Copier::start(path, tuning)?;
         let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
@@ -233,6 +236,9 @@ trait Job: Send {
     /// Runs the operation and says whether what it changed is to stay.
     fn run(&mut self, transaction: &Write<'_>) -> bool;
 
+    /// Whether it failed because the file is damaged.
+    fn met_damage(&self) -> bool;
+
     /// Where the operation is written.
     fn name(&self) -> &'static str;
 
@@ -266,6 +272,10 @@ where
         };
         self.outcome = Some(outcome);
         keeps
+    }
+
+    fn met_damage(&self) -> bool {
+        matches!(&self.outcome, Some(Err(error)) if super::is_damage(error))
     }
 
     fn name(&self) -> &'static str {
@@ -399,6 +409,7 @@ impl Work<'_> {
         for job in jobs.iter_mut().take(together) {
             done += 1;
             outcome = self.run_one(job.as_mut(), &transaction);
+            self.tally.damage_met.add(u64::from(job.met_damage()));
             begun = self.note_if_slow(job.as_ref(), begun);
             if outcome.is_err() {
                 break;
@@ -420,6 +431,8 @@ impl Work<'_> {
             Err(error) => {
                 tracing::error!(%error, operations = jobs.len(), "a commit failed");
                 self.tally.failures.add(1);
+                let is_told = jobs.iter().any(|job| job.met_damage());
+                self.tally.damage_met.add(u64::from(super::is_damage(&error) && !is_told));
                 self.abandon_transaction();
                 answer(jobs, Some(&error));
             }

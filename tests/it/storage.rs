@@ -4,12 +4,14 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::kit::{Binary, Caller, Setup};
+use crate::kit::{Binary, Caller, Ended, Request, Server, Setup};
 
 const CANARY: &str = "where the heron stands";
 
@@ -38,19 +40,113 @@ fn database(directory: &Path) -> PathBuf {
     directory.join("yarrow.db")
 }
 
+/// Overwrites every page that holds a casting, behind its first bytes too.
+fn damage(directory: &Path) {
+    let mut bytes = std::fs::read(database(directory)).unwrap();
+    let damaged =
+        bytes.chunks_mut(4096).filter(|page| page.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()));
+    let count = damaged.map(|page| page.fill(0xa5)).count();
+    assert!(count > 30, "only {count} pages were damaged");
+    std::fs::write(database(directory), bytes).unwrap();
+}
+
+/// What `/readyz` says of the database, once it says this.
+fn wait_for_database(server: &Server, state: &str) -> Value {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let ready = server.get("/readyz").send().expect(200).json();
+        if ready["database"] == state {
+            return ready;
+        }
+        assert!(Instant::now() < deadline, "{ready}: never {state}; {:#?}", server.lines());
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// What the rule about damage says, if it fires.
+fn told_of_damage(server: &Server) -> Option<String> {
+    let listed = server.command(&["alerts", "list"]).expect(0).json();
+    let rule =
+        listed["items"].as_array().unwrap().iter().find(|item| item["rule"] == "database_damaged").unwrap().clone();
+    rule["detail"].as_str().map(ToOwned::to_owned)
+}
+
+#[test]
+fn damage_that_a_request_meets_is_told_where_operators_look() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let user = filled(&directory);
+    damage(&directory);
+    let setup = Setup::default().with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "0 s");
+    let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(&directory).start();
+    let metrics = server.wait_for_line("metrics are at http://").split("metrics are at ").nth(1).unwrap().to_owned();
+    assert_eq!(wait_for_database(&server, "unchecked")["databaseCheckedAt"], Value::Null);
+    let met = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
+    assert!(met.text().contains("The database is damaged"), "{}", met.text());
+    server.post("/divination-history/deactivate-all").by(&user).send().expect_problem(503, "storage_failed");
+    wait_for_database(&server, "damaged");
+    let page = Request::new("GET", metrics.trim()).send().expect(200).text();
+    assert!(page.contains("\nyarrow_database_sound 0\n"), "{page}");
+    assert!(page.contains("\nyarrow_database_damage_met_total 2\n"), "{page}");
+    let lines = server.lines();
+    let errors = lines.iter().filter(|line| line.contains("ERROR") && line.contains("a request failed"));
+    assert_eq!(errors.count(), 2, "{lines:#?}");
+    server.wait_for_line("rule=\"database_damaged\"");
+}
+
+#[test]
+fn damage_that_nobody_meets_is_found_and_told_with_the_backup_to_restore() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    filled(&directory);
+    let made = Ended::run(&directory, &["backup", "create"], "").expect(0).json();
+    let name = made["name"].as_str().unwrap();
+    damage(&directory);
+    let setup = || Setup::default().with("DATABASE_CHECK_EVERY", "1 s").with("BACKUP_EVERY", "0 s").on(&directory);
+    let mut server = setup().start();
+    assert!(wait_for_database(&server, "damaged")["databaseCheckedAt"].is_string());
+    let said = told_of_damage(&server).unwrap();
+    assert!(said.contains(&format!("`yarrow restore {name}`")) && said.contains("is damaged"), "{said}");
+    let found = server.command(&["doctor"]).expect(5).json();
+    assert!(found.to_string().contains(&format!("`yarrow restore {name}`")), "{found:#}");
+    assert_eq!(server.terminate(), Some(0));
+    Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    let server = setup().start();
+    wait_for_database(&server, "sound");
+    assert_eq!(told_of_damage(&server), None);
+}
+
+#[test]
+fn a_backup_that_finds_damage_says_so_and_keeps_the_good_ones() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    filled(&directory);
+    let backups = || -> Vec<String> {
+        let listed = Ended::run(&directory, &["backup", "list"], "").expect(0).json();
+        listed["items"].as_array().unwrap().iter().map(|backup| backup["name"].to_string()).collect()
+    };
+    for _ in 0..4 {
+        Ended::run(&directory, &["backup", "create"], "").expect(0);
+    }
+    let good = backups();
+    damage(&directory);
+    // By these rules the two oldest would go.
+    let setup = Setup::default().with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0);
+    let server = setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).start();
+    assert_eq!(wait_for_database(&server, "damaged")["backups"], "failed");
+    assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
+    let said = told_of_damage(&server).unwrap();
+    assert!(said.contains(good[0].trim_matches('"')), "{said}");
+    sleep(Duration::from_secs(11));
+    assert_eq!(backups(), good);
+}
+
 #[test]
 fn a_damaged_page_fails_what_reads_it_and_nothing_else() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
     let user = filled(&directory);
-    // Every page that holds a casting is overwritten, behind its first bytes too.
-    let mut bytes = std::fs::read(database(&directory)).unwrap();
-    let damaged =
-        bytes.chunks_mut(4096).filter(|page| page.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()));
-    let count = damaged.map(|page| page.fill(0xa5)).count();
-    assert!(count > 30, "only {count} pages were damaged");
-    std::fs::write(database(&directory), bytes).unwrap();
-
+    damage(&directory);
     let server = Setup::default().on(&directory).start();
     for _ in 0..3 {
         let failed = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
@@ -60,7 +156,7 @@ fn a_damaged_page_fails_what_reads_it_and_nothing_else() {
         server.put("/user/nickname").by(&user).json(&json!({ "nickname": "青山" })).send().expect(200);
     }
     server.get("/healthz").send().expect(200);
-    assert!(server.lines().iter().any(|line| line.contains("could not be served")), "{:#?}", server.lines());
+    assert!(server.lines().iter().any(|line| line.contains("a request failed")), "{:#?}", server.lines());
     assert_eq!(server.get("/user/profile").by(&user).send().expect(200).json()["nickname"], "青山");
 }
 
@@ -69,13 +165,7 @@ fn a_write_that_meets_a_damaged_page_is_refused_and_the_others_of_its_commit_sta
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
     let user = filled(&directory);
-    let mut bytes = std::fs::read(database(&directory)).unwrap();
-    for page in
-        bytes.chunks_mut(4096).filter(|page| page.windows(CANARY.len()).any(|window| window == CANARY.as_bytes()))
-    {
-        page.fill(0xa5);
-    }
-    std::fs::write(database(&directory), bytes).unwrap();
+    damage(&directory);
     let server = Setup::default().on(&directory).start();
     let requests = (0..100).map(|number| match number % 2 {
         0 => server.post("/divination-history/deactivate-all").by(&user),
@@ -280,7 +370,7 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
     let said = refusal(&directory);
     assert!(said.contains("There is no backup in") && said.contains("yarrow restore"), "{said}");
     std::fs::write(&path, &whole).unwrap();
-    let made = crate::kit::Ended::run(&directory, &["backup", "create"], "").expect(0).json();
+    let made = Ended::run(&directory, &["backup", "create"], "").expect(0).json();
     let name = made["name"].as_str().unwrap();
     for (what, bytes) in damaged {
         std::fs::write(&path, &bytes).unwrap();
@@ -288,7 +378,7 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
         let expected = [path.to_str().unwrap(), "is damaged", name, &format!("`yarrow restore {name}`")];
         assert!(expected.iter().all(|expected| said.contains(expected)), "{what}: {said}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what}: the file was changed");
-        crate::kit::Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+        Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
         let server = Setup::default().on(&directory).start();
         assert_eq!(server.value::<i64>("select count(*) from history"), 60, "{what}");
         drop(server);
@@ -297,6 +387,6 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
     let said = refusal(&directory);
     assert!(said.contains("is missing") && said.contains(&format!("`yarrow restore {name}`")), "{said}");
     assert!(!path.exists(), "a new one was made");
-    crate::kit::Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
     Setup::default().on(&directory).start();
 }

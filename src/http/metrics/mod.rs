@@ -25,6 +25,7 @@ use crate::{
     ops::{
         backups::{Failed, Remembered},
         condition::{self, Condition},
+        integrity::Check,
     },
     types::Timestamp,
 };
@@ -113,6 +114,11 @@ fn add_store(page: &mut Page, app: &App, condition: &Condition) {
         .seconds(&[], &writer.durations.get());
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
     page.gauge("yarrow_database_bytes", "Size of the database file").whole(&[], condition.database_bytes);
+    page.gauge("yarrow_database_sound", "0 when the database file is damaged")
+        .whole(&[], u64::from(!condition.integrity.is_damaged()));
+    page.gauge("yarrow_database_checked_timestamp_seconds", "When the file was last looked through; 0 for never")
+        .real(&[], seconds(condition.integrity.last.as_ref().map(Check::at)));
+    page.counter("yarrow_database_damage_met", "Reads and changes that met damage").whole(&[], app.store.damage_met());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
     page.gauge("yarrow_disk_free_bytes", "What is free on the disk of the data directory")
         .whole(&[], condition.disk_free);

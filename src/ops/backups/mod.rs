@@ -21,13 +21,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{ledger::verification, settings};
+use super::{integrity, ledger::verification, settings};
 use crate::{
     app::App,
     config::Config,
     error::{Code, Error, Result},
     store::{
-        Read, SCHEMA_VERSION, Write,
+        self, Read, SCHEMA_VERSION, Write,
         backup::{self, Copy},
         restore::{DATABASE, KEYS, make_private_directory},
     },
@@ -35,7 +35,7 @@ use crate::{
 };
 
 pub use rehearsal::{Rehearsal, Restored, rehearse, restore, restore_keys};
-pub use retention::prune;
+pub use retention::{newest_sound, prune};
 
 const LAST_BACKUP: &str = "backup.last";
 const LAST_FAILURE: &str = "backup.failure";
@@ -95,6 +95,18 @@ impl Findings {
         self.ledger_discrepancies == 0 && self.dangling_references == 0
     }
 }
+
+/// The copy that was to become a backup is damaged.
+#[derive(Debug)]
+struct DamagedCopy(String);
+
+impl std::fmt::Display for DamagedCopy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DamagedCopy {}
 
 /// A backup that was just made.
 #[derive(Clone, Debug)]
@@ -191,10 +203,15 @@ fn note(app: &App, outcome: &Result<Made>) -> Result<()> {
                 tracing::error!(backup = backup.name, ?findings, "the database that was backed up is not consistent");
             }
             let (at, name, is_sound) = (backup.at.0, backup.name.clone(), findings.is_sound());
-            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })
+            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })?;
+            integrity::remember(app, None)
         }
         Err(error) => {
             tracing::error!(%error, "a backup failed");
+            if error.source.as_ref().is_some_and(|source| source.is::<DamagedCopy>()) || store::is_damage(error) {
+                // It may be the copy alone, by a disk of its own.
+                integrity::check(app)?;
+            }
             let failed =
                 Failed { at: app.clock.now().0, code: error.code.name().into(), detail: error.detail.to_string() };
             // A disk that is full takes no note either; the error itself is what the caller has to know.
@@ -220,9 +237,20 @@ pub fn run_if_due(app: &App) -> Result<bool> {
     if newest.is_some_and(|at| app.clock.now() < at.plus(every)) {
         return Ok(false);
     }
+    if is_known_to_fail(app)? {
+        return Ok(false);
+    }
+    // What was kept stays if this fails: no rule prunes a good backup for want of a new one.
     create(app, Occasion::Scheduled, &mut |_, _, _| ())?;
     prune(&app.config, app.clock.now())?;
     Ok(true)
+}
+
+/// Whether the database was found damaged a short while ago, so that a copy of it would only be found damaged again.
+fn is_known_to_fail(app: &App) -> Result<bool> {
+    let last = app.store.read(|tx| integrity::standing_in(tx, app))?.last;
+    let until = |check: &integrity::Check| check.at().plus(app.config.backup.every);
+    Ok(last.is_some_and(|check| check.fault.is_some() && app.clock.now() < until(&check)))
 }
 
 /// The backups, newest first.
@@ -348,7 +376,8 @@ fn examine(path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Findin
     let copy = Copy::open(path, now)?;
     let faults = copy.faults()?;
     if let Some(first) = faults.structure.first() {
-        return Err(Error::new(Code::StorageFailed).detail(format!("{} is damaged: {first}", path.display())));
+        let detail = format!("{} is damaged: {first}", path.display());
+        return Err(Error::new(Code::StorageFailed).detail(detail).caused_by(DamagedCopy(first.clone())));
     }
     progress("checking", 1, 2);
     let report = verification::inspect_copy(&copy, &mut |_, _| ())?;

@@ -23,8 +23,8 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     let all = list(config)?;
     let doomed = superfluous(&all, &config.backup, now);
     let mut deleted = Vec::new();
-    let newest_sound = if doomed.is_empty() { None } else { newest_sound(&all, now) };
-    for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != newest_sound.as_ref()) {
+    let kept = if doomed.is_empty() { None } else { newest_sound(&all, now) };
+    for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != kept.map(|kept| &kept.name)) {
         std::fs::remove_file(&backup.path).map_err(Error::internal)?;
         match std::fs::remove_file(manifest::beside(&backup.path)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::internal(error)),
@@ -38,9 +38,10 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     Ok(deleted)
 }
 
-fn newest_sound(all: &[Backup], now: Timestamp) -> Option<String> {
+/// The first of these backups that was found sound when it was made.
+pub fn newest_sound(all: &[Backup], now: Timestamp) -> Option<&Backup> {
     let is_sound = |backup: &&Backup| matches!(findings(&backup.path, now), Ok(Some(found)) if found.is_sound());
-    all.iter().find(is_sound).map(|backup| backup.name.clone())
+    all.iter().find(is_sound)
 }
 
 /// The backups, newest first, that no rule keeps.

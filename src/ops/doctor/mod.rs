@@ -150,7 +150,7 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
             GROUP,
             "structure",
             (faults.structure.is_empty(), "sound"),
-            (Verdict::Fail, format!("damaged: {}; restore a backup", faults.structure.join("; "))),
+            (Verdict::Fail, condition::damage_detail(app, Some(&faults.structure.join("; ")))),
         ),
         Check::holds(
             GROUP,
