@@ -414,8 +414,8 @@ fn a_reader_who_has_gone_is_no_failure() {
 
 #[test]
 fn output_that_cannot_be_written_is_told_as_that() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directory = temporary.path().to_str().unwrap();
+    let server = Setup::default().start();
+    let directory = server.directory().to_str().unwrap();
     for arguments in [&["config", "sample"][..], &["openapi"], &["--data-dir", directory, "words", "list"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = Binary::command().args(arguments).stdout(full).output().unwrap();
