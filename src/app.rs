@@ -15,7 +15,7 @@ use crate::{
     keys::{ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, backups, codes, integrity,
+        admins, alerts, backups, codes, integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
@@ -88,6 +88,8 @@ pub struct App {
     /// Running password hashes.
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
+    /// What was told of alerts.
+    pub told: alerts::Memory,
     /// How much of the damage that was met in the database a check has explained.
     pub damage_explained: integrity::Watch,
     /// What came of verification codes.
@@ -105,10 +107,15 @@ impl App {
     /// `not_found` when there is none and the role may not; `data_directory_unusable` when another server runs on it or
     /// its schema is newer; storage errors, when a part of it was lost too.
     pub fn open(config: Config, role: Role, announce: &Announce) -> Result<Self> {
-        let directory = config.installation.data_dir.0.clone();
         if role == Role::Tool {
             demand_installation(&config)?;
         }
+        let looked_at = config.clone();
+        Self::open_installation(config, role, announce).map_err(|error| explain_damage(&looked_at, error))
+    }
+
+    fn open_installation(config: Config, role: Role, announce: &Announce) -> Result<Self> {
+        let directory = config.installation.data_dir.0.clone();
         let clock = Clock::default();
         let lock = match (role, lock_directory(&directory)?) {
             (Role::Server, None) => return Err(in_use(&directory)),
@@ -137,6 +144,7 @@ impl App {
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             access_log: Recorder::default(),
+            told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),
             code_tally: Arc::default(),
             payments,
@@ -170,10 +178,13 @@ pub fn demand_installation(config: &Config) -> Result<()> {
     if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
         return Ok(());
     }
-    let detail = format!(
-        "There is no installation in {}. `yarrow serve` makes one there; --data-dir names another directory.",
-        directory.display()
+    let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
+    let way_out = newest.map_or_else(
+        || "`yarrow serve` makes one there".to_owned(),
+        |newest| format!("There are backups: `yarrow restore {}` puts the newest there", newest.name),
     );
+    let directory = directory.display();
+    let detail = format!("There is no installation in {directory}. {way_out}; --data-dir names another directory.");
     Err(Error::new(Code::NotFound).detail(detail))
 }
 
@@ -202,17 +213,35 @@ fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
     let path = directory.join(DATABASE);
     let is_ours = KEYS.iter().any(|key| directory.join(key).exists());
     // A first start makes the file before the keys, so keys beside an empty file or none say that something was lost.
-    if is_ours && !path.exists() {
-        return Err(lost(config, &format!("{} is missing", path.display())));
+    if !path.exists() {
+        let backups = backups::list(config).unwrap_or_default();
+        let what = match () {
+            () if is_ours => "is missing",
+            () if restore::was_cut_off(directory) => "is missing, because a restore was cut off",
+            // Whoever wants to begin anew can move them away.
+            () if !backups.is_empty() => "is missing, although there are backups",
+            () => "",
+        };
+        if !what.is_empty() {
+            return Err(lost(config, &format!("{} {what}", path.display())));
+        }
     }
     if is_ours && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
-    Store::open(&path, &tuning(config), clock, is_locked).map_err(|error| {
-        let is_damage = store::is_damage(&error) && (is_ours || error.code == Code::StorageFailed);
-        let what = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
-        if is_damage { damaged(config, &path, &what).caused_by(error) } else { error }
-    })
+    Store::open(&path, &tuning(config), clock, is_locked)
+}
+
+/// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.
+fn explain_damage(config: &Config, error: Error) -> Error {
+    let directory = &config.installation.data_dir.0;
+    let is_ours = KEYS.iter().any(|key| directory.join(key).exists()) || error.code == Code::StorageFailed;
+    match &error.source {
+        Some(source) if is_ours && store::is_damage(&error) => {
+            damaged(config, &directory.join(DATABASE), &source.to_string()).caused_by(error)
+        }
+        _ => error,
+    }
 }
 
 fn damaged(config: &Config, path: &Path, what: &str) -> Error {

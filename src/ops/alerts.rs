@@ -4,7 +4,10 @@
 //! What was told is remembered in the database, so a restart repeats nothing. A message that could not be delivered
 //! is tried again at the next look.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
@@ -18,7 +21,7 @@ use crate::{
         settings,
     },
     providers::{email::letter, webhook::Webhook},
-    store::{self, Read},
+    store::Read,
     types::{Locale, Timestamp},
 };
 
@@ -102,11 +105,12 @@ pub struct Delivery {
 pub fn run(app: &App) -> Result<()> {
     let now = app.clock.now();
     let findings = match condition::observe(app) {
+        Ok(condition) => evaluate(app, &condition),
+        Err(error) if error.code == Code::Overloaded => return Err(error),
         // What the other rules are about cannot be read.
-        Err(error) if store::is_damage(&error) => vec![damage(app, true, None)],
-        condition => evaluate(app, &condition?),
+        Err(error) => vec![damage(app, true, Some(&error.explained()))],
     };
-    let mut told = app.store.read(told_in)?;
+    let mut told = app.told.remembered(|| app.store.read(told_in));
     let messages = due(&told, &findings, now, app);
     let before = told.clone();
     for message in messages {
@@ -117,6 +121,7 @@ pub fn run(app: &App) -> Result<()> {
     if told == before {
         return Ok(());
     }
+    app.told.remember(&told);
     let text = serde_json::to_string(&told).map_err(Error::internal)?;
     app.store.write(move |tx| settings::put_in(tx, TOLD, &text)).wait()
 }
@@ -204,6 +209,25 @@ fn backup_detail(state: BackupState, condition: &Condition) -> String {
             format!("The last backup failed ({}); the last good one was made {last}.", failure.code)
         }
         _ => format!("The last backup was made {last}."),
+    }
+}
+
+/// What this process has told, so that a database that cannot be read or written makes nobody hear the same again.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Option<AllTold>>);
+
+impl Memory {
+    /// What was told. Before the first time that is for the database to say, if it can.
+    fn remembered(&self, read: impl FnOnce() -> Result<AllTold>) -> AllTold {
+        self.lock().get_or_insert_with(|| read().unwrap_or_default()).clone()
+    }
+
+    fn remember(&self, told: &AllTold) {
+        *self.lock() = Some(told.clone());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<AllTold>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Standing {
     pub last: Option<Check>,
     /// Damage was met that no check has explained yet.
     pub is_unexplained: bool,
+    /// The file was deleted, or another has its name.
+    pub is_gone: bool,
 }
 
 impl Standing {
@@ -55,9 +57,9 @@ impl Standing {
         self.is_unexplained || self.fault().is_some()
     }
 
-    /// What the last check found wrong.
+    /// What is wrong, as far as that was looked for.
     pub fn fault(&self) -> Option<&str> {
-        self.last.as_ref()?.fault.as_deref()
+        if self.is_gone { Some("the file is not in its place") } else { self.last.as_ref()?.fault.as_deref() }
     }
 
     /// The stable name of what is known.
@@ -74,7 +76,8 @@ impl Standing {
 pub fn standing_in(tx: &Read<'_>, app: &App) -> Result<Standing> {
     let text = settings::find_in(tx, LAST)?;
     let last = text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()?;
-    Ok(Standing { last, is_unexplained: app.store.damage_met() > app.damage_explained.0.load(Ordering::Relaxed) })
+    let is_unexplained = app.store.damage_met() > app.damage_explained.0.load(Ordering::Relaxed);
+    Ok(Standing { last, is_unexplained, is_gone: !app.store.is_in_place() })
 }
 
 /// Checks the file if that was not done for as long as is configured, or since somebody met damage.
@@ -86,7 +89,7 @@ pub fn check_if_due(app: &App) -> Result<()> {
     if every.is_zero() {
         return Ok(());
     }
-    let Standing { last, is_unexplained } = app.store.read(|tx| standing_in(tx, app))?;
+    let Standing { last, is_unexplained, .. } = app.store.read(|tx| standing_in(tx, app))?;
     let good_for = if is_unexplained { every.min(GOOD_FOR_AFTER_DAMAGE) } else { every };
     if last.is_some_and(|last| app.clock.now() < last.at().plus(good_for)) {
         return Ok(());
@@ -99,16 +102,18 @@ pub fn check_if_due(app: &App) -> Result<()> {
 /// # Errors
 /// Storage errors. Damage is none: it is what is looked for.
 pub fn check(app: &App) -> Result<()> {
-    let met = app.store.damage_met();
     let faults = match app.store.structure_faults() {
         Err(error) if store::is_damage(&error) => vec![error.to_string()],
         faults => faults?,
     };
+    let met = app.store.damage_met();
     if let Some(fault) = faults.first() {
         tracing::error!(fault, faults = faults.len(), "the database is damaged: restore a backup");
     }
+    // What cannot be written down stays unexplained, and so told.
+    remember(app, faults.into_iter().next())?;
     app.damage_explained.0.store(met, Ordering::Relaxed);
-    remember(app, faults.into_iter().next())
+    Ok(())
 }
 
 /// Remembers that the file was looked through, and what was wrong with it.

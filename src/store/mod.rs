@@ -79,8 +79,29 @@ struct Shared {
     path: PathBuf,
     /// A read that takes longer is logged.
     slow: Duration,
+    /// Which file it is, whatever its name.
+    file: Option<FileId>,
+    tuning: Tuning,
     /// Reads that met damage in the file.
     damage_met: Counter,
+}
+
+/// Device and number of a file.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+impl Shared {
+    /// A connection of the pool. Where none can be opened, the pool knows that but not why.
+    fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
+        self.readers.get().map_err(|error| match connection::open_beside(&self.path, &self.tuning) {
+            Err(cause) => cause,
+            Ok(_) => error.into(),
+        })
+    }
 }
 
 impl Store {
@@ -100,6 +121,7 @@ impl Store {
         let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
+        let (file, tuning) = (file_id(path), tuning.clone());
         let (path, slow) = (path.to_owned(), tuning.slow);
         Ok(Self {
             shared: Arc::new(Shared {
@@ -110,6 +132,8 @@ impl Store {
                 writer,
                 path,
                 slow,
+                file,
+                tuning,
                 damage_met: Counter::default(),
             }),
         })
@@ -191,6 +215,11 @@ impl Store {
         self.shared.writer.tally()
     }
 
+    /// Whether the file still has its name. One that was deleted or replaced takes what is written, until it is closed.
+    pub fn is_in_place(&self) -> bool {
+        file_id(&self.shared.path) == self.shared.file
+    }
+
     /// How often a read or a write met damage in the file since the start.
     pub fn damage_met(&self) -> u64 {
         self.shared.damage_met.get() + self.shared.writer.tally().damage_met.get()
@@ -202,7 +231,15 @@ impl Store {
     /// # Errors
     /// Storage errors, also damage to the list of tables.
     pub fn structure_faults(&self) -> Result<Vec<String>> {
-        let connection = self.shared.readers.get()?;
+        let outcome = self.find_structure_faults();
+        if outcome.as_ref().map_or_else(is_damage, |faults| !faults.is_empty()) {
+            self.shared.damage_met.add(1);
+        }
+        outcome
+    }
+
+    fn find_structure_faults(&self) -> Result<Vec<String>> {
+        let connection = self.shared.reader()?;
         // What is remembered of the file is not what stands on the disk.
         connection.execute_batch("pragma shrink_memory")?;
         let tables = snapshot::Once::begin(&connection)
@@ -220,7 +257,7 @@ impl Store {
     /// # Errors
     /// Storage errors.
     pub fn faults(&self) -> Result<backup::Faults> {
-        let connection = self.shared.readers.get()?;
+        let connection = self.shared.reader()?;
         let view = snapshot::Once::begin(&connection)?;
         backup::faults_of(view.connection())
     }

@@ -71,7 +71,13 @@ pub fn is_pending(directory: &Path) -> std::io::Result<bool> {
     directory.join(NOTE).try_exists()
 }
 
-/// Finishes a restore that was cut off; true if there was one.
+/// Whether a restore was cut off before everything new was complete.
+pub fn was_cut_off(directory: &Path) -> bool {
+    beside(&directory.join(DATABASE), NEW).exists()
+}
+
+/// Finishes a restore that was cut off; true if there was one. One that was cut off before everything new was complete
+/// has changed nothing; what it has left goes.
 ///
 /// # Errors
 /// `data_directory_unusable` when one is running, which is when its note is there and the lock is not ours.
@@ -79,7 +85,13 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
     let note = directory.join(NOTE);
     let aside = match std::fs::read_to_string(&note) {
         Ok(aside) => directory.join(aside),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // Where there is a database, that is the one; elsewhere what was prepared tells that one was wanted.
+            if is_locked && directory.join(DATABASE).exists() {
+                discard_prepared(directory)?;
+            }
+            return Ok(false);
+        }
         Err(error) => return Err(failed_at(&note, error)),
     };
     if !is_locked {
@@ -210,9 +222,10 @@ mod tests {
     fn without_the_note_nothing_is_touched() {
         let directory = prepared();
         std::fs::remove_file(directory.path().join(NOTE)).unwrap();
+        assert!(!finish(directory.path(), false).unwrap());
+        assert_eq!(text(directory.path(), "yarrow.db.restored").as_deref(), Some("new"));
         assert!(!finish(directory.path(), true).unwrap());
         assert_eq!(text(directory.path(), DATABASE).as_deref(), Some("old"));
-        discard_prepared(directory.path()).unwrap();
         assert_eq!(text(directory.path(), "yarrow.db.restored"), None);
         assert_eq!(text(directory.path(), KEYS[0]).as_deref(), Some("old key"));
     }

@@ -109,7 +109,7 @@ fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) ->
         *resident = None;
     }
     if resident.is_none() {
-        let connection = shared.readers.get()?;
+        let connection = shared.reader()?;
         connection.progress_handler(MANY_STEPS, Some(note_many_steps))?;
         let reader = Reader::new(connection, |connection| Kept::new(connection));
         *resident = Some(Resident { store: shared.identity, reader, snapshot: None });
@@ -156,7 +156,7 @@ impl Drop for Resident {
 }
 
 fn read_once<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-    let connection = shared.readers.get()?;
+    let connection = shared.reader()?;
     let begun = Instant::now();
     let once = Once::begin(&connection)?;
     connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;

@@ -125,6 +125,57 @@ fn a_lost_server_key_is_not_made_anew() {
 }
 
 #[test]
+fn keys_are_not_taken_from_a_damaged_backup() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    install(&directory);
+    let made = Ended::run(&directory, &["backup", "create"], "").expect(0).json();
+    let backup = made["path"].as_str().unwrap();
+    let key = std::fs::read(directory.join("secret.key")).unwrap();
+    let mut bytes = std::fs::read(backup).unwrap();
+    let place = bytes.windows(key.len()).position(|window| window == key).unwrap();
+    bytes[place] ^= 1;
+    std::fs::write(backup, bytes).unwrap();
+    std::fs::remove_file(directory.join("secret.key")).unwrap();
+    let said = Ended::run(&directory, &["restore", backup, "--keys"], "").expect(1).complaint();
+    assert!(said.contains("is damaged: its checksum"), "{said}");
+    assert!(!directory.join("secret.key").exists());
+}
+
+#[test]
+fn where_everything_was_lost_the_backups_are_pointed_out() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    install(&directory);
+    let made = Ended::run(&directory, &["backup", "create"], "").expect(0).json();
+    let name = made["name"].as_str().unwrap();
+    for lost in ["yarrow.db", "secret.key", "sandbox.key"] {
+        drop(std::fs::remove_file(directory.join(lost)));
+    }
+    let way_out = format!("`yarrow restore {name}`");
+    assert!(refusal(&directory).contains(&way_out));
+    assert!(Ended::run(&directory, &["ledger", "verify"], "").expect(4).complaint().contains(&way_out));
+    Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
+    drop(Setup::default().on(&directory).start());
+}
+
+#[test]
+fn a_restore_that_was_cut_off_early_makes_no_new_installation_and_leaves_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (empty, whole) = (temporary.path().join("empty"), temporary.path().join("whole"));
+    std::fs::create_dir(&empty).unwrap();
+    install(&whole);
+    for directory in [&empty, &whole] {
+        std::fs::write(directory.join("yarrow.db.restored"), "half of a copy").unwrap();
+        std::fs::write(directory.join("secret.key.restored"), "a key").unwrap();
+    }
+    assert!(refusal(&empty).contains("a restore was cut off"));
+    assert!(!empty.join("yarrow.db").exists());
+    drop(Setup::default().on(&whole).start());
+    assert!(!whole.join("yarrow.db.restored").exists() && !whole.join("secret.key.restored").exists());
+}
+
+#[test]
 fn a_copy_without_the_key_is_not_restored_where_there_is_none() {
     let temporary = tempfile::tempdir().unwrap();
     let (old, new) = (temporary.path().join("old"), temporary.path().join("new"));

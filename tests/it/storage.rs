@@ -1,6 +1,7 @@
 //! What the service does when its file is not as it was left: damaged, cut off, read-only, or on a disk that fails.
 
 use std::{
+    io::{Seek, SeekFrom, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -91,6 +92,47 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
     let lines = server.lines();
     let errors = lines.iter().filter(|line| line.contains("ERROR") && line.contains("a request failed"));
     assert_eq!(errors.count(), 2, "{lines:#?}");
+    server.wait_for_line("rule=\"database_damaged\"");
+}
+
+/// A server over a filled directory, and where its metrics are.
+fn watched(directory: &Path) -> (Server, String) {
+    filled(directory);
+    let setup = Setup::default().with("BACKUP_EVERY", "0 s").with("METRICS_LISTEN", "127.0.0.1:0");
+    let mut server = setup.on(directory).start();
+    let line = server.wait_for_line("metrics are at http://");
+    let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+    (server, metrics)
+}
+
+#[test]
+fn damage_to_everything_is_told_although_nothing_can_be_read() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let (mut server, metrics) = watched(&directory);
+    let mut file = std::fs::OpenOptions::new().write(true).open(database(&directory)).unwrap();
+    let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    file.seek(SeekFrom::Start(4096)).unwrap();
+    file.write_all(&vec![0xa5; length - 4096]).unwrap();
+    let line = server.wait_for_line("rule=\"database_damaged\"");
+    assert!(line.contains("event=\"firing\""), "{line}");
+    let page = Request::new("GET", &metrics).send().expect(200).text();
+    assert!(page.contains("\nyarrow_database_sound 0\n") && page.contains("yarrow_writer_queue"), "{page}");
+    server.get("/readyz").send().expect(503);
+    // Once, and not at every look.
+    sleep(Duration::from_secs(11));
+    assert_eq!(server.lines().iter().filter(|line| line.contains("rule=\"database_damaged\"")).count(), 1);
+}
+
+#[test]
+fn a_file_that_was_taken_away_is_told_of() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let (mut server, metrics) = watched(&directory);
+    std::fs::rename(database(&directory), directory.join("elsewhere.db")).unwrap();
+    wait_for_database(&server, "damaged");
+    let page = Request::new("GET", &metrics).send().expect(200).text();
+    assert!(page.contains("\nyarrow_database_sound 0\n"), "{page}");
     server.wait_for_line("rule=\"database_damaged\"");
 }
 
@@ -364,6 +406,7 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
         ("emptied", Vec::new()),
         ("a header of something else", filled_with(0, 100)),
         ("a schema that cannot be read", filled_with(100, 4096)),
+        ("a table that the start reads", filled_with(4096, 5 * 4096)),
     ];
     // There is nothing to put in its place yet.
     std::fs::write(&path, &damaged[0].1).unwrap();

@@ -73,17 +73,27 @@ async fn answer(State(sources): State<Sources>) -> Response {
 }
 
 fn page_of(sources: &Sources) -> Result<String> {
-    let condition = condition::observe(&sources.app)?;
+    let condition = match condition::observe(&sources.app) {
+        Err(error) if error.code == Code::Overloaded => return Err(error),
+        observed => observed.inspect_err(|error| tracing::warn!(%error, "some metrics could not be read")).ok(),
+    };
     let mut page = Page::default();
     page.gauge("yarrow_info", "The running version").whole(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     add_requests(&mut page, &sources.requests);
-    add_store(&mut page, &sources.app, &condition);
+    add_store(&mut page, &sources.app);
     add_providers(&mut page, &sources.app);
-    add_codes(&mut page, &sources.app, &condition);
-    add_ledger(&mut page, &condition);
-    add_backups(&mut page, &condition);
-    page.gauge("yarrow_payments_in_review", "Orders that a person must look at")
-        .whole(&[], u64::try_from(condition.payments_in_review).unwrap_or(0));
+    add_codes(&mut page, &sources.app);
+    // Where the database cannot even be asked, that is what is to be seen.
+    let is_sound = condition.as_ref().is_some_and(|condition| !condition.integrity.is_damaged());
+    page.gauge("yarrow_database_sound", "0 when the database file is damaged").whole(&[], u64::from(is_sound));
+    if let Some(condition) = condition {
+        add_files(&mut page, &condition);
+        add_ledger(&mut page, &condition);
+        add_backups(&mut page, &condition);
+        page.gauge("yarrow_codes_budget_spent", "Codes sent in the last 24 hours").whole(&[], condition.codes_sent);
+        page.gauge("yarrow_payments_in_review", "Orders that a person must look at")
+            .whole(&[], u64::try_from(condition.payments_in_review).unwrap_or(0));
+    }
     page.into_text()
 }
 
@@ -103,7 +113,7 @@ fn add_requests(page: &mut Page, requests: &RequestTally) {
     }
 }
 
-fn add_store(page: &mut Page, app: &App, condition: &Condition) {
+fn add_store(page: &mut Page, app: &App) {
     let (pressure, writer) = (app.store.pressure(), app.store.tally());
     page.gauge("yarrow_writer_queue", "Changes that wait for the disk").whole(&[], pressure.queued);
     page.gauge("yarrow_writer_queue_capacity", "Changes that may wait for the disk")
@@ -113,13 +123,14 @@ fn add_store(page: &mut Page, app: &App, condition: &Condition) {
     page.histogram("yarrow_writer_batch_seconds", "Time for making changes together and syncing them")
         .seconds(&[], &writer.durations.get());
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
-    page.gauge("yarrow_database_bytes", "Size of the database file").whole(&[], condition.database_bytes);
-    page.gauge("yarrow_database_sound", "0 when the database file is damaged")
-        .whole(&[], u64::from(!condition.integrity.is_damaged()));
-    page.gauge("yarrow_database_checked_timestamp_seconds", "When the file was last looked through; 0 for never")
-        .real(&[], seconds(condition.integrity.last.as_ref().map(Check::at)));
     page.counter("yarrow_database_damage_met", "Reads and changes that met damage").whole(&[], app.store.damage_met());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
+}
+
+fn add_files(page: &mut Page, condition: &Condition) {
+    page.gauge("yarrow_database_bytes", "Size of the database file").whole(&[], condition.database_bytes);
+    page.gauge("yarrow_database_checked_timestamp_seconds", "When the file was last looked through; 0 for never")
+        .real(&[], seconds(condition.integrity.last.as_ref().map(Check::at)));
     page.gauge("yarrow_disk_free_bytes", "What is free on the disk of the data directory")
         .whole(&[], condition.disk_free);
 }
@@ -148,12 +159,11 @@ fn add_providers(page: &mut Page, app: &App) {
     }
 }
 
-fn add_codes(page: &mut Page, app: &App, condition: &Condition) {
+fn add_codes(page: &mut Page, app: &App) {
     let tally = &app.code_tally;
     page.counter("yarrow_codes_sent", "Verification codes that a provider took").whole(&[], tally.sent.get());
     page.counter("yarrow_codes_verified", "Verification codes that were proved").whole(&[], tally.verified.get());
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
-    page.gauge("yarrow_codes_budget_spent", "Codes sent in the last 24 hours").whole(&[], condition.codes_sent);
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
         .whole(&[], u64::from(app.config.auth.sends_per_day));
 }

@@ -111,9 +111,20 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress
     let directory = &config.installation.data_dir.0;
     let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
     files::finish(directory, true)?;
+    progress("checking", 0, 1);
+    let copy = sound_copy(path, now)?;
+    demand_server_key(config, path, &copy)?;
+    demand_space(path, directory)?;
+    let had_any = database_of(config).exists();
+    let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
+    files::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
+    Ok(Restored { aside: had_any.then(|| directory.join(aside)), took: begun.elapsed() })
+}
+
+/// Opens a backup after looking through all of it.
+fn sound_copy(path: &Path, now: Timestamp) -> Result<Copy> {
     let copy = Copy::open(path, now)?;
     refuse_schema(path, copy.schema_version()?)?;
-    progress("checking", 0, 1);
     if let Some(first) = copy.faults()?.structure.first() {
         return Err(damaged(path, first));
     }
@@ -124,12 +135,7 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress
         );
         return Err(damaged(path, &why));
     }
-    demand_server_key(config, path, &copy)?;
-    demand_space(path, directory)?;
-    let had_any = database_of(config).exists();
-    let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
-    files::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
-    Ok(Restored { aside: had_any.then(|| directory.join(aside)), took: begun.elapsed() })
+    Ok(copy)
 }
 
 fn damaged(path: &Path, why: &str) -> Error {
@@ -148,12 +154,13 @@ fn blaming(path: &Path, error: Error) -> Error {
 ///
 /// # Errors
 /// `not_found` when there is no such file, or no key in it that is missing; `data_directory_unusable` while a server
-/// runs; storage errors.
+/// runs; `backup_unusable` for a damaged backup; storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = &config.installation.data_dir.0;
     app::demand_installation(config)?;
     let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
-    let restored = files::restore_keys(&Copy::open(path, now)?, directory)?;
+    let copy = sound_copy(path, now).map_err(|error| blaming(path, error))?;
+    let restored = files::restore_keys(&copy, directory)?;
     if restored.is_empty() {
         let detail = format!("{} carries no key that is missing in {}.", path.display(), directory.display());
         return Err(Error::new(Code::NotFound).detail(detail));

@@ -28,12 +28,19 @@ pub(super) fn permissions(config: &Config) -> Vec<Check> {
     let files = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name)).filter(|path| path.exists());
     let mut checks: Vec<_> =
         [directory.clone()].into_iter().chain(files).map(|path| privacy_of(GROUP, &path)).collect();
-    let written = tempfile::Builder::new().prefix(".doctor-").tempfile_in(directory);
-    checks.push(match written {
-        Ok(_) => Check::new(GROUP, "data directory", Verdict::Pass, "can be written to"),
-        Err(error) => Check::new(GROUP, "data directory", Verdict::Fail, format!("cannot be written to: {error}")),
-    });
+    checks.push(written_to(GROUP, "data directory", directory));
+    let backups = config.backup_directory();
+    if backups.is_dir() {
+        checks.push(written_to(GROUP, "backup directory", &backups));
+    }
     checks
+}
+
+fn written_to(group: &'static str, name: &str, directory: &Path) -> Check {
+    match tempfile::Builder::new().prefix(".doctor-").tempfile_in(directory) {
+        Ok(_) => Check::new(group, name, Verdict::Pass, "can be written to"),
+        Err(error) => Check::new(group, name, Verdict::Fail, format!("cannot be written to: {error}")),
+    }
 }
 
 fn privacy_of(group: &'static str, path: &Path) -> Check {
