@@ -115,7 +115,12 @@ pub fn kept_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Resul
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     if bytes.len() < 32 {
-        let detail = format!("The key {} is damaged: it has {} bytes.", path.display(), bytes.len());
+        let detail = format!(
+            "The key {} is damaged: it has {} bytes. Move it away; `yarrow restore BACKUP --keys` puts back the one \
+             that a backup has.",
+            path.display(),
+            bytes.len()
+        );
         return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
     }
     Ok(bytes)

@@ -642,6 +642,8 @@ impl Config {
         for name in &server.domain {
             demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
         }
+        let public_url = self.server.public_url.as_deref();
+        demand(public_url.is_none_or(is_url), "server.public_url: must be an http or https address");
         demand(is_url(&self.acme.directory), "acme.directory: must be an http or https address");
     }
 

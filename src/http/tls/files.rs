@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::certificates::Certificates;
-use crate::certificate::PemFiles;
+use crate::{certificate::PemFiles, clock::Clock, types::Timestamp};
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -16,14 +16,19 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// What is wrong, in words.
-pub fn show(files: &PemFiles, certificates: &Certificates) -> Result<(), String> {
+pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<(), String> {
     let certificate = files.read().map_err(|faults| faults.join("\n"))?;
-    tracing::info!(until = %certificate.validity.until, "showing the certificate of the file");
+    let until = certificate.validity.until;
+    if until < now {
+        tracing::warn!(%until, "showing the certificate of the file, which is not good any more");
+    } else {
+        tracing::info!(%until, "showing the certificate of the file");
+    }
     certificates.show(certificate);
     Ok(())
 }
 
-pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>) {
+pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>, clock: Clock) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => return tracing::error!(%error, "certificates are not looked at again"),
@@ -37,7 +42,7 @@ pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>) {
         let stamp = files.stamp();
         if is_told || stamp != seen {
             seen = stamp;
-            if let Err(fault) = show(&files, &certificates) {
+            if let Err(fault) = show(&files, &certificates, clock.now()) {
                 tracing::error!(fault, "a certificate cannot be taken; the one before stays");
             }
         }

@@ -261,7 +261,7 @@ pub fn list(config: &Config) -> Result<Vec<Backup>> {
     let directory = config.backup_directory();
     let entries = match std::fs::read_dir(&directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(Error::internal)?,
+        entries => entries.map_err(|error| backup::failed_at(&directory, error))?,
     };
     let mut found: Vec<_> = entries.filter_map(|entry| backup_of(&entry.ok()?.path())).collect();
     found.sort_unstable_by(|left, right| right.at.cmp(&left.at).then_with(|| right.name.cmp(&left.name)));
