@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Common, authority, print, record, start_logging, table};
 use crate::{
-    app::App,
+    app::{App, demand_installation},
     clock::Clock,
     error::{Code, Error, Result},
     jobs,
@@ -110,6 +110,10 @@ fn shown(backup: &Backup, findings: Option<&Findings>) -> Value {
 
 fn list(common: &Common) -> Result<()> {
     let (config, now) = (common.load()?.config, Clock::default().now());
+    // Backups may lie where no installation is, but a mistyped directory has neither.
+    if !config.backup_directory().is_dir() {
+        demand_installation(&config)?;
+    }
     let listed = backups::list(&config)?;
     let found: Vec<_> =
         listed.iter().map(|backup| (backup, backups::findings(&backup.path, now).ok().flatten())).collect();

@@ -14,6 +14,7 @@ mod connection;
 mod copier;
 mod migrate;
 mod pending;
+mod place;
 mod residue;
 pub mod restore;
 mod snapshot;
@@ -26,7 +27,7 @@ mod writer;
 mod tests;
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -46,6 +47,7 @@ use crate::{
 pub use connection::Tuning;
 pub use migrate::SCHEMA_VERSION;
 pub use pending::Pending;
+use place::Place;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
 use writer::Kind;
@@ -76,28 +78,18 @@ struct Shared {
     commits: Arc<AtomicU64>,
     clock: Clock,
     writer: writer::Writer,
-    path: PathBuf,
+    place: Place,
     /// A read that takes longer is logged.
     slow: Duration,
-    /// Which file it is, whatever its name.
-    file: Option<FileId>,
     tuning: Tuning,
     /// Reads that met damage in the file.
     damage_met: Counter,
 }
 
-/// Device and number of a file.
-type FileId = (u64, u64);
-
-fn file_id(path: &Path) -> Option<FileId> {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
 impl Shared {
     /// A connection of the pool. Where none can be opened, the pool knows that but not why.
     fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
-        self.readers.get().map_err(|error| match connection::open_beside(&self.path, &self.tuning) {
+        self.readers.get().map_err(|error| match connection::open_beside(self.place.path(), &self.tuning) {
             Err(cause) => cause,
             Ok(_) => error.into(),
         })
@@ -121,8 +113,7 @@ impl Store {
         let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
-        let (file, tuning) = (file_id(path), tuning.clone());
-        let (path, slow) = (path.to_owned(), tuning.slow);
+        let (place, tuning, slow) = (Place::of(path), tuning.clone(), tuning.slow);
         Ok(Self {
             shared: Arc::new(Shared {
                 identity,
@@ -130,9 +121,8 @@ impl Store {
                 commits,
                 clock,
                 writer,
-                path,
+                place,
                 slow,
-                file,
                 tuning,
                 damage_met: Counter::default(),
             }),
@@ -215,9 +205,9 @@ impl Store {
         self.shared.writer.tally()
     }
 
-    /// Whether the file still has its name. One that was deleted or replaced takes what is written, until it is closed.
+    /// Whether the file still has its name.
     pub fn is_in_place(&self) -> bool {
-        file_id(&self.shared.path) == self.shared.file
+        self.shared.place.is_kept()
     }
 
     /// How often a read or a write met damage in the file since the start.
@@ -264,7 +254,7 @@ impl Store {
 
     /// The database file.
     pub fn path(&self) -> &Path {
-        &self.shared.path
+        self.shared.place.path()
     }
 
     /// Ends the writer after it has committed all that was queued. Later writes answer `overloaded`.

@@ -24,6 +24,7 @@ use super::{
     Pending, Tuning, Write,
     connection::BUSY_TIMEOUT,
     copier::{Copier, Progress},
+    place::Place,
     statements::{Kept, Lend},
 };
 use crate::{
@@ -121,7 +122,7 @@ impl Writer {
         });
         let copier = Copier::start(path, tuning)?;
         let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
-        let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
+        let (tally_of_thread, log_of_thread, place) = (Arc::clone(&tally), log.clone(), Place::of(path));
         let work = move || {
             let work = Work {
                 connection: &connection,
@@ -133,6 +134,7 @@ impl Writer {
                 tally: tally_of_thread,
                 slow,
                 log: log_of_thread,
+                place,
                 copier,
                 checkpoint: Cell::new(Checkpoint::default()),
                 empty_log_at: Cell::new(None),
@@ -306,6 +308,7 @@ struct Work<'connection> {
     /// What takes longer than this is logged.
     slow: Duration,
     log: PathBuf,
+    place: Place,
     copier: Copier,
     checkpoint: Cell<Checkpoint>,
     /// When the log is to be emptied, or tried to be again, for somebody who left no trace.
@@ -417,7 +420,7 @@ impl Work<'_> {
         }
         let rest = jobs.split_off(done);
         if outcome.is_ok() {
-            outcome = self.statement("commit");
+            outcome = self.place.demand().and_then(|()| self.statement("commit"));
         }
         match outcome {
             Ok(()) => {

@@ -95,21 +95,21 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
     server.wait_for_line("rule=\"database_damaged\"");
 }
 
-/// A server over a filled directory, and where its metrics are.
-fn watched(directory: &Path) -> (Server, String) {
-    filled(directory);
+/// A server over a filled directory, its user, and where its metrics are.
+fn watched(directory: &Path) -> (Server, Caller, String) {
+    let user = filled(directory);
     let setup = Setup::default().with("BACKUP_EVERY", "0 s").with("METRICS_LISTEN", "127.0.0.1:0");
     let mut server = setup.on(directory).start();
     let line = server.wait_for_line("metrics are at http://");
     let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
-    (server, metrics)
+    (server, user, metrics)
 }
 
 #[test]
 fn damage_to_everything_is_told_although_nothing_can_be_read() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
-    let (mut server, metrics) = watched(&directory);
+    let (mut server, _, metrics) = watched(&directory);
     let mut file = std::fs::OpenOptions::new().write(true).open(database(&directory)).unwrap();
     let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
     file.seek(SeekFrom::Start(4096)).unwrap();
@@ -128,9 +128,17 @@ fn damage_to_everything_is_told_although_nothing_can_be_read() {
 fn a_file_that_was_taken_away_is_told_of() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
-    let (mut server, metrics) = watched(&directory);
+    let (mut server, user, metrics) = watched(&directory);
+    let save = |id: &str| {
+        let record = json!({ "localRecordId": id, "aiResult": "kept" });
+        server.post("/divination-history/save").by(&user).json(&record).send()
+    };
+    save("before").expect(201);
     std::fs::rename(database(&directory), directory.join("elsewhere.db")).unwrap();
-    wait_for_database(&server, "damaged");
+    // It would go into a file that nobody finds again.
+    let refused = save("after").expect_problem(503, "storage_failed").text();
+    assert!(refused.contains("deleted or replaced"), "{refused}");
+    server.get("/readyz").send().expect_problem(503, "storage_failed");
     let page = Request::new("GET", &metrics).send().expect(200).text();
     assert!(page.contains("\nyarrow_database_sound 0\n"), "{page}");
     server.wait_for_line("rule=\"database_damaged\"");
