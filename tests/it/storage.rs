@@ -98,8 +98,9 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
 /// A server over a filled directory, its user, and where its metrics are.
 fn watched(directory: &Path) -> (Server, Caller, String) {
     let user = filled(directory);
-    let setup = Setup::default().with("BACKUP_EVERY", "0 s").with("METRICS_LISTEN", "127.0.0.1:0");
-    let mut server = setup.on(directory).start();
+    // One worker, whose connection is open before the file is touched.
+    let setup = Setup::default().with("SERVER_WORKERS", 1).with("BACKUP_EVERY", "0 s");
+    let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(directory).start();
     let line = server.wait_for_line("metrics are at http://");
     let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
     (server, user, metrics)
