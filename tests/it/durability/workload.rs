@@ -25,6 +25,7 @@ impl World {
             .with("AUTH_REVIEW_ACCOUNTS", accounts.join(","))
             .with("AUTH_TOKENS_PER_USER", 1_000_000)
             .with("LIMITS_HISTORY_RECORDS", 1_000_000)
+            .with("NOTIFICATIONS_PER_USER", 1_000_000)
     }
 
     /// Signs the users in and gives them means, by commands beside the server.
