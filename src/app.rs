@@ -178,8 +178,7 @@ pub fn demand_installation(config: &Config) -> Result<()> {
     if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
         return Ok(());
     }
-    let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
-    let way_out = newest.map_or_else(
+    let way_out = newest_backup(config).map_or_else(
         || "`yarrow serve` makes one there".to_owned(),
         |newest| format!("There are backups: `yarrow restore {}` puts the newest there", newest.name),
     );
@@ -195,8 +194,7 @@ fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
     if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
         return Ok(());
     }
-    let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
-    let way_out = newest.map_or_else(
+    let way_out = newest_backup(config).map_or_else(
         || "`yarrow restore FILE --keys` takes it from a backup".to_owned(),
         |newest| format!("`yarrow restore {} --keys` takes it from the newest backup", newest.name),
     );
@@ -211,18 +209,17 @@ fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
 fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
-    let is_ours = KEYS.iter().any(|key| directory.join(key).exists());
+    let is_ours = has_keys(directory);
     // A first start makes the file before the keys, so keys beside an empty file or none say that something was lost.
     if !path.exists() {
-        let backups = backups::list(config).unwrap_or_default();
         let what = match () {
-            () if is_ours => "is missing",
-            () if restore::was_cut_off(directory) => "is missing, because a restore was cut off",
+            () if is_ours => Some("is missing"),
+            () if restore::was_cut_off(directory) => Some("is missing, because a restore was cut off"),
             // Whoever wants to begin anew can move them away.
-            () if !backups.is_empty() => "is missing, although there are backups",
-            () => "",
+            () if newest_backup(config).is_some() => Some("is missing, although there are backups"),
+            () => None,
         };
-        if !what.is_empty() {
+        if let Some(what) = what {
             return Err(lost(config, &format!("{} {what}", path.display())));
         }
     }
@@ -235,7 +232,7 @@ fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
 /// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.
 fn explain_damage(config: &Config, error: Error) -> Error {
     let directory = &config.installation.data_dir.0;
-    let is_ours = KEYS.iter().any(|key| directory.join(key).exists()) || error.code == Code::StorageFailed;
+    let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
     match &error.source {
         Some(source) if is_ours && store::is_damage(&error) => {
             damaged(config, &directory.join(DATABASE), &source.to_string()).caused_by(error)
@@ -248,10 +245,19 @@ fn damaged(config: &Config, path: &Path, what: &str) -> Error {
     lost(config, &format!("{} is damaged ({what})", path.display()))
 }
 
+/// Whether keys of an installation lie in the directory.
+fn has_keys(directory: &Path) -> bool {
+    KEYS.iter().any(|key| directory.join(key).exists())
+}
+
+/// The backup that somebody is pointed to. A directory of backups that cannot be read has none to point to.
+fn newest_backup(config: &Config) -> Option<backups::Backup> {
+    backups::list(config).ok()?.into_iter().next()
+}
+
 /// Says what was lost, and what there is to put in its place.
 fn lost(config: &Config, what: &str) -> Error {
-    let newest = backups::list(config).ok().and_then(|listed| listed.into_iter().next());
-    let way_out = match newest {
+    let way_out = match newest_backup(config) {
         Some(newest) => format!(
             "The newest backup is of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
             newest.at, newest.name
