@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::kit::{Caller, Server, Setup};
+use crate::kit::{Caller, Server, Setup, found_eventually};
 
 const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n";
 
@@ -238,15 +238,8 @@ fn a_request_whose_client_left_is_in_the_network_log() {
     sleep(Duration::from_millis(300));
     database.execute_batch("rollback").unwrap();
     let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let status = loop {
-        match database.query_row(logged, [], |row| row.get::<_, i64>(0)) {
-            Ok(status) => break status,
-            Err(_) => assert!(Instant::now() < deadline, "the request is not in the network log"),
-        }
-        sleep(Duration::from_millis(20));
-    };
-    assert_eq!(status, 499);
+    let status = || database.query_row(logged, [], |row| row.get::<_, i64>(0)).ok();
+    assert_eq!(found_eventually("the request in the network log", status), 499);
     // The write went on without its caller.
     assert_eq!(database.query_row("select count(*) from history", [], |row| row.get::<_, i64>(0)), Ok(1));
 }

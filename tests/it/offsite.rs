@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::kit::{Ended, Setup, bucket::Bucket, log_statement};
+use crate::kit::{Ended, Setup, bucket::Bucket, eventually, log_statement};
 
 const PHONE: &str = "13800138000";
 
@@ -165,13 +165,8 @@ fn a_bucket_that_refuses_leaves_the_backup_and_is_remembered() {
 #[test]
 fn a_running_server_uploads_by_itself() {
     let place = Place::new("");
-    let server =
+    let mut server =
         Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 hour").start();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
-    while place.bucket.objects().is_empty() {
-        assert!(std::time::Instant::now() < deadline, "{:#?}", server.lines());
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    let names: Vec<_> = place.bucket.objects().into_keys().collect();
-    assert!(names[0].ends_with("-scheduled.db"), "{names:?}");
+    eventually("a backup in the bucket", || place.bucket.objects().keys().any(|name| name.ends_with("-scheduled.db")));
+    assert_eq!(server.terminate(), Some(0));
 }

@@ -1,10 +1,8 @@
 //! Payments from order to coins and back, by the real program and the sandbox.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Server, Setup};
+use crate::kit::{Caller, Server, Setup, settled};
 
 const OWN: &str = "13800138000";
 
@@ -22,11 +20,10 @@ fn paid_order(server: &Server, user: &Caller) -> String {
 }
 
 fn wait_for_state(server: &Server, order_no: &str, state: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while server.order_state(order_no).0 != state {
-        assert!(Instant::now() < deadline, "{:?}", server.order_state(order_no));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    settled(state, || {
+        let found = server.order_state(order_no);
+        if found.0 == state { Ok(()) } else { Err(found) }
+    });
 }
 
 fn report(server: &Server, exit_code: i32) -> Value {

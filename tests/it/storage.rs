@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
     thread::sleep,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Binary, Caller, Ended, Request, Server, Setup};
+use crate::kit::{Binary, Caller, Ended, Request, Server, Setup, settled};
 
 const CANARY: &str = "where the heron stands";
 
@@ -53,15 +53,10 @@ fn damage(directory: &Path) {
 
 /// What `/readyz` says of the database, once it says this.
 fn wait_for_database(server: &Server, state: &str) -> Value {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    settled(state, || {
         let ready = server.get("/readyz").send().expect(200).json();
-        if ready["database"] == state {
-            return ready;
-        }
-        assert!(Instant::now() < deadline, "{ready}: never {state}; {:#?}", server.lines());
-        sleep(Duration::from_millis(100));
-    }
+        if ready["database"] == state { Ok(ready) } else { Err((ready, server.lines())) }
+    })
 }
 
 /// What the rule about damage says, if it fires.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::kit::{
-    Binary, Request, Server, Setup,
+    Binary, Request, Server, Setup, eventually,
     tls::{self, PemPair, TlsStream},
 };
 
@@ -140,13 +140,6 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
     let mut server = with(&pair).start();
     let healthy = |root: &str| tls::get(server.address(), NAME, root, "/healthz").is_ok();
     let first = pair.root();
-    let wait_until = |is_so: &dyn Fn() -> bool| {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !is_so() {
-            assert!(Instant::now() < deadline, "nothing changed");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
     let hang_up = || {
         let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
         assert!(told.unwrap().success());
@@ -157,7 +150,7 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
     pair.renew(NAME);
     let second = pair.root();
     hang_up();
-    wait_until(&|| healthy(&second));
+    eventually("the second pair is shown", || healthy(&second));
     assert!(!healthy(&first));
     // What was open before goes on.
     expect_health(&mut open);
@@ -170,7 +163,7 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
     // Without being told, within some seconds.
     pair.renew(NAME);
     let third = pair.root();
-    wait_until(&|| healthy(&third));
+    eventually("the third pair is shown", || healthy(&third));
     server.wait_for_line("a certificate cannot be taken; the one before stays");
 }
 

@@ -22,4 +22,4 @@ pub use model::{Behaviour, Model};
 pub use operator::{Ended, install};
 pub use parallel::at_once;
 pub use server::{Binary, Server, Setup, kill, log_statement};
-pub use waiting::{eventually, found_eventually};
+pub use waiting::{eventually, found_eventually, settled};

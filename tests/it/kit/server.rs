@@ -187,14 +187,7 @@ impl Server {
         let before = self.sent_email_codes(email).len();
         let body = serde_json::json!({ "email": email, "purpose": purpose });
         self.post("/api/v1/auth/send-code").json(&body).send().expect(200);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline {
-            if let Some(code) = self.sent_email_codes(email).get(before) {
-                return code.clone();
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        panic!("no code for {email} in {:#?}", self.lines());
+        found_eventually("a code by email", || self.sent_email_codes(email).get(before).cloned())
     }
 
     /// Signs this address in by a code that is really sent, as often as a test likes, and returns the answer.

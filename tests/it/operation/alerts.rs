@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ring::hmac;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use yarrow::types::hex;
 
 use crate::kit::{
-    Ended, Server, Setup, install,
+    Ended, Server, Setup, install, settled,
     vendors::{Reply, Vendor},
 };
 
@@ -26,15 +26,11 @@ fn told(webhook: &Vendor) -> Vec<Value> {
 
 /// Waits until the webhook was told of this.
 fn wait_for(server: &Server, webhook: &Vendor, rule: &str, event: &str) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(40);
-    loop {
+    settled(&format!("{rule} {event} is told"), || {
         let all = told(webhook);
-        if let Some(found) = all.iter().rev().find(|message| message["rule"] == rule && message["event"] == event) {
-            return found.clone();
-        }
-        assert!(Instant::now() < deadline, "not told {rule} {event}: {all:#?}; {:#?}", server.lines());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        let found = all.iter().rev().find(|message| message["rule"] == rule && message["event"] == event);
+        found.cloned().ok_or_else(|| (all.clone(), server.lines()))
+    })
 }
 
 fn with_webhook(webhook: &Vendor) -> Setup {

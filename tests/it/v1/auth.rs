@@ -1,11 +1,9 @@
 //! `/api/v1/auth`: codes by email, first and later sign-ins, devices.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Answer, Request, Server, Setup, at_once,
+    Answer, Request, Server, Setup, at_once, eventually,
     mail::{MailServer, Offer, Step, Trouble},
 };
 
@@ -47,10 +45,7 @@ fn a_code_of_eight_digits_is_sent_and_its_terms_are_told() {
     let other = ask(&server, "other@example.com").header("accept-language", "en-GB").send().expect(200);
     assert_eq!(other.json()["email"], "other@example.com");
     // What is printed may be read a moment after what is answered.
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while server.sent_email_codes("other@example.com").is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually("the code is printed", || !server.sent_email_codes("other@example.com").is_empty());
     let lines = server.lines();
     let line = |email: &str| lines.iter().find(|line| line.contains(&format!("Email to {email}"))).unwrap().clone();
     assert!(line(EMAIL).contains("您的登录验证码"), "{lines:#?}");

@@ -1,15 +1,10 @@
 //! Interpretations: in whose language, and what becomes of those that are given up.
 
-use std::{
-    io::Write,
-    net::TcpStream,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{io::Write, net::TcpStream, thread::sleep, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::kit::{Behaviour, Caller, Model, Server, Setup};
+use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually};
 
 const ENGLISH: &str = "You are ";
 
@@ -75,16 +70,8 @@ fn a_request_that_is_given_up_leaves_no_call_running() {
         let user = server.sign_in_by_email("li.ming@example.com");
         let path = session(&server, &user);
         ask_and_leave(&server, &user, &path, accept);
-        let state = || -> Value {
-            let sql = "select json_object('all', count(*), 'running', coalesce(sum(status = 'running'), 0)) \
-                       from interpretations";
-            serde_json::from_str(&server.value::<String>(sql)).unwrap()
-        };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while state() != json!({ "all": 1, "running": 0 }) && Instant::now() < deadline {
-            sleep(Duration::from_millis(20));
-        }
-        assert_eq!(state(), json!({ "all": 1, "running": 0 }), "{accept}");
+        let is_done = "select count(*) = 1 and sum(status = 'running') = 0 from interpretations";
+        eventually(&format!("one interpretation, and ended: {accept}"), || server.value(is_done));
         // And the session can be interpreted by whoever comes back.
         server.post(&path).by(&user).send().expect(200);
     }

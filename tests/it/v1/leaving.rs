@@ -3,12 +3,12 @@
 use std::{
     path::Path,
     thread::{scope, sleep},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once};
+use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, settled};
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
 pub(super) const PHONE: &str = "13800138000";
@@ -84,16 +84,11 @@ pub(super) fn traces_of(user: &Caller) -> Vec<Vec<u8>> {
 
 /// Waits until none of it is found any more.
 #[track_caller]
-pub(super) fn expect_no_trace(directory: &Path, texts: &[Vec<u8>], within: Duration) {
-    let deadline = Instant::now() + within;
-    loop {
+pub(super) fn expect_no_trace(directory: &Path, texts: &[Vec<u8>]) {
+    settled("no trace is left", || {
         let found = found(directory, texts);
-        if found.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{found:#?}");
-        sleep(Duration::from_millis(50));
-    }
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    });
 }
 
 fn count(server: &Server, sql: &str) -> i64 {
@@ -110,7 +105,7 @@ fn nothing_of_a_person_is_found_in_the_files_afterwards() {
     assert!(found(server.directory(), &traces).len() >= traces.len() - 2, "{:#?}", found(server.directory(), &traces));
     let gone = delete(&server, &user).send().expect(204);
     assert!(gone.bytes.is_empty());
-    expect_no_trace(server.directory(), &traces, Duration::from_secs(5));
+    expect_no_trace(server.directory(), &traces);
     server.get("/api/v1/account").by(&user).send().expect_problem(401, "unauthenticated");
     delete(&server, &user).send().expect_problem(401, "unauthenticated");
     server.get("/user/profile").by(&stays).send().expect(200);
@@ -153,7 +148,7 @@ fn a_long_read_holds_the_log_back_and_not_the_answer() {
     // The reader still sees what there was: it stands in the log.
     assert!(!found(server.directory(), &traces).is_empty());
     reader.execute_batch("commit").unwrap();
-    expect_no_trace(server.directory(), &traces, Duration::from_secs(10));
+    expect_no_trace(server.directory(), &traces);
 }
 
 #[test]
@@ -250,7 +245,7 @@ fn who_has_only_a_phone_number_leaves_everything() {
     let user = server.sign_in(PHONE);
     server.grant(&server.api_key("shop"), PHONE, 7);
     delete(&server, &user).send().expect(204);
-    expect_no_trace(server.directory(), &[PHONE.as_bytes().to_vec()], Duration::from_secs(5));
+    expect_no_trace(server.directory(), &[PHONE.as_bytes().to_vec()]);
     let back = server.sign_in_again(PHONE);
     assert_ne!(back.user_id, user.user_id);
     assert_eq!(server.get("/coin/balance").by(&back).send().expect(200).json()["balance"], 0);
@@ -268,11 +263,7 @@ fn a_payment_that_comes_after_its_user_left_is_left_to_a_person() {
     delete(&server, &user).send().expect(204);
     server.command(&["payments", "sandbox-pay", order_no]).expect(0);
     let state = || server.value::<String>(&format!("select state from payment_orders where order_no = '{order_no}'"));
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while state() != "review" && Instant::now() < deadline {
-        sleep(Duration::from_millis(20));
-    }
-    assert_eq!(state(), "review");
+    eventually("the order is in review", || state() == "review");
 }
 
 #[test]
@@ -293,7 +284,7 @@ fn a_call_that_runs_while_its_user_leaves_keeps_nothing() {
         "cancelled"
     );
     let texts = ["the-question", "the-casting", "the-answer"].map(|text| text.as_bytes().to_vec());
-    expect_no_trace(server.directory(), &texts, Duration::from_secs(5));
+    expect_no_trace(server.directory(), &texts);
 }
 
 /// Whether the person is whole or gone, by what the file holds. Fails the test for anything between.
@@ -334,7 +325,7 @@ fn killed_at_any_point_it_is_whole_or_absent() {
         assert!(is_gone || !was_answered, "an answered deletion was undone");
         if is_gone {
             gone += 1;
-            expect_no_trace(restarted.directory(), &traces_of(&user), Duration::from_secs(5));
+            expect_no_trace(restarted.directory(), &traces_of(&user));
         } else {
             whole += 1;
             restarted.get("/api/v1/account").by(&user).send().expect(200);

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     thread::{scope, sleep},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ring::digest::{SHA256, digest};
@@ -11,7 +11,7 @@ use rusqlite::types::Value as Stored;
 use serde_json::{Value, json};
 
 use super::leaving::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
-use crate::kit::{Behaviour, Caller, Model, Server, Setup};
+use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually};
 
 /// What else the person has written or been told.
 const MORE_TEXTS: [&str; 7] = [
@@ -194,7 +194,7 @@ fn nothing_of_a_person_who_used_everything_is_found_in_the_files() {
     let before = found(server.directory(), &traces).len();
     assert!(before >= traces.len() - 2, "{before} of {}", traces.len());
     server.delete("/api/v1/account").by(&user).send().expect(204);
-    expect_no_trace(server.directory(), &traces, Duration::from_secs(30));
+    expect_no_trace(server.directory(), &traces);
     // What stays of the person is what the document says.
     let left: HashSet<_> = rows_of(&server, &user).into_iter().map(|(table, _)| table).collect();
     let stays = [
@@ -257,15 +257,7 @@ fn copies_that_sqlite_left_when_it_moved_rows_are_cleared() {
     let theirs: Vec<_> = (0..8_000).step_by(8).map(random_id).collect();
     assert_eq!(found_of_32_bytes(&server, &theirs), theirs.len());
     server.delete("/api/v1/account").by(&user).send().expect(204);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        let left = found_of_32_bytes(&server, &theirs);
-        if left == 0 {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{left} of {} are still there", theirs.len());
-        sleep(Duration::from_millis(200));
-    }
+    eventually("none of them is found", || found_of_32_bytes(&server, &theirs) == 0);
     assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
     assert_eq!(server.value::<i64>("select count(*) from history"), 7_000);
 }
@@ -278,12 +270,8 @@ fn a_pass_that_a_crash_cut_off_begins_again() {
     let server = server.crash_and_restart(Setup::default());
     let is_cleared = "select (select value from settings where name = 'residue_noted') \
                       is (select value from settings where name = 'residue_cleared')";
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while server.value::<i64>(is_cleared) == 0 {
-        assert!(Instant::now() < deadline, "the pass did not come");
-        sleep(Duration::from_millis(50));
-    }
-    expect_no_trace(server.directory(), &traces_of(&user), Duration::from_secs(5));
+    eventually("a pass came", || server.value(is_cleared));
+    expect_no_trace(server.directory(), &traces_of(&user));
 }
 
 /// What was sent a moment before the account went, and arrives a moment after it.
@@ -319,7 +307,7 @@ fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
     assert_eq!(statuses[0], 204);
     assert!(statuses[1..].iter().all(|status| [401, 404].contains(status)), "{statuses:?}");
     let late = ["late-record", "late-feedback", "late-question", "late-nickname"].map(|text| text.as_bytes().to_vec());
-    expect_no_trace(server.directory(), &late, Duration::from_secs(5));
+    expect_no_trace(server.directory(), &late);
     assert_eq!(server.value::<i64>("select count(*) from chats"), 0);
 }
 
