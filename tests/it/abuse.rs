@@ -66,18 +66,20 @@ struct Told {
     other: Mutex<Vec<u16>>,
 }
 
-/// Lets so many callers save records as fast as they are answered.
+/// Lets so many callers save new records as fast as they are answered, and answers how many a second were saved.
 fn crowd(server: &Server, user: &Caller, callers: usize, time: Duration) -> (f64, Told) {
-    let (stop, told, numbers) = (AtomicBool::new(false), Told::default(), AtomicU64::new(0));
+    /// Goes on from crowd to crowd: what has been saved already would not be new.
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    let (stop, told) = (AtomicBool::new(false), Told::default());
     scope(|scope| {
         for _ in 0..callers {
-            let (stop, told, numbers) = (&stop, &told, &numbers);
+            let (stop, told) = (&stop, &told);
             let work = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let Ok(mut stream) = TcpStream::connect(server.address()) else { continue };
                     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
                     while !stop.load(Ordering::Relaxed) {
-                        let number = numbers.fetch_add(1, Ordering::Relaxed);
+                        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
                         let body =
                             json!({ "localRecordId": format!("r-{number}"), "question": "何时启程？" }).to_string();
                         let request = format!(
@@ -118,18 +120,15 @@ fn long_ten_times_the_load_takes_little_from_what_is_done() {
     let setup = Setup::default().after("ulimit -n 8192").with("LIMITS_HISTORY_RECORDS", 100_000_000);
     let server = setup.start();
     let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
-    crowd(&server, &user, BUSY, Duration::from_secs(3));
-    let (peak, _) = crowd(&server, &user, BUSY, Duration::from_secs(8));
-    let before = memory(&server);
     let slowest = Mutex::new(Duration::ZERO);
     let over = AtomicBool::new(false);
-    let (goodput, told) = scope(|scope| {
+    let (peak, before, goodput, told) = scope(|scope| {
         scope.spawn(|| {
             // Others are served all the while: who watches, who administers, who reads.
             while !over.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 server.get("/healthz").send().expect(200);
-                server.get("/admin/network-logs/count/ip").token(&key).send().expect(200);
+                server.get("/admin/sensitive-word-migration/status").token(&key).send().expect(200);
                 server.get("/user/profile").by(&user).send().expect(200);
                 let mut slowest = slowest.lock().unwrap();
                 *slowest = (*slowest).max(begun.elapsed());
@@ -137,9 +136,12 @@ fn long_ten_times_the_load_takes_little_from_what_is_done() {
                 sleep(Duration::from_millis(100));
             }
         });
-        let told = crowd(&server, &user, TOO_MANY, Duration::from_secs(15));
+        crowd(&server, &user, BUSY, Duration::from_secs(3));
+        let (peak, _) = crowd(&server, &user, BUSY, Duration::from_secs(15));
+        let before = memory(&server);
+        let (goodput, told) = crowd(&server, &user, TOO_MANY, Duration::from_secs(15));
         over.store(true, Ordering::Relaxed);
-        told
+        (peak, before, goodput, told)
     });
     let refused = told.refused.load(Ordering::Relaxed);
     let grown = memory(&server).saturating_sub(before);
@@ -150,7 +152,7 @@ fn long_ten_times_the_load_takes_little_from_what_is_done() {
         slowest.lock().unwrap(),
     );
     assert!(goodput >= 0.8 * peak, "{goodput} of {peak}");
-    assert!(told.other.lock().unwrap().iter().all(|status| [200].contains(status)), "{told:?}");
+    assert!(told.other.lock().unwrap().is_empty(), "{told:?}");
     assert!(grown < 64 << 10, "{grown} KiB");
     assert!(*slowest.lock().unwrap() < Duration::from_secs(10));
     server.command(&["ledger", "verify"]).expect(0);
