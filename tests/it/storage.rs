@@ -51,11 +51,11 @@ fn damage(directory: &Path) {
     std::fs::write(database(directory), bytes).unwrap();
 }
 
-/// What `/readyz` says of the database, once it says this.
-fn wait_for_database(server: &Server, state: &str) -> Value {
+/// What `/readyz` says, once it says this of that.
+fn wait_until_ready_says(server: &Server, what: &str, state: &str) -> Value {
     settled(state, || {
         let ready = server.get("/readyz").send().expect(200).json();
-        if ready["database"] == state { Ok(ready) } else { Err((ready, server.lines())) }
+        if ready[what] == state { Ok(ready) } else { Err((ready, server.lines())) }
     })
 }
 
@@ -76,11 +76,11 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
     let setup = Setup::default().with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "0 s");
     let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(&directory).start();
     let metrics = server.wait_for_line("metrics are at http://").split("metrics are at ").nth(1).unwrap().to_owned();
-    assert_eq!(wait_for_database(&server, "unchecked")["databaseCheckedAt"], Value::Null);
+    assert_eq!(wait_until_ready_says(&server, "database", "unchecked")["databaseCheckedAt"], Value::Null);
     let met = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
     assert!(met.text().contains("The database is damaged"), "{}", met.text());
     server.post("/divination-history/deactivate-all").by(&user).send().expect_problem(503, "storage_failed");
-    wait_for_database(&server, "damaged");
+    wait_until_ready_says(&server, "database", "damaged");
     let page = Request::new("GET", metrics.trim()).send().expect(200).text();
     assert!(page.contains("\nyarrow_database_sound 0\n"), "{page}");
     assert!(page.contains("\nyarrow_database_damage_met_total 2\n"), "{page}");
@@ -150,7 +150,7 @@ fn damage_that_nobody_meets_is_found_and_told_with_the_backup_to_restore() {
     damage(&directory);
     let setup = || Setup::default().with("DATABASE_CHECK_EVERY", "1 s").with("BACKUP_EVERY", "0 s").on(&directory);
     let mut server = setup().start();
-    assert!(wait_for_database(&server, "damaged")["databaseCheckedAt"].is_string());
+    assert!(wait_until_ready_says(&server, "database", "damaged")["databaseCheckedAt"].is_string());
     let said = told_of_damage(&server).unwrap();
     assert!(said.contains(&format!("`yarrow restore {name}`")) && said.contains("is damaged"), "{said}");
     let found = server.command(&["doctor"]).expect(5).json();
@@ -158,7 +158,7 @@ fn damage_that_nobody_meets_is_found_and_told_with_the_backup_to_restore() {
     assert_eq!(server.terminate(), Some(0));
     Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
     let server = setup().start();
-    wait_for_database(&server, "sound");
+    wait_until_ready_says(&server, "database", "sound");
     assert_eq!(told_of_damage(&server), None);
 }
 
@@ -179,7 +179,7 @@ fn a_backup_that_finds_damage_says_so_and_keeps_the_good_ones() {
     // By these rules the two oldest would go.
     let setup = Setup::default().with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0);
     let server = setup.with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "1 s").on(&directory).start();
-    assert_eq!(wait_for_database(&server, "damaged")["backups"], "failed");
+    assert_eq!(wait_until_ready_says(&server, "backups", "failed")["database"], "damaged");
     assert!(server.lines().iter().any(|line| line.contains("ERROR") && line.contains("the database is damaged")));
     let said = told_of_damage(&server).unwrap();
     assert!(said.contains(good[0].trim_matches('"')), "{said}");
