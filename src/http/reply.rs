@@ -206,12 +206,15 @@ pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
     found.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default())).collect()
 }
 
+/// Bytes that most answers fit into, so that they are written without moving what is there already.
+const MOST_ANSWERS: usize = 1024;
+
 fn json_response<T: Serialize>(
     status: StatusCode,
     content_type: HeaderValue,
     value: &T,
 ) -> Result<Response<Body>, Error> {
-    let mut text = Vec::with_capacity(256);
+    let mut text = Vec::with_capacity(MOST_ANSWERS);
     serde_json::to_writer(&mut text, value).map_err(Error::internal)?;
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
