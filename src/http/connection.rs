@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -45,7 +45,7 @@ impl Phase {
     /// Ties the end of answering to the end of the answer's body: a stream of events may take longer than a
     /// connection may be idle.
     pub fn answering_until_end_of<B>(self, body: B) -> AnswerBody<B> {
-        AnswerBody { body, phase: self }
+        AnswerBody { body, rest: Bytes::new(), phase: self }
     }
 
     fn is(&self, phase: u8) -> bool {
@@ -53,29 +53,56 @@ impl Phase {
     }
 }
 
+/// Bytes of an answer that are handed to the connection at once. It copies them, and whoever reads slowly must not
+/// make it hold a copy of all.
+const PIECE: usize = 32 << 10;
+
 /// The body of an answer. The connection is idle again once this is dropped, which hyper does after its last piece.
 pub struct AnswerBody<B> {
     body: B,
+    /// What is left of a long piece.
+    rest: Bytes,
     phase: Phase,
 }
 
-impl<B: Body + Unpin> Body for AnswerBody<B> {
-    type Data = B::Data;
+impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if !self.rest.is_empty() {
+            let length = self.rest.len().min(PIECE);
+            return Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))));
+        }
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        polled.map_ok(|frame| match frame.into_data() {
+            Ok(mut data) => {
+                if data.len() > PIECE {
+                    self.rest = data.split_off(PIECE);
+                }
+                Frame::data(data)
+            }
+            Err(frame) => frame,
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (left, mut hint) = (self.rest.len() as u64, self.body.size_hint());
+        if left > 0 {
+            let upper = hint.upper();
+            hint.set_lower(hint.lower() + left);
+            if let Some(upper) = upper {
+                hint.set_upper(upper + left);
+            }
+        }
+        hint
     }
 }
 

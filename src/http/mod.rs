@@ -19,6 +19,7 @@ mod narration;
 mod metrics;
 mod numbered_page;
 mod openapi;
+mod packed;
 mod params;
 mod redirect;
 mod reply;

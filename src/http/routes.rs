@@ -495,7 +495,7 @@ fn service() -> Vec<Endpoint> {
             "The process is alive."),
         Endpoint::new(Method::GET, "/readyz", Anyone, system::readiness,
             "The service can serve: the database answers."),
-        Endpoint::new(Method::GET, "/openapi.json", Anyone, system::api_document,
+        Endpoint::new(Method::GET, "/openapi.json", Anyone, system::api_document(),
             "This document."),
         Endpoint::new(Method::GET, "/docs", Anyone, system::docs_entry,
             "Leads to the documentation."),

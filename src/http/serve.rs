@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     connection::{Phase, StreamLimits, TimedStream},
-    metrics::{self, RequestTally},
+    metrics::{Metrics, RequestTally},
     redirect::Redirect,
     routes::{self, Part},
     service_manager,
@@ -80,12 +80,15 @@ struct Entrance {
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
     service: Service,
+    /// Counts who comes in.
+    door: Doorkeeper,
 }
 
 #[derive(Clone)]
 enum Service {
     Everything(Envelope),
     Redirect(Redirect),
+    Metrics(Metrics),
 }
 
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
@@ -96,8 +99,7 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let upkeep = upkeep.map(tokio::spawn);
     let connections = GracefulShutdown::new();
-    let door = Doorkeeper::new(app);
-    let accepting = entrances.iter().map(|entrance| accept(entrance, &connections, &door));
+    let accepting = entrances.iter().map(|entrance| accept(entrance, &connections));
     service_manager::ready();
     tokio::select! {
         _ = join_all(accepting) => {}
@@ -132,12 +134,19 @@ async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
     let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
     let requests = Arc::new(RequestTally::new(endpoints, server.worker_threads() as usize));
     let envelope = Envelope::new(Arc::clone(app), routes::router(app, part)?, Arc::clone(&requests))?;
-    metrics::serve(app, &requests, announce).await?;
+    let mut entrances = Vec::new();
+    if let Some(address) = app.config.metrics.listen {
+        let listener = bind(address).await?;
+        announce(&format!("metrics are at http://{}/metrics", address_of(&listener)?));
+        let service = Service::Metrics(Metrics::new(app, &requests));
+        // Counted apart: a crowd at the other doors keeps nobody from looking.
+        entrances.push(Entrance { listener, acceptor: None, service, door: Doorkeeper::new(app) });
+    }
+    let door = Doorkeeper::new(app);
     let tls = Tls::open(app)?;
     let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
     let listener = bind(server.address()).await?;
     let target = address_of(&listener)?;
-    let mut entrances = Vec::new();
     let mut enter = |entrance: Entrance, what: &str| {
         let scheme = if entrance.acceptor.is_some() { "https" } else { "http" };
         announce(&format!("yarrow {what} {scheme}://{}", address_of(&entrance.listener)?));
@@ -148,13 +157,16 @@ async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
         let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
         // The certificate names the service and no loopback address, and nobody listens in on that.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
-        enter(Entrance { listener: bind(address).await?, acceptor, service }, "serves /admin on")?;
+        enter(Entrance { listener: bind(address).await?, acceptor, service, door: door.clone() }, "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
         let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));
-        enter(Entrance { listener: bind(address).await?, acceptor: None, service }, "redirects to HTTPS on")?;
+        enter(
+            Entrance { listener: bind(address).await?, acceptor: None, service, door: door.clone() },
+            "redirects to HTTPS on",
+        )?;
     }
-    enter(Entrance { listener, acceptor, service: Service::Everything(envelope) }, "is listening on")?;
+    enter(Entrance { listener, acceptor, service: Service::Everything(envelope), door }, "is listening on")?;
     Ok(Opened { entrances, upkeep: tls.map(|tls| tls.upkeep) })
 }
 
@@ -190,7 +202,8 @@ fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
     Ok(receiver)
 }
 
-async fn accept(entrance: &Entrance, connections: &GracefulShutdown, door: &Doorkeeper) {
+async fn accept(entrance: &Entrance, connections: &GracefulShutdown) {
+    let door = &entrance.door;
     loop {
         match entrance.listener.accept().await {
             Ok((stream, peer)) => {
@@ -239,6 +252,7 @@ where
             let response = match service {
                 Service::Everything(envelope) => envelope.serve(peer, request.map(Body::new)).await,
                 Service::Redirect(redirect) => redirect.answer(&request),
+                Service::Metrics(metrics) => metrics.answer(&request).await,
             };
             Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
         }
@@ -254,12 +268,13 @@ where
     }
 }
 
-/// Counts connections, over all and for each peer.
+/// Counts connections, over all and for each peer. Clones count together.
+#[derive(Clone)]
 struct Doorkeeper {
     limits: StreamLimits,
     most: u32,
     most_per_peer: u32,
-    is_exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     open: Arc<Mutex<Open>>,
 }
 
@@ -283,7 +298,7 @@ impl Doorkeeper {
             limits: StreamLimits { head: limits.header_timeout, idle: limits.idle_timeout },
             most: limits.connections,
             most_per_peer: limits.connections_per_client,
-            is_exempt: Box::new(move |peer| proxies.iter().any(|network| network.contains(&peer))),
+            is_exempt: Arc::new(move |peer| proxies.iter().any(|network| network.contains(&peer))),
             open: Arc::default(),
         }
     }

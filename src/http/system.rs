@@ -1,10 +1,10 @@
 //! What the service says of itself: whether it lives, whether it can serve, how it is to be called.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
 use axum::{
-    body::Body,
-    http::{HeaderValue, Response, StatusCode, header},
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -13,7 +13,9 @@ use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::{
     call::Call,
+    endpoint::Operation,
     openapi,
+    packed::{Chosen, Packed},
     params::{FileName, Nothing, parameters},
     reply::{Answer, AnswerDocument, JSON, Json},
     routes,
@@ -108,13 +110,11 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
 const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
 
 /// The API document.
-pub struct ApiDocument(String);
+pub struct ApiDocument(Chosen);
 
 impl Answer for ApiDocument {
     fn into_response(self) -> Result<Response<Body>, Error> {
-        let mut response = Response::new(Body::from(self.0));
-        response.headers_mut().insert(header::CONTENT_TYPE, JSON);
-        Ok(response)
+        Ok(self.0.into_response(JSON))
     }
 
     fn describe() -> AnswerDocument {
@@ -132,23 +132,19 @@ impl Answer for ApiDocument {
     }
 }
 
-/// A file as it is.
+/// A file of the documentation.
 pub struct FileAnswer {
-    bytes: Cow<'static, [u8]>,
+    content: Chosen,
     content_type: String,
-    is_gzipped: bool,
 }
 
 impl Answer for FileAnswer {
     fn into_response(self) -> Result<Response<Body>, Error> {
-        let mut response = Response::new(Body::from(self.bytes.into_owned()));
+        let content_type = HeaderValue::from_str(&self.content_type).map_err(Error::internal)?;
+        let mut response = self.content.into_response(content_type);
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_str(&self.content_type).map_err(Error::internal)?);
         headers.insert(header::CONTENT_SECURITY_POLICY, DOCS_POLICY);
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if self.is_gzipped {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        }
         Ok(response)
     }
 
@@ -181,26 +177,45 @@ impl Answer for Redirect {
     }
 }
 
-pub async fn api_document(call: Call, _: Nothing) -> Result<ApiDocument> {
-    Ok(ApiDocument(openapi::document(&call.app.config, &routes::endpoints())))
+/// The operation that sends the API document. It is large, the same for everybody, and takes long to make: each server
+/// makes it when it is first asked for.
+pub fn api_document() -> impl Operation<Nothing, ApiDocument> {
+    let made = Arc::new(OnceLock::<Packed>::new());
+    move |call: Call, _: Nothing| {
+        let made = Arc::clone(&made);
+        async move {
+            if let Some(document) = made.get() {
+                return Ok(ApiDocument(document.choose(&call.headers)));
+            }
+            let document = call
+                .blocking(move |app| {
+                    let document = Packed::new(openapi::document(&app.config, &routes::endpoints()))?;
+                    Ok(made.get_or_init(|| document).clone())
+                })
+                .await?;
+            Ok(ApiDocument(document.choose(&call.headers)))
+        }
+    }
 }
 
 pub async fn docs_entry(_: Call, _: Nothing) -> Result<Redirect> {
     Ok(Redirect("/docs/"))
 }
 
-pub async fn docs_page(_: Call, _: Nothing) -> Result<FileAnswer> {
-    docs("index.html")
+pub async fn docs_page(call: Call, _: Nothing) -> Result<FileAnswer> {
+    docs("index.html", &call.headers)
 }
 
-pub async fn docs_file(_: Call, DocsFile { file }: DocsFile) -> Result<FileAnswer> {
-    docs(&file.0)
+pub async fn docs_file(call: Call, DocsFile { file }: DocsFile) -> Result<FileAnswer> {
+    docs(&file.0, &call.headers)
 }
 
-fn docs(file: &str) -> Result<FileAnswer> {
+fn docs(file: &str, headers: &HeaderMap) -> Result<FileAnswer> {
     let config = Config::new(["/openapi.json"]).validator_url("none").display_request_duration(true);
     let served =
         utoipa_swagger_ui::serve(file, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
     let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
-    Ok(FileAnswer { bytes: bytes.into_owned().into(), content_type, is_gzipped: gzpipped })
+    let bytes = Bytes::from(bytes.into_owned());
+    let content = if gzpipped { Chosen::of_gzipped(bytes, headers)? } else { Chosen::plain(bytes) };
+    Ok(FileAnswer { content, content_type })
 }

@@ -12,7 +12,7 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    http::{HeaderName, HeaderValue, Method, Request, Response, header},
+    http::{HeaderName, HeaderValue, Method, Request, Response},
 };
 use tower::Service;
 use tower_http::{
@@ -26,7 +26,7 @@ use tower_http::{
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    http::{call::Context, client_ip::client_ip, metrics::RequestTally, reply::problem},
+    http::{call::Context, client_ip::client_ip, metrics::RequestTally, packed::accepts_gzip, reply::problem},
     ops::access_log::Entry,
     store,
     types::fill_random,
@@ -85,7 +85,7 @@ impl Envelope {
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         });
-        let compress = accepts_gzip(&request);
+        let compress = accepts_gzip(request.headers());
         request.extensions_mut().insert(Arc::clone(&context));
         let mut note = Note { shared: &self.shared, context, method: request.method().clone(), status: CLIENT_LEFT };
         let mut response = match Running::enter(&self.shared) {
@@ -110,11 +110,6 @@ where
         Ok(response) => response,
         Err(never) => match never {},
     }
-}
-
-fn accepts_gzip(request: &Request<Body>) -> bool {
-    let accepted = request.headers().get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|encodings| encodings.contains("gzip"))
 }
 
 fn too_many_requests() -> Error {

@@ -9,18 +9,14 @@ mod requests;
 use std::sync::Arc;
 
 use axum::{
-    Router,
-    extract::State,
-    http::{HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-    routing::get,
+    body::Body,
+    http::{HeaderValue, Method, Request, Response, StatusCode, header},
 };
-use tokio::net::TcpListener;
 
 use self::page::{Page, real};
 pub use self::requests::RequestTally;
 use crate::{
-    app::{Announce, App},
+    app::App,
     error::{Code, Error, Result},
     ops::{
         backups::{Failed, Remembered},
@@ -35,44 +31,47 @@ const OPEN_METRICS: HeaderValue =
 
 /// What the page is made from.
 #[derive(Clone)]
-struct Sources {
+pub struct Metrics {
     app: Arc<App>,
     requests: Arc<RequestTally>,
 }
 
-/// Serves the page on the configured address, if there is one, for as long as the runtime lives.
-///
-/// # Errors
-/// `configuration` when the address cannot be listened on.
-pub async fn serve(app: &Arc<App>, requests: &Arc<RequestTally>, announce: &Announce) -> Result<()> {
-    let Some(address) = app.config.metrics.listen else { return Ok(()) };
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Error::new(Code::Configuration).detail(format!("Cannot listen on {address} for metrics: {error}"))
-    })?;
-    announce(&format!("metrics are at http://{}/metrics", listener.local_addr().map_err(Error::internal)?));
-    let sources = Sources { app: Arc::clone(app), requests: Arc::clone(requests) };
-    let router = Router::new().route("/metrics", get(answer)).with_state(sources);
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "metrics are not served any more");
-        }
-    });
-    Ok(())
-}
+impl Metrics {
+    pub fn new(app: &Arc<App>, requests: &Arc<RequestTally>) -> Self {
+        Self { app: Arc::clone(app), requests: Arc::clone(requests) }
+    }
 
-async fn answer(State(sources): State<Sources>) -> Response {
-    // A statement or two and some files: away from the threads that serve requests, because a disk may be slow.
-    let page = tokio::task::spawn_blocking(move || page_of(&sources)).await;
-    match page.unwrap_or_else(|panic| Err(Error::internal(panic))) {
-        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-        Err(error) => {
-            tracing::warn!(%error, "metrics could not be gathered");
-            StatusCode::SERVICE_UNAVAILABLE.into_response()
+    /// The page; nothing else is served here, and no body is read.
+    pub async fn answer<B>(self, request: &Request<B>) -> Response<Body> {
+        if request.uri().path() != "/metrics" {
+            return empty(StatusCode::NOT_FOUND);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return empty(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        // A statement or two and some files: away from the threads that serve requests, because a disk may be slow.
+        let page = tokio::task::spawn_blocking(move || page_of(&self)).await;
+        match page.unwrap_or_else(|panic| Err(Error::internal(panic))) {
+            Ok(text) => {
+                let mut response = Response::new(Body::from(text));
+                response.headers_mut().insert(header::CONTENT_TYPE, OPEN_METRICS);
+                response
+            }
+            Err(error) => {
+                tracing::warn!(%error, "metrics could not be gathered");
+                empty(StatusCode::SERVICE_UNAVAILABLE)
+            }
         }
     }
 }
 
-fn page_of(sources: &Sources) -> Result<String> {
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn page_of(sources: &Metrics) -> Result<String> {
     let condition = match condition::observe(&sources.app) {
         Err(error) if error.code == Code::Overloaded => return Err(error),
         observed => observed.inspect_err(|error| tracing::warn!(%error, "some metrics could not be read")).ok(),

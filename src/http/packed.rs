@@ -1,0 +1,110 @@
+//! What is the same for everybody who asks: made once, kept plain and packed, and sent without being made again.
+
+use std::io::{Read, Write};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Response, header},
+};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+
+use crate::error::{Error, Result};
+
+/// One content in both forms.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    plain: Bytes,
+    gzipped: Bytes,
+}
+
+/// The form that a caller gets.
+pub struct Chosen {
+    bytes: Bytes,
+    is_gzipped: bool,
+}
+
+impl Packed {
+    pub fn new(plain: impl Into<Bytes>) -> Result<Self> {
+        let plain = plain.into();
+        let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+        let gzipped = packer.write_all(&plain).and_then(|()| packer.finish()).map_err(Error::internal)?;
+        Ok(Self { plain, gzipped: gzipped.into() })
+    }
+
+    /// For a request with these headers.
+    pub fn choose(&self, headers: &HeaderMap) -> Chosen {
+        let is_gzipped = accepts_gzip(headers);
+        let bytes = if is_gzipped { &self.gzipped } else { &self.plain };
+        Chosen { bytes: bytes.clone(), is_gzipped }
+    }
+}
+
+impl Chosen {
+    /// What is kept packed only, for a request with these headers: few cannot unpack it.
+    ///
+    /// # Errors
+    /// `internal` for what is not packed.
+    pub fn of_gzipped(bytes: Bytes, headers: &HeaderMap) -> Result<Self> {
+        if accepts_gzip(headers) {
+            return Ok(Self { bytes, is_gzipped: true });
+        }
+        let mut plain = Vec::new();
+        GzDecoder::new(bytes.as_ref()).read_to_end(&mut plain).map_err(Error::internal)?;
+        Ok(Self::plain(plain))
+    }
+
+    pub fn plain(bytes: impl Into<Bytes>) -> Self {
+        Self { bytes: bytes.into(), is_gzipped: false }
+    }
+
+    pub fn into_response(self, content_type: HeaderValue) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.bytes));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, content_type);
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if self.is_gzipped {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response
+    }
+}
+
+/// Whether a client can unpack gzip, and does not refuse it.
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|encoding| {
+        let (name, weight) = encoding.split_once(';').unwrap_or((encoding, ""));
+        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(accepted: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))])
+    }
+
+    #[test]
+    fn gzip_is_for_those_who_take_it() {
+        for accepted in ["gzip", "GZIP", "br, gzip;q=0.5", "deflate , gzip ; q=1"] {
+            assert!(accepts_gzip(&asking(accepted)), "{accepted}");
+        }
+        for refused in ["", "identity", "br", "gzip;q=0", "gzip;q=0.000", "xgzip", "*;q=0"] {
+            assert!(!accepts_gzip(&asking(refused)), "{refused}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn both_forms_are_one_content() {
+        let content = "content ".repeat(1000);
+        let packed = Packed::new(content.clone()).unwrap();
+        let gzipped = packed.choose(&asking("gzip"));
+        assert!(gzipped.is_gzipped && gzipped.bytes.len() < content.len() / 10);
+        assert_eq!(Chosen::of_gzipped(gzipped.bytes, &HeaderMap::new()).unwrap().bytes, content.as_bytes());
+        assert_eq!(packed.choose(&asking("identity")).bytes, content.as_bytes());
+    }
+}
