@@ -29,6 +29,7 @@ mod violations;
 mod words;
 mod version;
 mod sync;
+mod taming;
 mod users;
 
 use std::{
@@ -44,6 +45,7 @@ use serde_json::{Value, json};
 use terminal_size::Width;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
+use self::taming::{tamed, tamed_line};
 use crate::{
     app::{Announce, App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, load, load_and_examine},
@@ -311,13 +313,14 @@ fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Stri
         table.set_width(columns);
     }
     table.set_header(header);
-    table.add_rows(rows);
+    table.add_rows(rows.into_iter().map(|row| row.map(|cell| tamed_line(&cell).into_owned())));
     table.to_string()
 }
 
-/// Prints to standard output. A reader that has gone away, as in `| head`, is no failure.
+/// Prints to standard output, with nothing in it that acts on a terminal. A reader that has gone away, as in `| head`, is
+/// no failure.
 fn print(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout(), "{text}") {
+    match writeln!(std::io::stdout(), "{}", tamed(text)) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::new(Code::StorageFailed).detail("Standard output cannot be written to.").caused_by(error))
         }

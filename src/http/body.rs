@@ -86,6 +86,10 @@ pub fn pairs<'request>(
     if body.is_empty() {
         return Ok(Vec::new());
     }
+    // What is packed cannot be read, and taken as it is it would be called broken.
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Error::new(Code::UnsupportedMediaType).detail("The body must be sent without a content encoding."));
+    }
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match media_type.as_str() {

@@ -15,6 +15,7 @@ use hyper_util::{
     rt::TokioIo,
     server::graceful::{GracefulShutdown, Watcher},
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -41,6 +42,8 @@ use crate::{
 
 /// Threads for operations that block, beside those that running model calls take: so that none waits for another.
 const BLOCKING_THREADS: usize = 96;
+/// Files that are open beside connections at most: the store's, the log, calls to providers.
+const OTHER_FILES: u64 = 256;
 const HEAD_BUFFER: usize = 32 << 10;
 
 /// Serves until the process is told to stop, then lets running requests end.
@@ -49,6 +52,7 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// When the address cannot be listened on, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     close_interrupted(app)?;
+    allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
     // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
     // one of the store's connections, which are counted by the setting.
@@ -67,6 +71,20 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let closed = close_interrupted(app);
     app.store.close();
     outcome.and(closed)
+}
+
+/// Raises the number of files that may be open as far as the system lets us: each connection is one.
+fn allow_files(connections: u32) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
+        tracing::warn!(%error, "the number of open files could not be raised");
+    }
+    let (allowed, needed) = (getrlimit(Resource::Nofile).current, u64::from(connections) + OTHER_FILES);
+    if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
+        tracing::warn!(allowed, needed, "the system allows fewer open files than limits.connections needs");
+    }
 }
 
 /// Says of model calls that no process runs any more that they were interrupted.

@@ -379,6 +379,17 @@ fn a_newer_backup_is_refused_and_an_older_one_migrated() {
 }
 
 #[test]
+fn a_name_leads_out_of_the_directory_nowhere() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    run(&directory, &["backup", "create"]).expect(0);
+    for name in ["../yarrow.db", "./../yarrow.db", "..", ""] {
+        run(&directory, &["backup", "verify", name]).expect(4);
+    }
+}
+
+#[test]
 fn an_inconsistent_database_is_backed_up_and_the_last_sound_backup_kept() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");

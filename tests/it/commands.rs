@@ -46,6 +46,27 @@ const UNRECORDED: [&str; 27] = [
     "version",
 ];
 
+#[test]
+fn what_strangers_wrote_does_nothing_to_a_terminal() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let text = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}hello\nand more";
+    server.post("/feedback").json(&json!({ "content": text })).send().expect(201);
+    let record = json!({ "question": text, "divinationData": { "lines": [7, 8, 9, 6, 7, 8] } });
+    let answer = server.post("/divination/enhanced").by(&user).json(&record).send().expect(200).json();
+    let trace = answer["traceId"].as_str().unwrap();
+    for arguments in [["feedback", "list", ""], ["records", "show", trace], ["users", "show", "13800138000"]] {
+        for flag in ["", "--json"] {
+            let given = [&arguments[..], &[flag]].concat().into_iter().filter(|argument| !argument.is_empty());
+            let output = Binary::command().arg("--data-dir").arg(server.directory()).args(given).output().unwrap();
+            let shown = String::from_utf8(output.stdout).unwrap();
+            let acts = |character: char| character != '\n' && (character.is_control() || character == '\u{202e}');
+            assert!(!shown.contains(acts), "{arguments:?}: {shown:?}");
+            assert!(shown.contains("hello"), "{arguments:?}: {shown:?}");
+        }
+    }
+}
+
 /// What is known of the directory, for arguments.
 struct World {
     server: Server,

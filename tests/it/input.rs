@@ -441,6 +441,10 @@ fn other_content_types_are_415() {
             assert_eq!(answer.json()["code"], "unsupported_media_type", "{what}");
         }
     }
+    // Packed bodies are not unpacked, and said so.
+    let body = json!({ "nickname": "青山" }).to_string();
+    let packed = world.server.put("/user/nickname").by(&world.user).bytes(Some("application/json"), body.into());
+    packed.header("content-encoding", "gzip").send().expect_problem(415, "unsupported_media_type");
     // With parameters of its own, in capitals, and with nothing to be typed, it is fine.
     let put = || world.server.put("/user/nickname").by(&world.user);
     let json = br#"{"nickname":"x"}"#.to_vec();

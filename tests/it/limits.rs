@@ -107,6 +107,41 @@ fn a_client_that_says_nothing_is_cut_off() {
 }
 
 #[test]
+fn the_door_for_metrics_has_the_same_limits_and_counts_apart() {
+    let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with("METRICS_LISTEN", "127.0.0.1:0");
+    let mut server = setup.with("LIMITS_CONNECTIONS", 20).start();
+    let line = server.wait_for_line("metrics are at http://");
+    let address = line.split("http://").nth(1).unwrap().trim().trim_end_matches("/metrics").to_owned();
+    let connect = || {
+        let stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Wire(stream)
+    };
+    let (answer, took) = connect().read_to_end();
+    assert_eq!(answer, "");
+    assert_between(took, 800, 3_000);
+    // Who fills one door leaves the other open.
+    let mut crowd: Vec<_> = (0..20).map(|_| Wire::to(&server)).collect();
+    crowd.iter_mut().for_each(Wire::expect_health);
+    let mut page = connect();
+    assert!(page.send("GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"));
+    assert!(page.receive().expect("no answer").0.starts_with("http/1.1 200"));
+    for (request, status) in [("GET /healthz", "404"), ("POST /metrics", "405")] {
+        assert!(page.send(&format!("{request} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")));
+        assert!(page.receive().expect("no answer").0.starts_with(&format!("http/1.1 {status}")), "{request}");
+    }
+}
+
+#[test]
+fn as_many_files_may_be_open_as_the_system_lets_it() {
+    let server = Setup::default().after("ulimit -Sn 100 && ulimit -Hn 3000").start();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process_id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    assert_eq!(files.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["3000", "3000"], "{files}");
+    assert!(server.lines().iter().any(|line| line.contains("fewer open files than limits.connections needs")));
+}
+
+#[test]
 fn a_connection_may_be_idle_for_a_while_and_no_longer() {
     let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with("LIMITS_IDLE_TIMEOUT", "3 s");
     let server = setup.start();
@@ -486,11 +521,44 @@ fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
     let head = String::from_utf8_lossy(&received[..end_of_head]).to_lowercase();
     assert!(head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"), "{head}");
     assert!(received.len() < plain_text.len() / 2);
+    // The page of the documentation is kept packed, and unpacked for whoever cannot.
+    for (accepted, is_packed) in [("gzip", true), ("identity", false), ("gzip;q=0", false)] {
+        let mut wire = Wire::to(&server);
+        let file = "/docs/swagger-ui-bundle.js";
+        wire.send(&format!("GET {file} HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: {accepted}\r\n\r\n"));
+        let (head, body) = wire.receive().unwrap();
+        assert_eq!(head.contains("content-encoding: gzip"), is_packed, "{head}");
+        assert_eq!(body.starts_with(&[0x1f, 0x8b]), is_packed, "{accepted}");
+        assert!(head.contains("vary: accept-encoding"), "{head}");
+    }
     let mut wire = Wire::to(&server);
     wire.send("GET /healthz HTTP/1.1\r\nhost: yarrow\r\naccept-encoding: gzip\r\n\r\n");
     let (head, body) = wire.receive().unwrap();
     assert!(!head.contains("content-encoding"), "{head}");
     assert_eq!(body, b"{\"status\":\"ok\"}");
+}
+
+#[test]
+fn who_does_not_read_a_long_answer_makes_the_server_hold_little_of_it() {
+    let server = Setup::default().start();
+    let length = server.get("/openapi.json").send().expect(200).bytes.len();
+    let held = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+    };
+    let before = held();
+    let mut wires: Vec<_> = (0..100).map(|_| Wire::to(&server)).collect();
+    for wire in &mut wires {
+        wire.send("GET /openapi.json HTTP/1.1\r\nhost: yarrow\r\n\r\n");
+        // The head has come: the answer is on its way, and goes no further than the buffers between us.
+        wire.0.read_exact(&mut [0; 12]).unwrap();
+    }
+    let grown = held().saturating_sub(before);
+    assert!(grown < 100 * length / 10, "100 answers of {length} bytes make it hold {grown}");
+    // The whole is there for whoever goes on.
+    let mut rest = vec![0; length];
+    wires[0].0.read_exact(&mut rest).unwrap();
 }
 
 #[test]

@@ -277,9 +277,12 @@ pub fn find(config: &Config, meant: Option<&str>) -> Result<PathBuf> {
         let newest = list(config)?.into_iter().next().map(|backup| backup.path);
         return newest.ok_or_else(|| Error::new(Code::NotFound).detail("There is no backup."));
     };
-    let places = [PathBuf::from(meant), config.backup_directory().join(meant)];
     let missing = || Error::new(Code::NotFound).detail(format!("There is no backup `{meant}`."));
-    places.into_iter().find(|place| place.is_file()).ok_or_else(missing)
+    let file = PathBuf::from(meant);
+    // A name is one of the directory's, and leads nowhere else.
+    let is_name = file.file_name().is_some_and(|name| name == file.as_os_str());
+    let listed = is_name.then(|| config.backup_directory().join(meant));
+    std::iter::once(file).chain(listed).find(|place| place.is_file()).ok_or_else(missing)
 }
 
 /// What a backup says of itself. Nothing for a file that was not made as a backup.
