@@ -55,7 +55,8 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Add the words of a file, all or none: one a line, alone or as `word,type`; `-` is standard input.
+    /// Add the words of a file in one change: one a line, alone or as `word,type`; `-` is standard input. Lines that are no
+    /// words are told and left out.
     Import {
         file: PathBuf,
         /// The type of words that name none.

@@ -52,6 +52,8 @@ fn what_strangers_wrote_does_nothing_to_a_terminal() {
     let user = server.sign_in("13800138000");
     let text = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}hello\nand more";
     server.post("/feedback").json(&json!({ "content": text })).send().expect(201);
+    let nickname = json!({ "nickname": "\u{1b}[31mhello" });
+    server.put("/user/nickname").by(&user).json(&nickname).send().expect(200);
     let record = json!({ "question": text, "divinationData": { "lines": [7, 8, 9, 6, 7, 8] } });
     let answer = server.post("/divination/enhanced").by(&user).json(&record).send().expect(200).json();
     let trace = answer["traceId"].as_str().unwrap();
