@@ -35,8 +35,6 @@ use crate::{
 
 /// Operations in one commit at most: it bounds how long the first of them waits for the last.
 const COMMIT_SIZE: usize = 512;
-/// Operations that are worth a commit of their own while others are being asked for.
-const COMMIT_WORTH: usize = 16;
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
 /// its start.
 const CHECKPOINT_PAGES: i64 = 2000;
@@ -139,7 +137,6 @@ impl Writer {
                 place,
                 copier,
                 checkpoint: Cell::new(Checkpoint::default()),
-                last_commit: Cell::default(),
                 empty_log_at: Cell::new(None),
             };
             work.run();
@@ -314,8 +311,6 @@ struct Work<'connection> {
     place: Place,
     copier: Copier,
     checkpoint: Cell<Checkpoint>,
-    /// How long the last commit took, which is mostly the disk's time.
-    last_commit: Cell<Duration>,
     /// When the log is to be emptied, or tried to be again, for somebody who left no trace.
     empty_log_at: Cell<Option<Instant>>,
 }
@@ -357,18 +352,12 @@ impl Checkpoint {
 impl Work<'_> {
     fn run(mut self) {
         loop {
-            let idle_since = Instant::now();
             let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
             match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
                 Ok(first) => {
-                    let batch = self.gather(first);
-                    if self.is_in_step(&batch, idle_since.elapsed()) {
-                        let (sooner, later) = halves(batch);
-                        self.commit_batch(sooner);
-                        self.commit_batch(later);
-                    } else {
-                        self.commit_batch(batch);
-                    }
+                    // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
+                    std::thread::yield_now();
+                    self.commit_batch(first);
                     if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
                         self.free_busy_log();
                     }
@@ -391,24 +380,8 @@ impl Work<'_> {
         }
     }
 
-    /// What is to be committed with this operation.
-    fn gather(&self, first: Box<dyn Job>) -> Vec<Box<dyn Job>> {
-        let mut batch: Vec<_> = std::iter::once(first).chain(self.jobs.try_iter().take(COMMIT_SIZE - 1)).collect();
-        if batch.len() < COMMIT_WORTH {
-            // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
-            std::thread::yield_now();
-            batch.extend(self.jobs.try_iter().take(COMMIT_SIZE - batch.len()));
-        }
-        batch
-    }
-
-    /// Whether all callers ask and wait together: the writer has then waited for them longer than for the disk, and
-    /// while the disk syncs nobody has anything to do. In two halves, one is served while the other is synced.
-    fn is_in_step(&self, batch: &[Box<dyn Job>], waited: Duration) -> bool {
-        batch.len() >= 2 * COMMIT_WORTH && waited > self.last_commit.get()
-    }
-
-    fn commit_batch(&self, mut waiting: Vec<Box<dyn Job>>) {
+    fn commit_batch(&self, first: Box<dyn Job>) {
+        let mut waiting: Vec<_> = std::iter::once(first).chain(self.jobs.try_iter().take(COMMIT_SIZE - 1)).collect();
         let (size, begun) = (waiting.len() as u64, Instant::now());
         // An error that makes SQLite roll the whole transaction back fails the operations before it;
         // those behind it get a transaction of their own.
@@ -447,9 +420,7 @@ impl Work<'_> {
         }
         let rest = jobs.split_off(done);
         if outcome.is_ok() {
-            let begun = Instant::now();
             outcome = self.place.demand().and_then(|()| self.statement("commit"));
-            self.last_commit.set(begun.elapsed());
         }
         match outcome {
             Ok(()) => {
@@ -643,11 +614,6 @@ impl Work<'_> {
     fn checkpoint(&self, sql: &str) -> bool {
         checkpoint(self.connection, sql)
     }
-}
-
-fn halves<T>(mut all: Vec<T>) -> (Vec<T>, Vec<T>) {
-    let later = all.split_off(all.len() / 2);
-    (all, later)
 }
 
 /// How many of the operations may share the next commit.
