@@ -75,25 +75,16 @@ impl Written {
     /// Nothing for years before the first, which have a sign, and for what no calendar reaches.
     fn new(timestamp: Timestamp) -> Option<Self> {
         let at = tz::Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(timestamp.0).ok()?);
-        if at.year() < 0 {
-            return None;
-        }
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        for (place, number) in [
-            (0..4, at.year()),
-            (5..7, at.month().into()),
-            (8..10, at.day().into()),
-            (11..13, at.hour().into()),
-            (14..16, at.minute().into()),
-            (17..19, at.second().into()),
-            (20..23, at.millisecond()),
-        ] {
-            let mut rest = number.unsigned_abs();
-            for digit in text[place].iter_mut().rev() {
-                *digit = b"0123456789"[usize::from(rest % 10)];
-                rest /= 10;
-            }
-        }
+        let year = u16::try_from(at.year()).ok()?;
+        let digit = |number: u16| b"0123456789"[usize::from(number % 10)];
+        let two = |number: i8| [digit(u16::from(number.unsigned_abs()) / 10), digit(number.unsigned_abs().into())];
+        let ([m, n], [d, e], [h, i]) = (two(at.month()), two(at.day()), two(at.hour()));
+        let ([j, k], [s, t], fraction) = (two(at.minute()), two(at.second()), at.millisecond().unsigned_abs());
+        #[rustfmt::skip]
+        let text = [
+            digit(year / 1000), digit(year / 100), digit(year / 10), digit(year), b'-', m, n, b'-', d, e, b'T',
+            h, i, b':', j, k, b':', s, t, b'.', digit(fraction / 100), digit(fraction / 10), digit(fraction), b'Z',
+        ];
         Some(Self(text))
     }
 
