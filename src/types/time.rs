@@ -77,14 +77,19 @@ impl Written {
         let at = tz::Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(timestamp.0).ok()?);
         let year = u16::try_from(at.year()).ok()?;
         let digit = |number: u16| b"0123456789"[usize::from(number % 10)];
-        let two = |number: i8| [digit(u16::from(number.unsigned_abs()) / 10), digit(number.unsigned_abs().into())];
-        let ([m, n], [d, e], [h, i]) = (two(at.month()), two(at.day()), two(at.hour()));
-        let ([j, k], [s, t], fraction) = (two(at.minute()), two(at.second()), at.millisecond().unsigned_abs());
-        #[rustfmt::skip]
-        let text = [
-            digit(year / 1000), digit(year / 100), digit(year / 10), digit(year), b'-', m, n, b'-', d, e, b'T',
-            h, i, b':', j, k, b':', s, t, b'.', digit(fraction / 100), digit(fraction / 10), digit(fraction), b'Z',
-        ];
+        let of = |number: i8| u16::from(number.unsigned_abs());
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |place: usize, number: u16| (text[place], text[place + 1]) = (digit(number / 10), digit(number));
+        put(0, year / 100);
+        put(2, year);
+        put(5, of(at.month()));
+        put(8, of(at.day()));
+        put(11, of(at.hour()));
+        put(14, of(at.minute()));
+        put(17, of(at.second()));
+        let milliseconds = at.millisecond().unsigned_abs();
+        put(20, milliseconds / 10);
+        put(21, milliseconds);
         Some(Self(text))
     }
 
