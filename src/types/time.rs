@@ -67,53 +67,18 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The digits of a point in time where they stand in RFC 3339. A page of a list has dozens of them, and a printer that
-/// looks at every option of the format is a tenth of what the page costs.
-struct Written([u8; 24]);
-
-impl Written {
-    /// Nothing for years before the first, which have a sign, and for what no calendar reaches.
-    fn new(timestamp: Timestamp) -> Option<Self> {
-        let at = tz::Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(timestamp.0).ok()?);
-        let year = u16::try_from(at.year()).ok()?;
-        let digit = |number: u16| b"0123456789"[usize::from(number % 10)];
-        let of = |number: i8| u16::from(number.unsigned_abs());
-        let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |place: usize, number: u16| (text[place], text[place + 1]) = (digit(number / 10), digit(number));
-        put(0, year / 100);
-        put(2, year);
-        put(5, of(at.month()));
-        put(8, of(at.day()));
-        put(11, of(at.hour()));
-        put(14, of(at.minute()));
-        put(17, of(at.second()));
-        let milliseconds = at.millisecond().unsigned_abs();
-        put(20, milliseconds / 10);
-        put(21, milliseconds);
-        Some(Self(text))
-    }
-
-    fn as_str(&self) -> &str {
-        str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
 impl std::fmt::Display for Timestamp {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (Written::new(*self), jiff::Timestamp::from_millisecond(self.0)) {
-            (Some(written), _) => formatter.write_str(written.as_str()),
-            (None, Ok(timestamp)) => write!(formatter, "{timestamp:.3}"),
-            (None, Err(_)) => write!(formatter, "{}", self.0),
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(timestamp) => write!(formatter, "{timestamp:.3}"),
+            Err(_) => write!(formatter, "{}", self.0),
         }
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match Written::new(*self) {
-            Some(written) => serializer.serialize_str(written.as_str()),
-            None => serializer.collect_str(self),
-        }
+        serializer.collect_str(self)
     }
 }
 
@@ -205,16 +170,6 @@ mod tests {
                 let zone = "Asia/Shanghai".parse().unwrap();
                 prop_assert_eq!(Timestamp::parse(&time.to_string(), &zone), Ok(time));
                 prop_assert_eq!(Timestamp::parse(&milliseconds.to_string(), &zone), Ok(time));
-            }
-
-            #[test]
-            fn times_are_written_as_the_library_writes_them(milliseconds in -400_000_000_000_000_i64..300_000_000_000_000) {
-                let expected = match jiff::Timestamp::from_millisecond(milliseconds) {
-                    Ok(timestamp) => format!("{timestamp:.3}"),
-                    Err(_) => milliseconds.to_string(),
-                };
-                prop_assert_eq!(Timestamp(milliseconds).to_string(), &*expected);
-                prop_assert_eq!(serde_json::to_value(Timestamp(milliseconds)).unwrap(), expected);
             }
 
             #[test]
