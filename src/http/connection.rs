@@ -12,7 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -73,20 +73,16 @@ impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if !self.rest.is_empty() {
-            let length = self.rest.len().min(PIECE);
-            return Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))));
-        }
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        polled.map_ok(|frame| match frame.into_data() {
-            Ok(mut data) => {
-                if data.len() > PIECE {
-                    self.rest = data.split_off(PIECE);
-                }
-                Frame::data(data)
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)).map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.rest = data,
+                Some(Ok(Err(frame))) => return Poll::Ready(Some(Ok(frame))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
             }
-            Err(frame) => frame,
-        })
+        }
+        let length = self.rest.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -94,14 +90,12 @@ impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (left, mut hint) = (self.rest.len() as u64, self.body.size_hint());
-        if left > 0 {
-            let upper = hint.upper();
-            hint.set_lower(hint.lower() + left);
-            if let Some(upper) = upper {
-                hint.set_upper(upper + left);
-            }
+        let (left, inner) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + left);
         }
+        hint.set_lower(inner.lower() + left);
         hint
     }
 }
@@ -249,5 +243,27 @@ impl AsyncWrite for TimedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, Full};
+
+    use super::*;
+
+    #[test]
+    fn a_long_answer_goes_in_pieces_and_says_how_much_is_left() {
+        let content = Bytes::from_iter((0..2 * PIECE + 100).map(|number| u8::try_from(number % 251).unwrap()));
+        let mut body = Phase::default().answering_until_end_of(Full::new(content.clone()));
+        let mut received = Vec::new();
+        while !body.is_end_stream() {
+            assert_eq!(body.size_hint().exact(), Some((content.len() - received.len()) as u64));
+            let piece = pollster::block_on(body.frame()).unwrap().unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE);
+            received.extend(piece);
+        }
+        assert_eq!(received, content);
+        assert!(pollster::block_on(body.frame()).is_none());
     }
 }
