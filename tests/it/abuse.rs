@@ -28,13 +28,6 @@ fn allow_files(count: u32) {
     assert!(raised.expect("this test needs `prlimit` of util-linux").success());
 }
 
-/// Kibibytes of memory that nothing but the process itself holds.
-fn memory(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 /// A request by hand over a connection that is kept, and the status of its answer.
 fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<u16> {
     stream.write_all(request).ok()?;
@@ -138,13 +131,13 @@ fn long_ten_times_the_load_takes_little_from_what_is_done() {
         });
         crowd(&server, &user, BUSY, Duration::from_secs(3));
         let (peak, _) = crowd(&server, &user, BUSY, Duration::from_secs(15));
-        let before = memory(&server);
+        let before = server.memory();
         let (goodput, told) = crowd(&server, &user, TOO_MANY, Duration::from_secs(15));
         over.store(true, Ordering::Relaxed);
         (peak, before, goodput, told)
     });
     let refused = told.refused.load(Ordering::Relaxed);
-    let grown = memory(&server).saturating_sub(before);
+    let grown = server.memory().saturating_sub(before) >> 10;
     println!(
         "{peak:.0} saves a second by {BUSY}, {goodput:.0} by {TOO_MANY}; {refused} refused, after {} µs each; three \
          calls of others took {:?} at most; {grown} KiB more memory",
@@ -165,7 +158,7 @@ fn long_ten_thousand_idle_connections_leave_the_server_answering() {
     let setup = Setup::default().after("ulimit -n 12000").with("LIMITS_CONNECTIONS", 11_000);
     let server = setup.with("LIMITS_HEADER_TIMEOUT", "120 s").start();
     let user = server.sign_in("13800138000");
-    let before = memory(&server);
+    let before = server.memory();
     let connections: Vec<_> = (0..10_000).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let mut slowest = Duration::ZERO;
     for _ in 0..100 {
@@ -173,7 +166,7 @@ fn long_ten_thousand_idle_connections_leave_the_server_answering() {
         server.get("/user/profile").by(&user).send().expect(200);
         slowest = slowest.max(begun.elapsed());
     }
-    let grown = memory(&server).saturating_sub(before);
+    let grown = server.memory().saturating_sub(before) >> 10;
     println!("{} idle connections take {grown} KiB; the slowest of 100 reads took {slowest:?}", connections.len());
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     assert!(grown < 200 << 10, "{grown} KiB");

@@ -110,10 +110,10 @@ fn a_client_that_says_nothing_is_cut_off() {
 fn the_door_for_metrics_has_the_same_limits_and_counts_apart() {
     let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with("METRICS_LISTEN", "127.0.0.1:0");
     let mut server = setup.with("LIMITS_CONNECTIONS", 20).start();
-    let line = server.wait_for_line("metrics are at http://");
-    let address = line.split("http://").nth(1).unwrap().trim().trim_end_matches("/metrics").to_owned();
+    let page = server.metrics();
+    let address = page.trim_start_matches("http://").trim_end_matches("/metrics");
     let connect = || {
-        let stream = TcpStream::connect(&address).unwrap();
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         Wire(stream)
     };
@@ -542,20 +542,15 @@ fn large_answers_are_compressed_for_those_who_ask_and_small_ones_are_not() {
 fn who_does_not_read_a_long_answer_makes_the_server_hold_little_of_it() {
     let server = Setup::default().start();
     let length = server.get("/openapi.json").send().expect(200).bytes.len();
-    let held = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
-    };
-    let before = held();
+    let before = server.memory();
     let mut wires: Vec<_> = (0..100).map(|_| Wire::to(&server)).collect();
     for wire in &mut wires {
         wire.send("GET /openapi.json HTTP/1.1\r\nhost: yarrow\r\n\r\n");
         // The head has come: the answer is on its way, and goes no further than the buffers between us.
         wire.0.read_exact(&mut [0; 12]).unwrap();
     }
-    let grown = held().saturating_sub(before);
-    assert!(grown < 100 * length / 10, "100 answers of {length} bytes make it hold {grown}");
+    let grown = server.memory().saturating_sub(before);
+    assert!(grown < 100 * length as u64 / 10, "100 answers of {length} bytes make it hold {grown}");
     // The whole is there for whoever goes on.
     let mut rest = vec![0; length];
     wires[0].0.read_exact(&mut rest).unwrap();

@@ -30,8 +30,7 @@ impl World {
     fn at(level: &str) -> Self {
         let setup = Setup::default().with("LOG_LEVEL", level).with("METRICS_LISTEN", "127.0.0.1:0");
         let mut server = setup.with("AUTH_SENDS_PER_ADDRESS_HOUR", 100_000).start();
-        let line = server.wait_for_line("metrics are at http://");
-        let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+        let metrics = server.metrics();
         let user = server.sign_in(PHONE);
         let code = server.sent_codes(PHONE).pop().unwrap();
         let key = server.api_key("silence");
@@ -176,8 +175,7 @@ fn nothing_private_comes_out_at_level_trace() {
 fn a_method_of_a_clients_own_invention_is_repeated_nowhere() {
     let setup = Setup::default().with("LOG_LEVEL", "trace").with("METRICS_LISTEN", "127.0.0.1:0");
     let mut server = setup.start();
-    let line = server.wait_for_line("metrics are at http://");
-    let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+    let metrics = server.metrics();
     let method = format!("HERON{PHONE}");
     let request = format!("{method} /user/profile HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     let answer = server.send_raw(request.as_bytes());

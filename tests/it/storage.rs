@@ -75,13 +75,13 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
     damage(&directory);
     let setup = Setup::default().with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "0 s");
     let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(&directory).start();
-    let metrics = server.wait_for_line("metrics are at http://").split("metrics are at ").nth(1).unwrap().to_owned();
+    let metrics = server.metrics();
     assert_eq!(wait_until_ready_says(&server, "database", "unchecked")["databaseCheckedAt"], Value::Null);
     let met = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
     assert!(met.text().contains("The database is damaged"), "{}", met.text());
     server.post("/divination-history/deactivate-all").by(&user).send().expect_problem(503, "storage_failed");
     wait_until_ready_says(&server, "database", "damaged");
-    let page = Request::new("GET", metrics.trim()).send().expect(200).text();
+    let page = Request::new("GET", &metrics).send().expect(200).text();
     assert!(page.contains("\nyarrow_database_sound 0\n"), "{page}");
     assert!(page.contains("\nyarrow_database_damage_met_total 2\n"), "{page}");
     let lines = server.lines();
@@ -96,8 +96,7 @@ fn watched(directory: &Path) -> (Server, Caller, String) {
     // One worker, whose connection is open before the file is touched.
     let setup = Setup::default().with("SERVER_WORKERS", 1).with("BACKUP_EVERY", "0 s");
     let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(directory).start();
-    let line = server.wait_for_line("metrics are at http://");
-    let metrics = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+    let metrics = server.metrics();
     (server, user, metrics)
 }
 

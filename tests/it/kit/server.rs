@@ -134,6 +134,19 @@ impl Server {
         }
     }
 
+    /// Where the metrics of a server are that was told to listen for them.
+    pub fn metrics(&mut self) -> String {
+        let line = self.wait_for_line("metrics are at http://");
+        line.split("metrics are at ").nth(1).unwrap().trim().to_owned()
+    }
+
+    /// Bytes of memory that nothing but the process itself holds.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    }
+
     /// The codes that were sent to this number so far, as printed by the console driver.
     pub fn sent_codes(&self, phone_number: &str) -> Vec<String> {
         let to = format!("SMS to +86{phone_number}: ");

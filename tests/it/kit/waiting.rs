@@ -23,10 +23,12 @@ pub fn found_eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T
 pub fn settled<T, E: Debug>(what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
+        let begun = Instant::now();
         match ask() {
             Ok(found) => return found,
             Err(last) => assert!(Instant::now() < deadline, "waited in vain: {what}; {last:#?}"),
         }
-        std::thread::sleep(Duration::from_millis(5));
+        // What takes long to ask is asked half of the time at most, and leaves the rest to who is waited for.
+        std::thread::sleep(begun.elapsed().max(Duration::from_millis(5)));
     }
 }

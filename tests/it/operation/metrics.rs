@@ -9,8 +9,7 @@ const PHONE: &str = "13800138000";
 /// A server with a page of metrics, and where that is.
 fn with_metrics(setup: Setup) -> (Server, String) {
     let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").start();
-    let line = server.wait_for_line("metrics are at http://");
-    let url = line.split("metrics are at ").nth(1).unwrap().trim().to_owned();
+    let url = server.metrics();
     (server, url)
 }
 
