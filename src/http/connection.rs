@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_goes_in_pieces_and_says_how_much_is_left() {
-        let content = Bytes::from_iter((0..2 * PIECE + 100).map(|number| u8::try_from(number % 251).unwrap()));
+        let content = (0..2 * PIECE + 100).map(|number| u8::try_from(number % 251).unwrap()).collect::<Bytes>();
         let mut body = Phase::default().answering_until_end_of(Full::new(content.clone()));
         let mut received = Vec::new();
         while !body.is_end_stream() {

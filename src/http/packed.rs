@@ -11,7 +11,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use crate::error::{Error, Result};
 
 /// One content in both forms.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Packed {
     plain: Bytes,
     gzipped: Bytes,

@@ -165,26 +165,23 @@ async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
     let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
     let listener = bind(server.address()).await?;
     let target = address_of(&listener)?;
-    let mut enter = |entrance: Entrance, what: &str| {
-        let scheme = if entrance.acceptor.is_some() { "https" } else { "http" };
-        announce(&format!("yarrow {what} {scheme}://{}", address_of(&entrance.listener)?));
-        entrances.push(entrance);
+    let mut enter = |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, what: &str| {
+        let scheme = if acceptor.is_some() { "https" } else { "http" };
+        announce(&format!("yarrow {what} {scheme}://{}", address_of(&listener)?));
+        entrances.push(Entrance { listener, acceptor, service, door: door.clone() });
         Ok::<_, Error>(())
     };
     if let Some(address) = server.admin_listen {
         let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
         // The certificate names the service and no loopback address, and nobody listens in on that.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
-        enter(Entrance { listener: bind(address).await?, acceptor, service, door: door.clone() }, "serves /admin on")?;
+        enter(bind(address).await?, acceptor, service, "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
         let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));
-        enter(
-            Entrance { listener: bind(address).await?, acceptor: None, service, door: door.clone() },
-            "redirects to HTTPS on",
-        )?;
+        enter(bind(address).await?, None, service, "redirects to HTTPS on")?;
     }
-    enter(Entrance { listener, acceptor, service: Service::Everything(envelope), door }, "is listening on")?;
+    enter(listener, acceptor, Service::Everything(envelope), "is listening on")?;
     Ok(Opened { entrances, upkeep: tls.map(|tls| tls.upkeep) })
 }
 

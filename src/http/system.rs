@@ -1,6 +1,6 @@
 //! What the service says of itself: whether it lives, whether it can serve, how it is to be called.
 
-use std::sync::{Arc, OnceLock};
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
@@ -8,6 +8,7 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
@@ -180,19 +181,12 @@ impl Answer for Redirect {
 /// The operation that sends the API document. It is large, the same for everybody, and takes long to make: each server
 /// makes it when it is first asked for.
 pub fn api_document() -> impl Operation<Nothing, ApiDocument> {
-    let made = Arc::new(OnceLock::<Packed>::new());
+    let kept = Arc::new(OnceCell::<Packed>::new());
     move |call: Call, _: Nothing| {
-        let made = Arc::clone(&made);
+        let kept = Arc::clone(&kept);
         async move {
-            if let Some(document) = made.get() {
-                return Ok(ApiDocument(document.choose(&call.headers)));
-            }
-            let document = call
-                .blocking(move |app| {
-                    let document = Packed::new(openapi::document(&app.config, &routes::endpoints()))?;
-                    Ok(made.get_or_init(|| document).clone())
-                })
-                .await?;
+            let make = || call.blocking(|app| Packed::new(openapi::document(&app.config, &routes::endpoints())));
+            let document = kept.get_or_try_init(make).await?;
             Ok(ApiDocument(document.choose(&call.headers)))
         }
     }
@@ -215,7 +209,10 @@ fn docs(file: &str, headers: &HeaderMap) -> Result<FileAnswer> {
     let served =
         utoipa_swagger_ui::serve(file, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
     let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
-    let bytes = Bytes::from(bytes.into_owned());
+    let bytes = match bytes {
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    };
     let content = if gzpipped { Chosen::of_gzipped(bytes, headers)? } else { Chosen::plain(bytes) };
     Ok(FileAnswer { content, content_type })
 }

@@ -9,8 +9,8 @@ mod requests;
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
-    http::{HeaderValue, Method, Request, Response, StatusCode, header},
+    http::{HeaderValue, Method, Request, StatusCode, header},
+    response::{IntoResponse, Response},
 };
 
 use self::page::{Page, real};
@@ -42,33 +42,23 @@ impl Metrics {
     }
 
     /// The page; nothing else is served here, and no body is read.
-    pub async fn answer<B>(self, request: &Request<B>) -> Response<Body> {
+    pub async fn answer<B>(self, request: &Request<B>) -> Response {
         if request.uri().path() != "/metrics" {
-            return empty(StatusCode::NOT_FOUND);
+            return StatusCode::NOT_FOUND.into_response();
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return empty(StatusCode::METHOD_NOT_ALLOWED);
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
         }
         // A statement or two and some files: away from the threads that serve requests, because a disk may be slow.
         let page = tokio::task::spawn_blocking(move || page_of(&self)).await;
         match page.unwrap_or_else(|panic| Err(Error::internal(panic))) {
-            Ok(text) => {
-                let mut response = Response::new(Body::from(text));
-                response.headers_mut().insert(header::CONTENT_TYPE, OPEN_METRICS);
-                response
-            }
+            Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
             Err(error) => {
                 tracing::warn!(%error, "metrics could not be gathered");
-                empty(StatusCode::SERVICE_UNAVAILABLE)
+                StatusCode::SERVICE_UNAVAILABLE.into_response()
             }
         }
     }
-}
-
-fn empty(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
 }
 
 fn page_of(sources: &Metrics) -> Result<String> {
