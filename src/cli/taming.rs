@@ -1,7 +1,7 @@
 //! Text that strangers wrote, as a terminal may show it: nothing in it moves the cursor, sets a title or turns the
 //! direction of what follows. The escapes are those of JSON, so that JSON stays what it was.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write};
 
 /// Keeps the lines of a text.
 pub fn tamed(text: &str) -> Cow<'_, str> {
@@ -29,11 +29,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
         match character {
             '\n' if is_escaped('\n') => tamed.push_str("\\n"),
             '\t' if is_escaped('\t') => tamed.push_str("\\t"),
-            _ if is_escaped(character) => {
-                let code = u32::from(character);
-                tamed.extend(['\\', 'u']);
-                tamed.extend((0..4).rev().filter_map(|digit| char::from_digit(code >> (4 * digit) & 0xf, 16)));
-            }
+            _ if is_escaped(character) => drop(write!(tamed, "\\u{:04x}", u32::from(character))),
             _ => tamed.push(character),
         }
     }

@@ -110,10 +110,11 @@ impl Store {
         migrate::bring_up_to_date(&mut connection, path)?;
         connection::empty_log(&connection)?;
         let commits = Arc::new(AtomicU64::new(0));
-        let writer = writer::Writer::start(connection, path, tuning, clock.clone(), Arc::clone(&commits))?;
+        let place = Place::of(path);
+        let writer = writer::Writer::start(connection, place.clone(), tuning, clock.clone(), Arc::clone(&commits))?;
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
-        let (place, tuning, slow) = (Place::of(path), tuning.clone(), tuning.slow);
+        let (tuning, slow) = (tuning.clone(), tuning.slow);
         Ok(Self {
             shared: Arc::new(Shared {
                 identity,

@@ -105,14 +105,14 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         connection: Connection,
-        path: &Path,
+        place: Place,
         tuning: &Tuning,
         clock: Clock,
         commits: Arc<AtomicU64>,
     ) -> Result<Self> {
         let (queue, jobs) = sync_channel(tuning.queue);
         let queued = Arc::new(AtomicU64::new(0));
-        let log = path.with_extension("db-wal");
+        let log = place.path().with_extension("db-wal");
         connection.wal_hook(Some(note_log_pages));
         let tally = Arc::new(WriterTally {
             operations: Distribution::new(&SIZE_BOUNDS),
@@ -120,9 +120,9 @@ impl Writer {
             failures: Counter::default(),
             damage_met: Counter::default(),
         });
-        let copier = Copier::start(path, tuning)?;
+        let copier = Copier::start(place.path(), tuning)?;
         let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
-        let (tally_of_thread, log_of_thread, place) = (Arc::clone(&tally), log.clone(), Place::of(path));
+        let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
         let work = move || {
             let work = Work {
                 connection: &connection,
