@@ -51,7 +51,7 @@ use place::Place;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
 use writer::Kind;
-pub use writer::{Pressure, WriterTally};
+pub use writer::{Answers, Messenger, Pressure, WriterTally};
 
 /// How old a sticky snapshot may become: it bounds how late another process's change is seen, and how long the WAL
 /// cannot be reused.
@@ -194,6 +194,11 @@ impl Store {
             let _ = prepared.send(prepare()?);
         }
         receipt.wait()
+    }
+
+    /// Has the answers of commits that many wait for taken to where they wait, by the first messenger that is named.
+    pub fn answer_through(&self, messenger: Messenger) {
+        self.shared.writer.answer_through(messenger);
     }
 
     /// How much work waits for the writer, and how large its write-ahead log is.

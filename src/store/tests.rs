@@ -135,6 +135,30 @@ fn nobody_is_answered_before_the_commit_and_everybody_after_it() {
 }
 
 #[test]
+fn answers_are_taken_to_where_they_are_waited_for_and_given_even_if_nobody_is_there() {
+    const CALLERS: usize = 5;
+    let opened = Opened::new();
+    let (carrier, taken) = channel();
+    opened.store.answer_through(Box::new(move |answers| drop(carrier.send(answers))));
+    let many_at_once = || {
+        let release = opened.hold_writer();
+        let receipts: Vec<_> = (0..CALLERS).map(|number| opened.put("name", number)).collect();
+        drop(release);
+        receipts
+    };
+
+    let answers: Vec<_> = many_at_once().into_iter().map(spawn_wait).collect();
+    let on_the_way = taken.recv().unwrap();
+    assert!(answers.iter().all(|answer| answer.try_recv().is_err()), "somebody was answered on the writer's thread");
+    assert_eq!(opened.find("name").as_deref(), Some("4"), "the commit was not made before");
+    drop(on_the_way);
+    assert!(answers.iter().all(|answer| answer.recv().unwrap().is_ok()));
+
+    drop(taken);
+    assert!(many_at_once().into_iter().all(|receipt| receipt.wait().is_ok()));
+}
+
+#[test]
 fn an_operation_may_fail_for_its_caller_and_keep_what_it_changed() {
     let opened = Opened::new();
     let failing = opened.store.write(|tx| {

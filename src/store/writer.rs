@@ -10,7 +10,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicI64, AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
@@ -35,6 +35,8 @@ use crate::{
 
 /// Operations in one commit at most: it bounds how long the first of them waits for the last.
 const COMMIT_SIZE: usize = 512;
+/// Answers of one commit from which on it pays to take them to another thread together.
+const WORTH_A_MESSENGER: usize = 3;
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
 /// its start.
 const CHECKPOINT_PAGES: i64 = 2000;
@@ -93,8 +95,27 @@ pub struct WriterTally {
     pub damage_met: Counter,
 }
 
+/// The answers of one commit. Whoever drops them gives them.
+pub struct Answers {
+    jobs: Vec<Box<dyn Job>>,
+    /// Why nothing of the commit counts.
+    lost: Option<Error>,
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for job in self.jobs.drain(..) {
+            job.answer(self.lost.as_ref());
+        }
+    }
+}
+
+/// Takes the answers of a commit to where those are who wait for them.
+pub type Messenger = Box<dyn Fn(Answers) + Send + Sync>;
+
 pub(super) struct Writer {
     queue: Mutex<Option<SyncSender<Box<dyn Job>>>>,
+    messenger: Arc<OnceLock<Messenger>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     queued: Arc<AtomicU64>,
     tally: Arc<WriterTally>,
@@ -123,6 +144,8 @@ impl Writer {
         let copier = Copier::start(place.path(), tuning)?;
         let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
         let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
+        let messenger = Arc::<OnceLock<Messenger>>::default();
+        let messenger_of_thread = Arc::clone(&messenger);
         let work = move || {
             let work = Work {
                 connection: &connection,
@@ -131,6 +154,7 @@ impl Writer {
                 clock,
                 commits,
                 queued: for_thread,
+                messenger: messenger_of_thread,
                 tally: tally_of_thread,
                 slow,
                 log: log_of_thread,
@@ -144,6 +168,7 @@ impl Writer {
         let thread = std::thread::Builder::new().name("writer".into()).spawn(work);
         Ok(Self {
             queue: Mutex::new(Some(queue)),
+            messenger,
             thread: Mutex::new(Some(thread.map_err(Error::internal)?)),
             queued,
             tally,
@@ -170,6 +195,12 @@ impl Writer {
                 Pending::known(Err(busy("Too many changes are waiting for the disk.")))
             }
         }
+    }
+
+    /// Has the answers of commits that many wait for taken to them; once.
+    pub(super) fn answer_through(&self, messenger: Messenger) {
+        // Who asks a second time has the same runtime in mind.
+        let _ = self.messenger.set(messenger);
     }
 
     pub(super) fn pressure(&self) -> Pressure {
@@ -210,6 +241,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 fn file_size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Pages in the log after the last commit.
+pub(super) fn log_pages() -> i64 {
+    LOG_PAGES.load(Ordering::Relaxed)
 }
 
 // The hook's signature is the library's.
@@ -304,6 +340,7 @@ struct Work<'connection> {
     clock: Clock,
     commits: Arc<AtomicU64>,
     queued: Arc<AtomicU64>,
+    messenger: Arc<OnceLock<Messenger>>,
     tally: Arc<WriterTally>,
     /// What takes longer than this is logged.
     slow: Duration,
@@ -352,13 +389,13 @@ impl Checkpoint {
 impl Work<'_> {
     fn run(mut self) {
         loop {
-            let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
+            let is_welcome = log_pages() >= self.checkpoint.get().welcome_at;
             match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
                 Ok(first) => {
                     // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
                     std::thread::yield_now();
                     self.commit_batch(first);
-                    if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
+                    if log_pages() >= self.checkpoint.get().due_at {
                         self.free_busy_log();
                     }
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
@@ -401,7 +438,7 @@ impl Work<'_> {
     /// answers them, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
         if let Err(error) = self.statement("begin immediate") {
-            answer(jobs, Some(&error));
+            self.answer(jobs, Some(error));
             return Vec::new();
         }
         let transaction = Write::keeping(self.connection, &self.kept, self.clock.now());
@@ -429,7 +466,7 @@ impl Work<'_> {
                     self.empty_log_at.set(Some(Instant::now()));
                     self.empty_log_if_due(RESTART_WAIT);
                 }
-                answer(jobs, None);
+                self.answer(jobs, None);
             }
             Err(error) => {
                 tracing::error!(%error, operations = jobs.len(), "a commit failed");
@@ -437,10 +474,19 @@ impl Work<'_> {
                 let is_told = jobs.iter().any(|job| job.met_damage());
                 self.tally.damage_met.add(u64::from(super::is_damage(&error) && !is_told));
                 self.abandon_transaction();
-                answer(jobs, Some(&error));
+                self.answer(jobs, Some(error));
             }
         }
         rest
+    }
+
+    /// Answers all. Each answer wakes somebody on another thread, which costs more than the answer; so where many wait on
+    /// the same threads, the answers are taken there together.
+    fn answer(&self, jobs: Vec<Box<dyn Job>>, lost: Option<Error>) {
+        let answers = Answers { jobs, lost };
+        if let Some(messenger) = self.messenger.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {
+            messenger(answers);
+        }
     }
 
     /// Says so if an operation was slow, and when the next one begins.
@@ -511,7 +557,7 @@ impl Work<'_> {
             self.free_log();
             return;
         }
-        if LOG_PAGES.load(Ordering::Relaxed) >= checkpoint.due_at + PAGES_MEANWHILE {
+        if log_pages() >= checkpoint.due_at + PAGES_MEANWHILE {
             self.copier.wait();
         }
         match self.copier.progress() {
@@ -529,7 +575,7 @@ impl Work<'_> {
     /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
     /// A long read is not waited for; the next attempt comes many pages later.
     fn free_log(&self) {
-        let pages = LOG_PAGES.load(Ordering::Relaxed);
+        let pages = log_pages();
         let wait = self.checkpoint.get().wait();
         let begun = Instant::now();
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
@@ -612,7 +658,7 @@ impl Work<'_> {
     }
 
     fn checkpoint(&self, sql: &str) -> bool {
-        checkpoint(self.connection, sql)
+        checkpoint(self.connection, sql).is_some_and(|copied| copied.is_all)
     }
 }
 
@@ -625,25 +671,28 @@ fn together(jobs: &[Box<dyn Job>]) -> usize {
     }
 }
 
-/// Runs a checkpoint and says whether it did all that it is to do. One that waits for nobody is not "busy" with a part of
-/// the log that somebody's snapshot keeps from being copied.
-pub(super) fn checkpoint(connection: &Connection, sql: &str) -> bool {
-    let is_complete = |row: &Row<'_>| {
-        let (log, copied): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);
-        Ok(!row.get::<_, bool>("busy")? && log == copied)
-    };
-    let outcome = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], is_complete));
-    outcome.unwrap_or_else(|error| {
-        stop_if_sync_failed(&error);
-        tracing::warn!(%error, "the write-ahead log could not be copied into the database");
-        false
-    })
+/// What a checkpoint came to.
+pub(super) struct Copied {
+    /// Pages of the log that are in the database now.
+    pub(super) pages: i64,
+    /// It did all that it was to do. One that waits for nobody is not "busy" with a part of the log that somebody's
+    /// snapshot keeps from being copied.
+    is_all: bool,
 }
 
-fn answer(jobs: Vec<Box<dyn Job>>, lost: Option<&Error>) {
-    for job in jobs {
-        job.answer(lost);
-    }
+/// Runs a checkpoint; nothing if it failed.
+pub(super) fn checkpoint(connection: &Connection, sql: &str) -> Option<Copied> {
+    let copied = |row: &Row<'_>| {
+        let (log, pages): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);
+        Ok(Copied { pages, is_all: !row.get::<_, bool>("busy")? && log == pages })
+    };
+    let outcome = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], copied));
+    outcome
+        .inspect_err(|error| {
+            stop_if_sync_failed(error);
+            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+        })
+        .ok()
 }
 
 /// Ends the process if the disk did not sync: what the kernel still holds in memory can no longer be trusted, and
