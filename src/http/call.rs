@@ -115,7 +115,11 @@ impl Call {
         Ok(self.own()?.id)
     }
 
-    fn own(&self) -> Result<&User> {
+    /// The same with their addresses and the time of their registration.
+    ///
+    /// # Errors
+    /// As [`Self::user`].
+    pub fn own(&self) -> Result<&User> {
         match &self.caller {
             Caller::User(bearer) => Ok(&bearer.user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),

@@ -71,7 +71,7 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     let refused = violations::Filter { user: Some(user), ..violations::Filter::default() };
     let refused = violations::list(app, &refused, page)?;
     let notices = notifications::list(app, user, Span { before: None, limit: SHOWN })?.items;
-    let notices_unread = notifications::unread_count(app, user)?;
+    let notices_unread = notifications::unread_count(app, &app.store.read(|tx| users::find_in(tx, user))?)?;
     let mut entries = Vec::new();
     for asset in Asset::ALL {
         entries.extend(ledger::entries(app, user, asset, page)?.items);

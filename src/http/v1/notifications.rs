@@ -110,7 +110,7 @@ pub struct UnreadCount {
 }
 
 pub async fn unread_count(call: Call, _: Nothing) -> Result<Json<UnreadCount>> {
-    let count = notifications::unread_count(&call.app, call.user()?)?;
+    let count = notifications::unread_count(&call.app, call.own()?)?;
     Ok(Json(UnreadCount { count }))
 }
 

@@ -15,7 +15,7 @@ use crate::{
     ops::{
         Each,
         preferences::{self, Kind, Preferences},
-        users,
+        users::{self, User},
     },
     store::{Pending, Read, Write},
     types::{Slice, Span, Timestamp, UserId},
@@ -32,14 +32,15 @@ pub struct Marked {
     pub marked: usize,
 }
 
-/// What decides what a user sees and has read.
+/// What decides, beside their preferences, what a user sees and has read.
 struct Standing {
     /// Broadcasts up to this number are from before the registration.
     since: i64,
     mark: Mark,
-    wanted: Preferences,
     /// Broadcasts that are in the blocks and have expired.
     expired: HashSet<i64>,
+    /// Something was sent to this user and not to everybody.
+    is_addressed: bool,
 }
 
 /// Up to where everything is read: an id, and the number of the newest broadcast at that time.
@@ -68,8 +69,8 @@ pub fn list(app: &App, user: UserId, span: Span) -> Result<Slice<Received>> {
 }
 
 /// How many of the user's notifications are unread, but for the kinds that are switched off.
-pub fn unread_count(app: &App, user: UserId) -> Result<usize> {
-    app.store.read(|tx| unread_count_in(tx, user))
+pub fn unread_count(app: &App, user: &User) -> Result<usize> {
+    app.store.read(|tx| unread_count_in(tx, user.id, user.created_at))
 }
 
 /// Marks one notification read. One that is read stays as it is.
@@ -98,8 +99,11 @@ pub fn mark_all_read(app: &App, user: UserId) -> Pending<Marked> {
 /// The newest broadcast that is there: for a user from after their registration, for anybody else the newest of all.
 pub fn latest_broadcast(app: &App, user: Option<UserId>) -> Result<Option<Received>> {
     app.store.read(|tx| {
-        let standing = user.map_or_else(|| Standing::of_nobody(tx), |user| standing_in(tx, user))?;
-        let newest = broadcasts_in(tx, &standing, i64::MAX, 1)?.pop();
+        let (standing, wanted) = match user {
+            Some(user) => (standing_now_in(tx, user)?, preferences::find_in(tx, user)?),
+            None => (Standing::of_nobody(tx)?, Preferences::DEFAULT),
+        };
+        let newest = broadcasts_in(tx, &standing, &wanted, i64::MAX, 1)?.pop();
         newest.map(|notification| received_in(tx, user, notification)).transpose()
     })
 }
@@ -107,7 +111,7 @@ pub fn latest_broadcast(app: &App, user: Option<UserId>) -> Result<Option<Receiv
 /// The newest broadcasts, as somebody without an account sees them.
 pub fn all_broadcasts(app: &App, limit: u32) -> Result<Vec<Received>> {
     app.store.read(|tx| {
-        let found = broadcasts_in(tx, &Standing::of_nobody(tx)?, i64::MAX, limit as usize)?;
+        let found = broadcasts_in(tx, &Standing::of_nobody(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
         found.into_iter().map(|notification| received_in(tx, None, notification)).collect()
     })
 }
@@ -155,27 +159,30 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 }
 
 pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: Span) -> Result<Slice<Received>> {
-    let standing = standing_in(tx, user)?;
-    let wanted = span.rows_to_read() as usize;
-    let mut found = broadcasts_in(tx, &standing, span.upper_bound(), wanted)?;
-    let addressed = addressed_in(tx, user, span.upper_bound())?.into_iter();
-    for Addressed { id, .. } in addressed.filter(|addressed| standing.shows(addressed, tx.now)).take(wanted) {
+    let (standing, wanted) = (standing_now_in(tx, user)?, preferences::find_in(tx, user)?);
+    let rows = span.rows_to_read() as usize;
+    let mut found = broadcasts_in(tx, &standing, &wanted, span.upper_bound(), rows)?;
+    let is_shown = |addressed: &Addressed| wanted.shows(addressed.kind) && !addressed.has_expired(tx.now);
+    for Addressed { id, .. } in addressed_in(tx, user, span.upper_bound())?.into_iter().filter(is_shown).take(rows) {
         found.extend(find_in(tx, id)?);
     }
     found.sort_unstable_by_key(|notification| std::cmp::Reverse(notification.id));
-    found.truncate(wanted);
+    found.truncate(rows);
     let slice = span.slice(found, |notification| notification.id);
     let items = slice.items.into_iter().map(|notification| received_in(tx, Some(user), notification));
     Ok(Slice { items: items.collect::<Result<_>>()?, next: slice.next })
 }
 
-pub(super) fn unread_count_in(tx: &Read<'_>, user: UserId) -> Result<usize> {
-    let standing = standing_in(tx, user)?;
+pub(super) fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<usize> {
+    let standing = standing_in(tx, user, registered_at)?;
     let broadcasts = unread_broadcasts_in(tx, user, &standing)?;
-    let shown = |(_, kind): &&(i64, Kind)| standing.wanted.shows(*kind);
-    let broadcasts = broadcasts.iter().flat_map(|unread| &unread.broadcasts).filter(shown).count();
     let addressed = unread_addressed_in(tx, user, &standing)?;
-    Ok(broadcasts + addressed.iter().filter(|addressed| standing.wanted.shows(addressed.kind)).count())
+    if broadcasts.is_empty() && addressed.is_empty() {
+        return Ok(0);
+    }
+    let wanted = preferences::find_in(tx, user)?;
+    let kinds = broadcasts.iter().flat_map(|unread| &unread.broadcasts).map(|(_, kind)| *kind);
+    Ok(kinds.chain(addressed.iter().map(|addressed| addressed.kind)).filter(|kind| wanted.shows(*kind)).count())
 }
 
 pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Received> {
@@ -195,12 +202,13 @@ pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Rece
 }
 
 pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
-    let standing = standing_in(tx, user)?;
+    let standing = standing_now_in(tx, user)?;
     let broadcasts = unread_broadcasts_in(tx, user, &standing)?;
     let addressed = unread_addressed_in(tx, user, &standing)?;
     if broadcasts.is_empty() && addressed.is_empty() {
         return Ok(Marked { marked: 0 });
     }
+    let wanted = preferences::find_in(tx, user)?;
     let ordinal = blocks::last_ordinal_in(tx)?;
     tx.execute(
         "insert into notification_marks (user_id, through, ordinal, marked_at) \
@@ -208,9 +216,9 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
         (user.0, ordinal, tx.now.0),
     )?;
     blocks::forget_reads_in(tx, user, Place::of(ordinal).block)?;
-    let mut marked = addressed.iter().filter(|addressed| standing.wanted.shows(addressed.kind)).count();
+    let mut marked = addressed.iter().filter(|addressed| wanted.shows(addressed.kind)).count();
     for Unread { block, broadcasts } in broadcasts {
-        marked += broadcasts.iter().filter(|(_, kind)| standing.wanted.shows(*kind)).count();
+        marked += broadcasts.iter().filter(|(_, kind)| wanted.shows(*kind)).count();
         let ordinals: Vec<_> = broadcasts.into_iter().map(|(ordinal, _)| ordinal).collect();
         blocks::count_readers_in(tx, block, &ordinals)?;
     }
@@ -220,12 +228,7 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
 impl Standing {
     /// Of somebody without an account: everything is shown, nothing is read.
     fn of_nobody(tx: &Read<'_>) -> Result<Self> {
-        let expired = expired_in(tx)?;
-        Ok(Self { since: 0, mark: Mark::default(), wanted: Preferences::DEFAULT, expired })
-    }
-
-    fn shows(&self, addressed: &Addressed, now: Timestamp) -> bool {
-        self.wanted.shows(addressed.kind) && !addressed.has_expired(now)
+        Ok(Self { since: 0, mark: Mark::default(), expired: expired_in(tx)?, is_addressed: false })
     }
 }
 
@@ -235,29 +238,28 @@ impl Addressed {
     }
 }
 
-fn standing_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
-    let mark = tx.first(
-        "select through, ordinal from notification_marks where user_id = ?1 order by through desc limit 1",
-        [user.0],
-        |row| Ok(Mark { through: row.get(0)?, ordinal: row.get(1)? }),
-    )?;
-    Ok(Standing {
-        since: last_before_in(tx, users::registered_at_in(tx, user)?)?,
-        mark: mark.unwrap_or_default(),
-        wanted: preferences::find_in(tx, user)?,
-        expired: expired_in(tx)?,
-    })
+fn standing_now_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
+    standing_in(tx, user, users::registered_at_in(tx, user)?)
 }
 
-/// The number of the newest broadcast that was sent before this time.
-fn last_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
-    let last = tx.first(
-        "select ordinal from notifications where ordinal is not null and created_at < ?1 \
-         order by created_at desc, ordinal desc limit 1",
-        [time.0],
-        |row| row.get(0),
+/// One statement, because asking costs more than what there mostly is to be found.
+fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<Standing> {
+    let (standing, has_expired) = tx.one(
+        "select coalesce((select ordinal from notifications where ordinal is not null and created_at < ?2 \
+             order by created_at desc, ordinal desc limit 1), 0), \
+         coalesce((select through from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
+         coalesce((select ordinal from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
+         exists (select 1 from notification_recipients where user_id = ?1), \
+         exists (select 1 from notifications where expires_at is not null and is_live = 1 and expires_at <= ?3 \
+             and ordinal is not null)",
+        (user.0, registered_at.0, tx.now.0),
+        |row| {
+            let mark = Mark { through: row.get(1)?, ordinal: row.get(2)? };
+            let standing = Standing { since: row.get(0)?, mark, expired: HashSet::new(), is_addressed: row.get(3)? };
+            Ok((standing, row.get(4)?))
+        },
     )?;
-    Ok(last.unwrap_or(0))
+    Ok(if has_expired { Standing { expired: expired_in(tx)?, ..standing } } else { standing })
 }
 
 fn expired_in(tx: &Read<'_>) -> Result<HashSet<i64>> {
@@ -272,16 +274,20 @@ fn expired_in(tx: &Read<'_>) -> Result<HashSet<i64>> {
 
 /// The newest broadcasts with an id below this one that are shown. They are found by their numbers in the blocks, so
 /// that what is gone or switched off costs no row.
-fn broadcasts_in(tx: &Read<'_>, standing: &Standing, below_id: i64, limit: usize) -> Result<Vec<Notification>> {
+fn broadcasts_in(
+    tx: &Read<'_>,
+    standing: &Standing,
+    wanted: &Preferences,
+    below_id: i64,
+    limit: usize,
+) -> Result<Vec<Notification>> {
     let mut found = Vec::new();
     let Some(top) = ordinal_below_in(tx, below_id)? else { return Ok(found) };
     let (first, last) = (Place::of(standing.since + 1).block, Place::of(top).block);
     for number in (first..=last).rev() {
         let Some(block) = blocks::find_in(tx, number)? else { continue };
         let is_shown = |(ordinal, kind): &(i64, Kind)| {
-            (standing.since + 1..=top).contains(ordinal)
-                && standing.wanted.shows(*kind)
-                && !standing.expired.contains(ordinal)
+            (standing.since + 1..=top).contains(ordinal) && wanted.shows(*kind) && !standing.expired.contains(ordinal)
         };
         for (ordinal, _) in block.present().rev().filter(is_shown).take(limit - found.len()) {
             found.extend(broadcast_in(tx, ordinal)?);
@@ -357,6 +363,9 @@ fn unread_of(block: &Block, read: &ReadBits, first: i64, expired: &HashSet<i64>)
 /// What was addressed to the user after the mark and is not read.
 fn unread_addressed_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Result<Vec<Addressed>> {
     let mut unread = Vec::new();
+    if !standing.is_addressed {
+        return Ok(unread);
+    }
     for addressed in addressed_in(tx, user, i64::MAX)? {
         let is_after = addressed.id > standing.mark.through && !addressed.has_expired(tx.now);
         if is_after && read_at_in(tx, user, addressed.id)?.is_none() {
@@ -370,7 +379,7 @@ fn unread_addressed_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Resu
 fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Received> {
     let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
     let is_visible = match notification.ordinal {
-        Some(ordinal) => ordinal > last_before_in(tx, users::registered_at_in(tx, user)?)?,
+        Some(ordinal) => ordinal > standing_now_in(tx, user)?.since,
         None => is_addressed_to_in(tx, user, id)?,
     };
     if is_visible { received_in(tx, Some(user), notification) } else { Err(Code::NotFound.into()) }
