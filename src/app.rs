@@ -277,6 +277,7 @@ fn tuning(config: &Config) -> Tuning {
         // One for each worker, one for what a worker reads inside a read, and those for long reads.
         readers: config.server.worker_threads() + 1 + config.database.long_reads,
         queue: config.database.write_queue as usize,
+        commit_size: config.database.commit_size as usize,
         slow: config.limits.slow_query,
     }
 }

@@ -135,7 +135,8 @@ fn measure_endpoints(
     options: &Options,
     machine: &Machine,
 ) -> Result<Measured, Failure> {
-    let servers = sizes.iter().map(|size| Server::start(&size.directory, machine)).collect::<Result<Vec<_>, _>>()?;
+    let servers =
+        sizes.iter().map(|size| Server::start(&size.directory, machine, &[])).collect::<Result<Vec<_>, _>>()?;
     let numbers: Vec<_> = (0..sizes.len()).collect();
     let mut measured = vec![vec![Vec::new(); sizes.len()]; cases.len()];
     for round in 0..options.rounds {

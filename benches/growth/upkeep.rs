@@ -35,7 +35,7 @@ pub fn verify_ledger(size: &Size) -> Result<(), Failure> {
 
 /// Saves alone and while a backup is made: of one client, and of as many as keep the writer busy.
 pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
-    let server = Server::start(&size.directory, machine)?;
+    let server = Server::start(&size.directory, machine, &[])?;
     for connections in [1, 64] {
         let save = |seconds: f64| {
             let saves = Requests::writing(Kind::Save, (1..=size.filled.users.min(1000)).map(endpoints::save).collect());

@@ -78,14 +78,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// The service with one worker on the server's core.
-    pub fn start(data: &Path, machine: &Machine) -> Result<Self, Failure> {
+    /// The service with one worker on the server's core, and these variables of the environment.
+    pub fn start(data: &Path, machine: &Machine, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let mut command = yarrow(machine.command(&yarrow_program()), data);
         command.env("YARROW_SERVER_WORKERS", "1");
         // All clients have one address here.
         command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "4096");
         // One in the middle of a measurement would be measured with it.
         command.env("YARROW_BACKUP_EVERY", "0 s");
+        command.envs(settings.iter().copied());
         Self::spawn(command)
     }
 

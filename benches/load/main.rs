@@ -1,8 +1,8 @@
 //! What the service does under load, beside two servers that do less: `cargo bench --bench load`.
 //!
-//! The references are a bare axum handler that answers a constant (what the HTTP stack costs by itself) and a server
-//! that commits every request by itself (what durable writes cost without group commit). All are built with the same
-//! profile, run with one worker on one core, and are loaded in turn from another core, in rounds of alternating
+//! The references are a bare axum handler that answers a constant (what the HTTP stack costs by itself), the service
+//! itself with one commit a request (what durable writes cost without group commit), and a small server that does
+//! nothing else than commit every request by itself. All are built with the same profile, run with one worker on one core, and are loaded in turn from another core, in rounds of alternating
 //! order, each start on a fresh copy of one seeded directory. The service runs as an operator would run it: tokens,
 //! limits, request ids and the network log are on, and the log is checked to have a row for every request.
 //!
@@ -184,7 +184,8 @@ impl Bench<'_> {
                 command.arg(data.join("yarrow.db"));
                 Server::spawn(command)
             }
-            Contestant::Yarrow => Server::start(data, machine),
+            Contestant::Yarrow => Server::start(data, machine, &[]),
+            Contestant::YarrowEachCommits => Server::start(data, machine, &[("YARROW_DATABASE_COMMIT_SIZE", "1")]),
             Contestant::Fastify => peers.start_fastify(data, "full", machine),
             Contestant::FastifyNormal => peers.start_fastify(data, "normal", machine),
             Contestant::FastApi => peers.start_fastapi(data, "full", machine),
@@ -205,7 +206,7 @@ fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Res
     }
     at_least("castings", disk::count(data, "history")?, expected)?;
     at_least("ledger entries", disk::count(data, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
-    if contestant == Contestant::Yarrow {
+    if matches!(contestant, Contestant::Yarrow | Contestant::YarrowEachCommits) {
         at_least("entries of the network log", disk::count(data, "access_log")?, answered.requests)?;
     }
     Ok(())

@@ -41,7 +41,7 @@ impl Peers {
     pub fn has(&self, contestant: Contestant) -> bool {
         let is_there = |file: &str| self.directory.as_ref().is_some_and(|directory| directory.join(file).exists());
         match contestant {
-            Contestant::Bare | Contestant::Yarrow | Contestant::EachCommits => true,
+            Contestant::Bare | Contestant::Yarrow | Contestant::YarrowEachCommits | Contestant::EachCommits => true,
             Contestant::Fastify | Contestant::FastifyNormal => is_there(FASTIFY),
             Contestant::FastApi | Contestant::FastApiNormal => is_there(FASTAPI),
             Contestant::PocketBase => self.pocketbase.is_some(),

@@ -15,6 +15,7 @@ use crate::{
 pub enum Contestant {
     Bare,
     Yarrow,
+    YarrowEachCommits,
     EachCommits,
     Fastify,
     FastifyNormal,
@@ -24,9 +25,10 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bare,
         Self::Yarrow,
+        Self::YarrowEachCommits,
         Self::EachCommits,
         Self::Fastify,
         Self::FastifyNormal,
@@ -39,6 +41,7 @@ impl Contestant {
         match self {
             Self::Bare => "bare axum",
             Self::Yarrow => "Yarrow",
+            Self::YarrowEachCommits => "Yarrow, a commit each",
             Self::EachCommits => "axum, a commit each",
             Self::Fastify => "Fastify",
             Self::FastifyNormal => "Fastify, NORMAL",
@@ -52,7 +55,7 @@ impl Contestant {
 pub type Round = BTreeMap<Contestant, Measurement>;
 
 /// What is demanded: a case, against whom, and how often as fast.
-const TARGETS: [(Workload, Contestant, f64); 16] = [
+const TARGETS: [(Workload, Contestant, f64); 17] = [
     (Workload::Profile, Contestant::Bare, 0.70),
     (Workload::Profile, Contestant::Fastify, 2.3),
     (Workload::Profile, Contestant::PocketBase, 10.0),
@@ -61,6 +64,7 @@ const TARGETS: [(Workload, Contestant, f64); 16] = [
     (Workload::Balance, Contestant::PocketBase, 10.0),
     (Workload::UnreadCount, Contestant::Bare, 0.70),
     (Workload::Save, Contestant::Bare, 0.22),
+    (Workload::Save, Contestant::YarrowEachCommits, 5.0),
     (Workload::Save, Contestant::EachCommits, 5.0),
     (Workload::Save, Contestant::Fastify, 7.0),
     (Workload::Save, Contestant::FastifyNormal, 2.0),

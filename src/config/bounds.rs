@@ -55,7 +55,7 @@ fn times(config: &Config) -> [(&'static str, Duration); 23] {
 }
 
 /// What there must be one of, or nobody is served.
-fn counts(config: &Config) -> [(&'static str, u32); 22] {
+fn counts(config: &Config) -> [(&'static str, u32); 23] {
     let Config { auth, moderation, llm, limits, .. } = config;
     [
         ("auth.code_tries", auth.code_tries),
@@ -79,6 +79,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 22] {
         ("limits.requests", limits.requests),
         ("backup.keep_hourly", config.backup.keep_hourly),
         ("database.write_queue", config.database.write_queue),
+        ("database.commit_size", config.database.commit_size),
         ("database.long_reads", config.database.long_reads),
     ]
 }

@@ -451,6 +451,8 @@ declare::settings! {
             "Page cache of each connection.";
         write_queue: u32 = "4096", no flag,
             "Changes that may wait for the disk; one more is answered 503.";
+        commit_size: u32 = "512", no flag,
+            "Changes that share one commit at most. With 1 each is synced by itself, which is several times slower under load.";
         long_reads: u32 = "4", no flag,
             "Long reads (exports, reports, checks) that may run at once.";
         check_every: Duration = "1 day", no flag,

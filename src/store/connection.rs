@@ -19,6 +19,8 @@ pub struct Tuning {
     pub readers: u32,
     /// Operations that may wait for the writer; one more is refused.
     pub queue: usize,
+    /// Operations in one commit at most: it bounds how long the first of them waits for the last.
+    pub commit_size: usize,
     /// What takes longer than this is logged.
     pub slow: Duration,
 }

@@ -8,6 +8,7 @@ use std::{
 
 use oneshot::AsyncReceiver;
 
+use super::snapshot;
 use crate::error::{Error, Result};
 
 /// What a queued write will answer once it is on disk. HTTP awaits it, the command line waits for it; whoever drops
@@ -31,11 +32,12 @@ impl<T> Pending<T> {
         Self(State::Known(Some(answer)))
     }
 
-    /// Waits on this thread. Not for worker threads of the server, which await.
+    /// Waits on this thread. Not for worker threads of the server, which await: they take the answers to their callers.
     ///
     /// # Errors
     /// Those of the operation, and storage errors.
     pub fn wait(self) -> Result<T> {
+        debug_assert!(!snapshot::is_worker(), "a worker thread waits for an answer that it may have to take to itself");
         pollster::block_on(self)
     }
 }

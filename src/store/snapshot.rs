@@ -58,7 +58,7 @@ struct Snapshot {
 }
 
 pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-    if !PARKS.get() {
+    if !is_worker() {
         return read_once(shared, operation);
     }
     RESIDENT.with(|resident| match resident.try_borrow_mut() {
@@ -89,6 +89,11 @@ pub fn thread_parks() {
             resident.let_go();
         }
     });
+}
+
+/// Whether this is one of the runtime's worker threads.
+pub(super) fn is_worker() -> bool {
+    PARKS.get()
 }
 
 /// Ends this thread's snapshot if it is too old: for a thread that is busy without reading or parking.

@@ -33,8 +33,6 @@ use crate::{
     tally::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
-/// Operations in one commit at most: it bounds how long the first of them waits for the last.
-const COMMIT_SIZE: usize = 512;
 /// Answers of one commit from which on it pays to take them to another thread together.
 const WORTH_A_MESSENGER: usize = 3;
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
@@ -142,7 +140,7 @@ impl Writer {
             damage_met: Counter::default(),
         });
         let copier = Copier::start(place.path(), tuning)?;
-        let (for_thread, slow) = (Arc::clone(&queued), tuning.slow);
+        let (for_thread, slow, commit_size) = (Arc::clone(&queued), tuning.slow, tuning.commit_size);
         let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
         let messenger = Arc::<OnceLock<Messenger>>::default();
         let messenger_of_thread = Arc::clone(&messenger);
@@ -156,6 +154,7 @@ impl Writer {
                 queued: for_thread,
                 messenger: messenger_of_thread,
                 tally: tally_of_thread,
+                commit_size,
                 slow,
                 log: log_of_thread,
                 place,
@@ -342,6 +341,8 @@ struct Work<'connection> {
     queued: Arc<AtomicU64>,
     messenger: Arc<OnceLock<Messenger>>,
     tally: Arc<WriterTally>,
+    /// Operations in one commit at most.
+    commit_size: usize,
     /// What takes longer than this is logged.
     slow: Duration,
     log: PathBuf,
@@ -418,7 +419,8 @@ impl Work<'_> {
     }
 
     fn commit_batch(&self, first: Box<dyn Job>) {
-        let mut waiting: Vec<_> = std::iter::once(first).chain(self.jobs.try_iter().take(COMMIT_SIZE - 1)).collect();
+        let mut waiting: Vec<_> =
+            std::iter::once(first).chain(self.jobs.try_iter().take(self.commit_size - 1)).collect();
         let (size, begun) = (waiting.len() as u64, Instant::now());
         // An error that makes SQLite roll the whole transaction back fails the operations before it;
         // those behind it get a transaction of their own.

@@ -41,8 +41,14 @@ struct Steps {
 impl Inbox {
     fn new(users: u32, broadcasts: u32, addressed: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let tuning =
-            Tuning { mmap_size: 0, cache_kib: 65_536, readers: 2, queue: 16, slow: std::time::Duration::from_secs(1) };
+        let tuning = Tuning {
+            mmap_size: 0,
+            cache_kib: 65_536,
+            readers: 2,
+            queue: 16,
+            commit_size: 512,
+            slow: std::time::Duration::from_secs(1),
+        };
         let store = Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), true).unwrap();
         let make = move |tx: &Write<'_>| {
             tx.execute(
