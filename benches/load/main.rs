@@ -1,10 +1,11 @@
-//! What the service does under load, beside two servers that do less: `cargo bench --bench load`.
+//! What the service does under load, beside servers that do less: `cargo bench --bench load`.
 //!
 //! The references are a bare axum handler that answers a constant (what the HTTP stack costs by itself), the service
 //! itself with one commit a request (what durable writes cost without group commit), and a small server that does
-//! nothing else than commit every request by itself. All are built with the same profile, run with one worker on one core, and are loaded in turn from another core, in rounds of alternating
-//! order, each start on a fresh copy of one seeded directory. The service runs as an operator would run it: tokens,
-//! limits, request ids and the network log are on, and the log is checked to have a row for every request.
+//! nothing else than commit every request by itself. All are built with the same profile, run with one worker on one
+//! core, and are loaded in turn from another core, in rounds of alternating order, each start on a fresh copy of one
+//! seeded directory. The service runs as an operator would run it: tokens, limits, request ids and the network log are
+//! on, and the log is checked to have a row for every request.
 //!
 //! Quote ratios and CPU time per request. Requests per second change with the machine and with whoever shares it;
 //! a measurement during which others used a fifth of a core is repeated, and marked if that did not help.

@@ -25,6 +25,12 @@ pub struct Tuning {
     pub slow: Duration,
 }
 
+impl Tuning {
+    /// For a store that serves one caller for a moment.
+    pub const SMALL: Self =
+        Self { mmap_size: 0, cache_kib: 1024, readers: 2, queue: 64, commit_size: 64, slow: Duration::from_secs(1) };
+}
+
 /// How long a connection waits for a lock that another process holds, such as a command beside the server.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -151,15 +151,7 @@ mod tests {
     fn copies_that_moved_rows_left_are_cleared_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let tuning = Tuning {
-            mmap_size: 0,
-            cache_kib: 1024,
-            readers: 2,
-            queue: 64,
-            commit_size: 512,
-            slow: Duration::from_secs(1),
-        };
-        let store = Store::open(&path, &tuning, Clock::default(), true).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
         let write = |operation: fn(&Write<'_>) -> Result<()>| store.write(operation).wait().unwrap();
         write(|tx| {
             tx.execute("create table people (key text primary key, note text) strict, without rowid", ())?;
@@ -215,15 +207,7 @@ mod tests {
     fn what_is_cleared_is_undone_with_its_operation() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let tuning = Tuning {
-            mmap_size: 0,
-            cache_kib: 1024,
-            readers: 2,
-            queue: 64,
-            commit_size: 512,
-            slow: Duration::from_secs(1),
-        };
-        let store = Store::open(&path, &tuning, Clock::default(), true).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
         let filled = store.write(|tx| {
             (0..2_000).try_for_each(|number| {
                 let put = "insert into settings (name, value, updated_at) values (?1, '', 0)";

@@ -33,8 +33,7 @@ impl Opened {
 
     fn with(queue: usize, readers: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let tuning =
-            Tuning { mmap_size: 0, cache_kib: 1024, readers, queue, commit_size: 512, slow: Duration::from_secs(1) };
+        let tuning = Tuning { readers, queue, commit_size: 512, ..Tuning::SMALL };
         let store = Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), true).unwrap();
         Self { store, _directory: directory }
     }

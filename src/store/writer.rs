@@ -577,7 +577,8 @@ impl Work<'_> {
         let begun = Instant::now();
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
         // of it is copied is of the log again.
-        // On a slow disk the first copy alone takes longer than that, and what it did gets its second one all the same.
+        // On a slow disk the first copy alone takes longer than that; two more, which have little left to do, follow in any
+        // case.
         let mut attempts = 0;
         while !self.checkpoint("pragma wal_checkpoint(passive)") && (attempts < 2 || begun.elapsed() < wait) {
             attempts += 1;

@@ -76,7 +76,7 @@ fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
     demand_space(path, place.path())?;
     files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
-    let tuning = Tuning { mmap_size: 0, cache_kib: 8192, readers: 2, queue: 16, commit_size: 512, slow: Duration::MAX };
+    let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);
     let store = Store::open(&database, &tuning, clock.clone(), true)?;
     let restored_in = begun.elapsed();

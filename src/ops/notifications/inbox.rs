@@ -242,24 +242,30 @@ fn standing_now_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
     standing_in(tx, user, users::registered_at_in(tx, user)?)
 }
 
-/// One statement, because asking costs more than what there mostly is to be found.
+/// As few statements as can be, because asking costs more than what there mostly is to be found.
 fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<Standing> {
-    let (standing, has_expired) = tx.one(
-        "select coalesce((select ordinal from notifications where ordinal is not null and created_at < ?2 \
-             order by created_at desc, ordinal desc limit 1), 0), \
-         coalesce((select through from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
+    let (mark, is_addressed, has_expired) = tx.one(
+        "select coalesce((select through from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
          coalesce((select ordinal from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
          exists (select 1 from notification_recipients where user_id = ?1), \
-         exists (select 1 from notifications where expires_at is not null and is_live = 1 and expires_at <= ?3 \
+         exists (select 1 from notifications where expires_at is not null and is_live = 1 and expires_at <= ?2 \
              and ordinal is not null)",
-        (user.0, registered_at.0, tx.now.0),
-        |row| {
-            let mark = Mark { through: row.get(1)?, ordinal: row.get(2)? };
-            let standing = Standing { since: row.get(0)?, mark, expired: HashSet::new(), is_addressed: row.get(3)? };
-            Ok((standing, row.get(4)?))
-        },
+        (user.0, tx.now.0),
+        |row| Ok((Mark { through: row.get(0)?, ordinal: row.get(1)? }, row.get(2)?, row.get(3)?)),
     )?;
-    Ok(if has_expired { Standing { expired: expired_in(tx)?, ..standing } } else { standing })
+    let expired = if has_expired { expired_in(tx)? } else { HashSet::new() };
+    Ok(Standing { since: last_before_in(tx, registered_at)?, mark, expired, is_addressed })
+}
+
+/// The number of the newest broadcast that was sent before this time.
+fn last_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
+    let last = tx.first(
+        "select ordinal from notifications where ordinal is not null and created_at < ?1 \
+         order by created_at desc, ordinal desc limit 1",
+        [time.0],
+        |row| row.get(0),
+    )?;
+    Ok(last.unwrap_or(0))
 }
 
 fn expired_in(tx: &Read<'_>) -> Result<HashSet<i64>> {
@@ -379,7 +385,7 @@ fn unread_addressed_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Resu
 fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Received> {
     let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
     let is_visible = match notification.ordinal {
-        Some(ordinal) => ordinal > standing_now_in(tx, user)?.since,
+        Some(ordinal) => ordinal > last_before_in(tx, users::registered_at_in(tx, user)?)?,
         None => is_addressed_to_in(tx, user, id)?,
     };
     if is_visible { received_in(tx, Some(user), notification) } else { Err(Code::NotFound.into()) }

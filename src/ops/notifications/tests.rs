@@ -41,14 +41,7 @@ struct Steps {
 impl Inbox {
     fn new(users: u32, broadcasts: u32, addressed: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let tuning = Tuning {
-            mmap_size: 0,
-            cache_kib: 65_536,
-            readers: 2,
-            queue: 16,
-            commit_size: 512,
-            slow: std::time::Duration::from_secs(1),
-        };
+        let tuning = Tuning { cache_kib: 65_536, ..Tuning::SMALL };
         let store = Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), true).unwrap();
         let make = move |tx: &Write<'_>| {
             tx.execute(
@@ -118,8 +111,7 @@ fn assert_bounded(few: &Steps, many: &Steps) {
     assert!(many.page <= few.page + 50, "{few:?} {many:?}");
     assert!(many.deep_page <= few.deep_page + 50, "{few:?} {many:?}");
     assert!(many.count <= few.count + 40 * blocks_more, "{few:?} {many:?}");
-    // The newest of the few is addressed, that of the many a broadcast, which takes more.
-    assert!(many.mark_one <= few.mark_one + 200, "{few:?} {many:?}");
+    assert!(many.mark_one <= few.mark_one + 150, "{few:?} {many:?}");
     assert!(many.mark_all <= few.mark_all + 80 * blocks_more, "{few:?} {many:?}");
     assert!(many.broadcast <= few.broadcast + 50, "{few:?} {many:?}");
 }
