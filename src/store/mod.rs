@@ -48,6 +48,7 @@ pub use connection::Tuning;
 pub use migrate::SCHEMA_VERSION;
 pub use pending::Pending;
 use place::Place;
+use snapshot::LongReads;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
 use writer::Kind;
@@ -76,6 +77,7 @@ struct Shared {
     identity: u64,
     readers: r2d2::Pool<SqliteConnectionManager>,
     commits: Arc<AtomicU64>,
+    long_reads: LongReads,
     clock: Clock,
     writer: writer::Writer,
     place: Place,
@@ -109,9 +111,16 @@ impl Store {
         let mut connection = connection::open_writer(path, tuning, refuse)?;
         migrate::bring_up_to_date(&mut connection, path)?;
         connection::empty_log(&connection)?;
-        let commits = Arc::new(AtomicU64::new(0));
+        let (commits, long_reads) = (Arc::new(AtomicU64::new(0)), LongReads::default());
         let place = Place::of(path);
-        let writer = writer::Writer::start(connection, place.clone(), tuning, clock.clone(), Arc::clone(&commits))?;
+        let writer = writer::Writer::start(
+            connection,
+            place.clone(),
+            tuning,
+            clock.clone(),
+            Arc::clone(&commits),
+            long_reads.clone(),
+        )?;
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
         let (tuning, slow) = (tuning.clone(), tuning.slow);
@@ -120,6 +129,7 @@ impl Store {
                 identity,
                 readers,
                 commits,
+                long_reads,
                 clock,
                 writer,
                 place,
@@ -235,6 +245,7 @@ impl Store {
     }
 
     fn find_structure_faults(&self) -> Result<Vec<String>> {
+        let _running = self.shared.long_reads.begin();
         let connection = self.shared.reader()?;
         // What is remembered of the file is not what stands on the disk.
         connection.execute_batch("pragma shrink_memory")?;
@@ -253,6 +264,7 @@ impl Store {
     /// # Errors
     /// Storage errors.
     pub fn faults(&self) -> Result<backup::Faults> {
+        let _running = self.shared.long_reads.begin();
         let connection = self.shared.reader()?;
         let view = snapshot::Once::begin(&connection)?;
         backup::faults_of(view.connection())

@@ -103,7 +103,7 @@ fn gap(number: u32, page: &[u8]) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::HashSet, path::Path, time::Duration};
+    use std::{collections::HashSet, path::Path};
 
     use super::*;
     use crate::{

@@ -9,7 +9,10 @@
 
 use std::{
     cell::{Cell, RefCell},
-    sync::atomic::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Instant,
 };
 
@@ -183,6 +186,29 @@ fn note_if_slow(shared: &Shared, operation: &'static str, begun: Instant) {
     let took = begun.elapsed();
     if took >= shared.slow {
         tracing::warn!(operation, duration_ms = took.as_millis(), "slow query");
+    }
+}
+
+/// Reads that take as long as the file is large, counted while they run: nobody need wait for one to leave the log.
+#[derive(Clone, Default)]
+pub(super) struct LongReads(Arc<AtomicUsize>);
+
+pub(super) struct LongRead(LongReads);
+
+impl LongReads {
+    pub(super) fn begin(&self) -> LongRead {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        LongRead(self.clone())
+    }
+
+    pub(super) fn are_running(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for LongRead {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

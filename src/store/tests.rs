@@ -51,6 +51,13 @@ impl Opened {
         Connection::open(self.store.path()).unwrap()
     }
 
+    /// Writes a megabyte to the same place, and says how large the log is then. Pages that stay as they are are not
+    /// written.
+    fn put_megabyte(&self, number: u32) -> u64 {
+        self.put("megabyte", format!("{number:016}").repeat(1 << 16)).wait().unwrap();
+        self.store.pressure().log_bytes
+    }
+
     /// Keeps the writer busy until the answer is dropped or sent, so that what is queued meanwhile is one commit.
     fn hold_writer(&self) -> Sender<()> {
         let (release, held) = channel();
@@ -260,6 +267,19 @@ fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
 /// Empties the write-ahead log. 1 if a reader is in the way.
 fn truncate_log(connection: &Connection) -> i64 {
     connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_log_that_grew_while_somebody_read_is_small_again_although_the_writer_never_rests() {
+    let opened = Opened::new();
+    let other = opened.other();
+    other.execute_batch("begin; select count(*) from sqlite_schema").unwrap();
+    let grown = (0..80).map(|number| opened.put_megabyte(number)).last().unwrap();
+    assert!(grown > 80 << 20, "somebody reads, and the log has {grown} bytes");
+    other.execute_batch("rollback").unwrap();
+    // The next attempt comes after a quarter of what is in the log.
+    let sizes: Vec<_> = (0..40).map(|number| opened.put_megabyte(number)).collect();
+    assert!(sizes.last().is_some_and(|size| *size <= 64 << 20), "{sizes:?}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ use super::{
     connection::BUSY_TIMEOUT,
     copier::{Copier, Progress},
     place::Place,
+    snapshot::LongReads,
     statements::{Kept, Lend},
 };
 use crate::{
@@ -46,12 +47,12 @@ const CHECKPOINT_PAGES_AT_MOST: i64 = 8_000;
 const PAGES_MEANWHILE: i64 = 4_000;
 /// Pages after which it is tried again to begin at the log's start.
 const PAGES_UNTIL_RETRY: i64 = 1_000;
-/// Attempts in which the writer waits for readers as long as it may. If all fail somebody reads for long, as a backup
-/// does, and callers must not pay for it again and again.
+/// Attempts in which the writer waits for readers as long as it may. If all fail somebody reads for long, as another
+/// process that makes a backup does, and callers must not pay for it again and again.
 const PATIENT_ATTEMPTS: u32 = 6;
 /// How long nobody must have written for a moment to be quiet.
 const QUIET: Duration = Duration::from_millis(20);
-/// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated when idle.
+/// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated once it is free.
 const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
 const IDLE: Duration = Duration::from_secs(1);
 /// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
@@ -128,11 +129,13 @@ impl Writer {
         tuning: &Tuning,
         clock: Clock,
         commits: Arc<AtomicU64>,
+        long_reads: LongReads,
     ) -> Result<Self> {
         let (queue, jobs) = sync_channel(tuning.queue);
         let queued = Arc::new(AtomicU64::new(0));
         let log = place.path().with_extension("db-wal");
         connection.wal_hook(Some(note_log_pages));
+        connection.pragma_update(None, "journal_size_limit", LOG_TRUNCATED_ABOVE.cast_signed())?;
         let tally = Arc::new(WriterTally {
             operations: Distribution::new(&SIZE_BOUNDS),
             durations: Distribution::new(&SLOW_BOUNDS),
@@ -151,6 +154,7 @@ impl Writer {
                 jobs,
                 clock,
                 commits,
+                long_reads,
                 queued: for_thread,
                 messenger: messenger_of_thread,
                 tally: tally_of_thread,
@@ -333,6 +337,7 @@ struct Work<'connection> {
     jobs: Receiver<Box<dyn Job>>,
     clock: Clock,
     commits: Arc<AtomicU64>,
+    long_reads: LongReads,
     queued: Arc<AtomicU64>,
     messenger: Arc<OnceLock<Messenger>>,
     tally: Arc<WriterTally>,
@@ -573,7 +578,7 @@ impl Work<'_> {
     /// A long read is not waited for; the next attempt comes many pages later.
     fn free_log(&self) {
         let pages = LOG_PAGES.load(Ordering::Relaxed);
-        let wait = self.checkpoint.get().wait();
+        let wait = if self.long_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
         let begun = Instant::now();
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
         // of it is copied is of the log again.
