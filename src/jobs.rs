@@ -16,6 +16,7 @@ use crate::{
         access_log, alerts, backups, cleanup, integrity, ledger, model_calls, moderation::shadow, notifications,
         payment, residue,
     },
+    priority::give_way,
 };
 
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
@@ -159,14 +160,6 @@ fn start_alerts(app: Arc<App>) -> Result<Sender<()>> {
     };
     std::thread::Builder::new().name("alerts".into()).spawn(work).map_err(Error::internal)?;
     Ok(stop)
-}
-
-/// Lowers the priority of this thread, if the system lets it; on Linux it is each thread's own.
-pub fn give_way() {
-    const NICENESS: i32 = 10;
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "a thread cannot give way to others");
-    }
 }
 
 /// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again

@@ -3,8 +3,8 @@
 //! The modules in reading order, each knowing only those above it:
 //!
 //! - [`error`] and [`types`]: what can go wrong, and values that are parsed once.
-//! - [`clock`], [`tally`], [`config`], [`keys`] and [`certificate`]: the time, counting, every setting declared once, the
-//!   server's own key, its certificate.
+//! - [`clock`], [`tally`], [`priority`], [`config`], [`keys`] and [`certificate`]: the time, counting, who goes first, every
+//!   setting declared once, the server's own key, its certificate.
 //! - [`store`]: the database file; reading in place, writing by one thread with one sync for many operations.
 //! - [`providers`]: the outside world.
 //! - [`ops`]: what the service can do, one subject a file.
@@ -24,6 +24,7 @@ pub mod error;
 pub mod types;
 pub mod clock;
 pub mod tally;
+pub mod priority;
 pub mod config;
 pub mod keys;
 pub mod certificate;

@@ -11,8 +11,8 @@ use crate::{
     app::{App, demand_installation},
     clock::Clock,
     error::{Code, Error, Result},
-    jobs,
     ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
+    priority::give_way,
 };
 
 /// Make, list, verify and prune backups.
@@ -77,7 +77,7 @@ pub(super) fn watch(common: &Common) -> impl FnMut(&'static str, u64, u64) {
 fn create(common: &Common) -> Result<()> {
     let app = common.open()?;
     // Once the writer runs: whoever waits for its lock must not wait for somebody who gives way.
-    jobs::give_way();
+    give_way();
     let Made { backup, findings, took } = backups::create(&app, Occasion::Manual, &mut watch(common))?;
     record(&app, "backup create", None, authority(Some(backup.name.clone())))?;
     let uploaded = offsite::upload(&app, &mut watch(common));

@@ -16,9 +16,16 @@ use rusqlite::Connection;
 
 use super::{
     Tuning, connection,
-    writer::{checkpoint, stop_after_failed_sync},
+    writer::{checkpoint, log_pages, stop_after_failed_sync},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    priority::give_way,
+};
+
+/// Times that it goes over the log at most, and pages that may be left for the writer.
+const PASSES: usize = 4;
+const PAGES_LEFT: i64 = 300;
 
 /// How far the copier is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,16 +125,23 @@ struct Hands {
 
 impl Hands {
     fn open(path: &Path, tuning: &Tuning) -> Result<Self> {
+        give_way();
         let connection = connection::open_beside(path, tuning)?;
         let file = ManuallyDrop::new(File::open(path).map_err(Error::internal)?);
         Ok(Self { connection, file })
     }
 
+    /// What comes in while it copies is for the next pass, which is shorter: callers wait for what is left in the end.
     fn copy(&self) {
-        checkpoint(&self.connection, "pragma wal_checkpoint(passive)");
-        // SQLite syncs the database once all of the log is copied, and by then would sync all of this.
-        if let Err(error) = self.file.sync_data() {
-            stop_after_failed_sync(&error);
+        for _ in 0..PASSES {
+            let copied = checkpoint(&self.connection, "pragma wal_checkpoint(passive)");
+            // SQLite syncs the database once all of the log is copied, and by then would sync all of this.
+            if let Err(error) = self.file.sync_data() {
+                stop_after_failed_sync(&error);
+            }
+            if copied.is_none_or(|copied| log_pages() - copied.pages <= PAGES_LEFT) {
+                return;
+            }
         }
     }
 }

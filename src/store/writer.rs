@@ -246,6 +246,11 @@ fn file_size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
+/// Pages in the log after the last commit.
+pub(super) fn log_pages() -> i64 {
+    LOG_PAGES.load(Ordering::Relaxed)
+}
+
 // The hook's signature is the library's.
 #[expect(clippy::unnecessary_wraps)]
 fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
@@ -390,13 +395,13 @@ impl Checkpoint {
 impl Work<'_> {
     fn run(mut self) {
         loop {
-            let is_welcome = LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().welcome_at;
+            let is_welcome = log_pages() >= self.checkpoint.get().welcome_at;
             match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
                 Ok(first) => {
                     // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
                     std::thread::yield_now();
                     self.commit_batch(first);
-                    if LOG_PAGES.load(Ordering::Relaxed) >= self.checkpoint.get().due_at {
+                    if log_pages() >= self.checkpoint.get().due_at {
                         self.free_busy_log();
                     }
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
@@ -559,7 +564,7 @@ impl Work<'_> {
             self.free_log();
             return;
         }
-        if LOG_PAGES.load(Ordering::Relaxed) >= checkpoint.due_at + PAGES_MEANWHILE {
+        if log_pages() >= checkpoint.due_at + PAGES_MEANWHILE {
             self.copier.wait();
         }
         match self.copier.progress() {
@@ -577,7 +582,7 @@ impl Work<'_> {
     /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
     /// A long read is not waited for; the next attempt comes many pages later.
     fn free_log(&self) {
-        let pages = LOG_PAGES.load(Ordering::Relaxed);
+        let pages = log_pages();
         let wait = if self.long_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
         let begun = Instant::now();
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
@@ -664,7 +669,7 @@ impl Work<'_> {
     }
 
     fn checkpoint(&self, sql: &str) -> bool {
-        checkpoint(self.connection, sql)
+        checkpoint(self.connection, sql).is_some_and(|copied| copied.is_all)
     }
 }
 
@@ -677,19 +682,28 @@ fn together(jobs: &[Box<dyn Job>]) -> usize {
     }
 }
 
-/// Runs a checkpoint and says whether it did all that it is to do. One that waits for nobody is not "busy" with a part of
-/// the log that somebody's snapshot keeps from being copied.
-pub(super) fn checkpoint(connection: &Connection, sql: &str) -> bool {
-    let is_complete = |row: &Row<'_>| {
-        let (log, copied): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);
-        Ok(!row.get::<_, bool>("busy")? && log == copied)
+/// What a checkpoint came to.
+pub(super) struct Copied {
+    /// Pages of the log that are in the database now.
+    pub(super) pages: i64,
+    /// It did all that it was to do. One that waits for nobody is not "busy" with a part of the log that somebody's
+    /// snapshot keeps from being copied.
+    is_all: bool,
+}
+
+/// Runs a checkpoint; nothing if it failed.
+pub(super) fn checkpoint(connection: &Connection, sql: &str) -> Option<Copied> {
+    let copied = |row: &Row<'_>| {
+        let (log, pages): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);
+        Ok(Copied { pages, is_all: !row.get::<_, bool>("busy")? && log == pages })
     };
-    let outcome = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], is_complete));
-    outcome.unwrap_or_else(|error| {
-        stop_if_sync_failed(&error);
-        tracing::warn!(%error, "the write-ahead log could not be copied into the database");
-        false
-    })
+    let outcome = connection.prepare_cached(sql).and_then(|mut statement| statement.query_row([], copied));
+    outcome
+        .inspect_err(|error| {
+            stop_if_sync_failed(error);
+            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+        })
+        .ok()
 }
 
 /// Ends the process if the disk did not sync: what the kernel still holds in memory can no longer be trusted, and

@@ -1,0 +1,9 @@
+//! Who goes first where there is less processor time than work.
+
+/// Lowers the priority of this thread, if the system lets it; on Linux it is each thread's own.
+pub fn give_way() {
+    const NICENESS: i32 = 10;
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "a thread cannot give way to others");
+    }
+}
