@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        mpsc::{RecvTimeoutError, Sender, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -19,7 +19,10 @@ use crate::{
     priority::give_way,
 };
 
+/// How long an entry of the network log waits at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
+/// How often it is looked whether something is to be done that others could not do in time.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
 /// How often it is looked whether notifications have expired.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
@@ -39,169 +42,161 @@ const WORDS_EVERY: Duration = Duration::from_millis(250);
 /// How often the service that does not decide is asked about sampled texts.
 const SHADOW_EVERY: Duration = Duration::from_millis(250);
 
-/// The running jobs. Dropping it ends them after a last flush.
+/// The running jobs. Dropping it ends them.
 pub struct Jobs {
-    stop: Option<Sender<()>>,
-    /// Ends the thread that asks payment providers, by being dropped. It is not waited for, because a provider may
-    /// take long to answer and the next start takes up whatever was cut off.
-    _stop_payments: Sender<()>,
-    /// Ends the thread that makes backups in the same way: a backup that is cut off leaves nothing behind.
-    _stop_backups: Sender<()>,
-    /// The same for the thread that clears what deleted rows left in the file: the next start begins it anew.
-    _stop_residue: Sender<()>,
-    /// Ends the thread that tells people, in the same way: what was not delivered is told after the next start.
-    _stop_alerts: Sender<()>,
-    /// The same for the threads that keep the word list up and ask in the shadow.
-    _stop_moderation: [Sender<()>; 2],
-    thread: Option<JoinHandle<()>>,
+    /// They are told to end and not waited for: asking somebody outside, or making a backup, may take long, and the next
+    /// start takes up or begins anew whatever was cut off.
+    _others: Vec<Job>,
+    /// They finish what they do.
+    awaited: Vec<Job>,
+}
+
+/// A thread that ends once its sender is dropped.
+struct Job {
+    _stop: Sender<()>,
+    thread: JoinHandle<()>,
 }
 
 /// Starts the jobs of a server.
 ///
 /// # Errors
 /// `internal` when the system has no thread to spare.
-pub fn start(app: Arc<App>) -> Result<Jobs> {
-    let stop_payments = start_payments(Arc::clone(&app))?;
-    let stop_backups = start_backups(Arc::clone(&app))?;
-    let stop_residue = start_residue(Arc::clone(&app))?;
-    let stop_alerts = start_alerts(Arc::clone(&app))?;
-    let stop_moderation = [start_words(Arc::clone(&app))?, start_shadow(Arc::clone(&app))?];
-    let (stop, stopped) = channel();
-    let work = move || {
-        // The first sweep waits a little, so that a start is not slowed by it.
-        let mut next_sweep = Instant::now() + Duration::from_secs(30);
-        let mut next_expiry = Instant::now();
-        while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
-            run("writing the network log", || access_log::flush(&app));
-            run("counting the network log", || access_log::pieces::make(&app).map(drop));
-            run("writing what came of model calls", || model_calls::write_again(&app));
-            if Instant::now() >= next_expiry {
-                run("letting notifications expire", || notifications::expire_due(&app));
-                next_expiry = Instant::now() + EXPIRE_EVERY;
-            }
-            if Instant::now() >= next_sweep {
-                run("verifying the ledger", || ledger::verify_if_due(&app).map(drop));
-                run("deleting what is past its retention", || cleanup::sweep(&app).map(drop));
-                next_sweep = Instant::now() + SWEEP_EVERY;
-            }
-        }
-        run("writing the network log", || access_log::flush(&app));
-        run("writing what came of model calls", || model_calls::write_again(&app));
-    };
-    let thread = std::thread::Builder::new().name("jobs".into()).spawn(work).map_err(Error::internal)?;
-    Ok(Jobs {
-        stop: Some(stop),
-        _stop_payments: stop_payments,
-        _stop_backups: stop_backups,
-        _stop_residue: stop_residue,
-        _stop_alerts: stop_alerts,
-        _stop_moderation: stop_moderation,
-        thread: Some(thread),
-    })
+pub fn start(app: &Arc<App>) -> Result<Jobs> {
+    let start = |name, work: fn(&Arc<App>, &Receiver<()>)| Job::start(name, Arc::clone(app), work);
+    let others = vec![
+        start("payments", ask_about_payments)?,
+        start("backups", make_backups)?,
+        start("residue", clear_residue)?,
+        start("alerts", look_at_alerts)?,
+        start("words", keep_words_up)?,
+        start("shadow", ask_in_the_shadow)?,
+    ];
+    let awaited = vec![start("network-log", write_network_log)?, start("jobs", do_small_things)?];
+    Ok(Jobs { _others: others, awaited })
 }
 
-/// Asks about payments on a thread of its own: a provider that hangs must not hold up the other jobs.
-fn start_payments(app: Arc<App>) -> Result<Sender<()>> {
-    let (stop, stopped) = channel();
-    let work = move || {
-        while stopped.recv_timeout(PAYMENTS_EVERY) == Err(RecvTimeoutError::Timeout) {
-            run("asking about payments", || payment::reconcile::check_due(&app));
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        let threads: Vec<_> = self.awaited.drain(..).map(|job| job.thread).collect();
+        for thread in threads {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                tracing::error!("a job's thread had panicked");
+            }
         }
-    };
-    std::thread::Builder::new().name("payments".into()).spawn(work).map_err(Error::internal)?;
-    Ok(stop)
+    }
+}
+
+impl Job {
+    fn start(name: &str, app: Arc<App>, work: fn(&Arc<App>, &Receiver<()>)) -> Result<Self> {
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&app, &stopped));
+        Ok(Self { _stop: stop, thread: thread.map_err(Error::internal)? })
+    }
+}
+
+/// Waits, and says whether there is to be another time.
+fn goes_on(stopped: &Receiver<()>, wait: Duration) -> bool {
+    stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
+}
+
+/// On a thread of its own, because the network log waits in memory, and nothing else may hold it up.
+fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
+    app.access_log.wake_this_thread();
+    let mut next_flush = Instant::now() + FLUSH_EVERY;
+    while stopped.try_recv() == Err(TryRecvError::Empty) {
+        std::thread::park_timeout(next_flush.saturating_duration_since(Instant::now()));
+        if Instant::now() < next_flush {
+            run("writing the network log", || access_log::flush_full(app));
+        } else {
+            run("writing the network log", || access_log::flush(app));
+            run("counting the network log", || access_log::pieces::make(app).map(drop));
+            next_flush = Instant::now() + FLUSH_EVERY;
+        }
+    }
+    run("writing the network log", || access_log::flush(app));
+}
+
+fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
+    // The first sweep waits a little, so that a start is not slowed by it.
+    let mut next_sweep = Instant::now() + Duration::from_secs(30);
+    let mut next_expiry = Instant::now();
+    while goes_on(stopped, LOOK_EVERY) {
+        run("writing what came of model calls", || model_calls::write_again(app));
+        if Instant::now() >= next_expiry {
+            run("letting notifications expire", || notifications::expire_due(app));
+            next_expiry = Instant::now() + EXPIRE_EVERY;
+        }
+        if Instant::now() >= next_sweep {
+            run("verifying the ledger", || ledger::verify_if_due(app).map(drop));
+            run("deleting what is past its retention", || cleanup::sweep(app).map(drop));
+            next_sweep = Instant::now() + SWEEP_EVERY;
+        }
+    }
+    run("writing what came of model calls", || model_calls::write_again(app));
+}
+
+/// On a thread of its own: a provider that hangs must not hold up the other jobs.
+fn ask_about_payments(app: &Arc<App>, stopped: &Receiver<()>) {
+    while goes_on(stopped, PAYMENTS_EVERY) {
+        run("asking about payments", || payment::reconcile::check_due(app));
+    }
 }
 
 /// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and everybody
 /// else on this machine goes before it.
-fn start_backups(app: Arc<App>) -> Result<Sender<()>> {
-    let (stop, stopped) = channel();
-    let work = move || {
-        give_way();
-        while stopped.recv_timeout(BACKUPS_EVERY) == Err(RecvTimeoutError::Timeout) {
-            run("making a backup", || backups::run_if_due(&app).map(drop));
-            run("looking through the database", || integrity::check_if_due(&app));
-            run("uploading a backup", || backups::offsite::upload_if_due(&app).map(drop));
-        }
-    };
-    std::thread::Builder::new().name("backups".into()).spawn(work).map_err(Error::internal)?;
-    Ok(stop)
+fn make_backups(app: &Arc<App>, stopped: &Receiver<()>) {
+    give_way();
+    while goes_on(stopped, BACKUPS_EVERY) {
+        run("making a backup", || backups::run_if_due(app).map(drop));
+        run("looking through the database", || integrity::check_if_due(app));
+        run("uploading a backup", || backups::offsite::upload_if_due(app).map(drop));
+    }
 }
 
 /// Clears what deleted rows left in the file on a thread of its own, because it reads the whole file.
-fn start_residue(app: Arc<App>) -> Result<Sender<()>> {
-    let (stop, stopped) = channel();
-    let work = move || {
-        give_way();
-        let mut rest = RESIDUE_EVERY;
-        while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
-            rest = RESIDUE_EVERY;
-            run("clearing what deleted rows left", || {
-                if let Some(pass) = residue::clear_if_due(&app)? {
-                    let duration_ms = pass.took.as_millis();
-                    tracing::debug!(pages = pass.pages, cleared = pass.cleared, duration_ms, "cleared residue");
-                    rest = rest.max(pass.took * RESIDUE_REST);
-                }
-                Ok(())
-            });
-        }
-    };
-    std::thread::Builder::new().name("residue".into()).spawn(work).map_err(Error::internal)?;
-    Ok(stop)
+fn clear_residue(app: &Arc<App>, stopped: &Receiver<()>) {
+    give_way();
+    let mut rest = RESIDUE_EVERY;
+    while goes_on(stopped, rest) {
+        rest = RESIDUE_EVERY;
+        run("clearing what deleted rows left", || {
+            if let Some(pass) = residue::clear_if_due(app)? {
+                let duration_ms = pass.took.as_millis();
+                tracing::debug!(pages = pass.pages, cleared = pass.cleared, duration_ms, "cleared residue");
+                rest = rest.max(pass.took * RESIDUE_REST);
+            }
+            Ok(())
+        });
+    }
 }
 
 /// Tells people on a thread of its own: a webhook that hangs must not hold up the other jobs.
-fn start_alerts(app: Arc<App>) -> Result<Sender<()>> {
-    let (stop, stopped) = channel();
-    let work = move || {
-        while stopped.recv_timeout(ALERTS_EVERY) == Err(RecvTimeoutError::Timeout) {
-            run("looking at the rules of alerts", || alerts::run(&app));
-        }
-    };
-    std::thread::Builder::new().name("alerts".into()).spawn(work).map_err(Error::internal)?;
-    Ok(stop)
+fn look_at_alerts(app: &Arc<App>, stopped: &Receiver<()>) {
+    while goes_on(stopped, ALERTS_EVERY) {
+        run("looking at the rules of alerts", || alerts::run(app));
+    }
 }
 
 /// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again
 /// when it has changed.
-fn start_words(app: Arc<App>) -> Result<Sender<()>> {
-    let (stop, stopped) = channel();
-    let work = move || {
-        run("compiling the word list", || app.moderation.screen.in_force().map(drop));
-        while stopped.recv_timeout(WORDS_EVERY) == Err(RecvTimeoutError::Timeout) {
-            run("taking up changed words", || app.moderation.screen.keep_up());
-        }
-    };
-    std::thread::Builder::new().name("words".into()).spawn(work).map_err(Error::internal)?;
-    Ok(stop)
+fn keep_words_up(app: &Arc<App>, stopped: &Receiver<()>) {
+    run("compiling the word list", || app.moderation.screen.in_force().map(drop));
+    while goes_on(stopped, WORDS_EVERY) {
+        run("taking up changed words", || app.moderation.screen.keep_up());
+    }
 }
 
 /// Asks about samples on a thread of its own: an outside service that hangs must not hold up the other jobs.
-fn start_shadow(app: Arc<App>) -> Result<Sender<()>> {
-    let (stop, stopped) = channel();
-    let work = move || {
-        while stopped.recv_timeout(SHADOW_EVERY) == Err(RecvTimeoutError::Timeout) {
-            run("asking in the shadow", || shadow::ask_about_samples(&app));
-        }
-    };
-    std::thread::Builder::new().name("shadow".into()).spawn(work).map_err(Error::internal)?;
-    Ok(stop)
+fn ask_in_the_shadow(app: &Arc<App>, stopped: &Receiver<()>) {
+    while goes_on(stopped, SHADOW_EVERY) {
+        run("asking in the shadow", || shadow::ask_about_samples(app));
+    }
 }
 
 /// A job that fails is tried again at its next time; it must not end the others.
 fn run(job: &str, work: impl FnOnce() -> Result<()>) {
     if let Err(error) = work() {
         tracing::error!(%error, job, "a job failed");
-    }
-}
-
-impl Drop for Jobs {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the jobs thread had panicked");
-        }
     }
 }

@@ -65,7 +65,7 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
         .map_err(Error::internal)?;
     let workers = runtime.handle().clone();
     app.store.answer_through(Box::new(move |answers| drop(workers.spawn(async move { drop(answers) }))));
-    let jobs = jobs::start(Arc::clone(app))?;
+    let jobs = jobs::start(app)?;
     let outcome = runtime.block_on(listen(app, announce));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);

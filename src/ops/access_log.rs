@@ -14,13 +14,14 @@ pub mod tallies;
 use std::{
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread::Thread,
     time::Duration,
 };
 
-use blocks::Waiting;
+use blocks::{Block, Waiting};
 
 use crate::{
     app::App,
@@ -49,16 +50,28 @@ pub struct Entry<'request> {
 pub struct Recorder {
     waiting: Mutex<Waiting>,
     dropped: AtomicU64,
+    /// Who is woken when a block is full.
+    writer: OnceLock<Thread>,
 }
 
 impl Recorder {
     pub fn record(&self, entry: &Entry<'_>) {
         let mut waiting = self.waiting();
-        if waiting.entries() < WAITING {
-            waiting.push(entry);
-        } else {
+        if waiting.entries() >= WAITING {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
         }
+        let is_block_full = waiting.push(entry);
+        drop(waiting);
+        if let Some(writer) = self.writer.get().filter(|_| is_block_full) {
+            writer.unpark();
+        }
+    }
+
+    /// Has this thread unparked whenever there is a full block, to [`flush_full`] it; once.
+    pub fn wake_this_thread(&self) {
+        // There is one server in a process, and one thread in it that writes the log.
+        let _ = self.writer.set(std::thread::current());
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -75,8 +88,21 @@ pub fn flush(app: &App) -> Result<()> {
     if dropped > 0 {
         tracing::warn!(dropped, "network log entries came faster than the disk took them");
     }
+    write_blocks(app, Waiting::pop)
+}
+
+/// The same for the blocks that are full. The busier the service is the sooner they are, and a few at a time hold up
+/// nobody; all of half a second's at once would.
+///
+/// # Errors
+/// As [`flush`].
+pub fn flush_full(app: &App) -> Result<()> {
+    write_blocks(app, Waiting::pop_full)
+}
+
+fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<()> {
     loop {
-        let Some(block) = app.access_log.waiting().pop() else { return Ok(()) };
+        let Some(block) = next(&mut app.access_log.waiting()) else { return Ok(()) };
         let is_last = !block.is_full();
         let block = Arc::new(block);
         let shared = Arc::clone(&block);

@@ -44,14 +44,15 @@ impl Waiting {
         self.entries
     }
 
-    /// Writes the entry behind the others.
-    pub(super) fn push(&mut self, entry: &Entry<'_>) {
+    /// Writes the entry behind the others. True if now there is a full block and there was none.
+    pub(super) fn push(&mut self, entry: &Entry<'_>) -> bool {
         if self.blocks.back().is_none_or(Block::is_full) {
             self.blocks.push_back(Block::begun(entry.at));
         }
         if let Some(block) = self.blocks.back_mut() {
             self.entries += i64::from(block.push(entry));
         }
+        self.blocks.len() == 1 && self.blocks.front().is_some_and(Block::is_full)
     }
 
     /// The oldest block.
@@ -59,6 +60,11 @@ impl Waiting {
         let block = self.blocks.pop_front()?;
         self.entries -= block.entries;
         Some(block)
+    }
+
+    /// The oldest block, if nothing comes into it any more.
+    pub(super) fn pop_full(&mut self) -> Option<Block> {
+        if self.blocks.front()?.is_full() { self.pop() } else { None }
     }
 
     /// Puts a block back in front.
@@ -218,4 +224,35 @@ pub(super) fn delete_oldest_in(tx: &Write<'_>, until: Timestamp) -> Result<i64> 
         tx.execute("delete from access_log_blocks where first_entry <= ?1", [newest])?;
     }
     Ok(deleted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{IpAddr, Ipv4Addr},
+        time::Duration,
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_full_block_is_told_once_and_taken_without_what_came_after_it() {
+        let entry = Entry {
+            at: Timestamp(1),
+            user: None,
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            method: "GET",
+            route: None,
+            status: 200,
+            duration: Duration::ZERO,
+            request_id: "1",
+        };
+        let mut waiting = Waiting::default();
+        let told: Vec<_> = (1..=3 * BLOCK + 1).filter(|_| waiting.push(&entry)).collect();
+        assert_eq!(told, [BLOCK]);
+        let full: Vec<_> = std::iter::from_fn(|| waiting.pop_full().map(|block| block.entries)).collect();
+        assert_eq!(full, [BLOCK; 3]);
+        assert_eq!(waiting.entries(), 1);
+        assert_eq!(waiting.pop().map(|block| block.entries), Some(1));
+    }
 }
