@@ -109,8 +109,8 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
         if Instant::now() < next_flush {
             run("writing the network log", || access_log::flush_full(app));
         } else {
-            run("writing the network log", || access_log::flush(app));
             run("counting the network log", || access_log::pieces::make(app).map(drop));
+            run("writing the network log", || access_log::flush(app));
             next_flush = Instant::now() + FLUSH_EVERY;
         }
     }

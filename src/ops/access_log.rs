@@ -88,7 +88,9 @@ pub fn flush(app: &App) -> Result<()> {
     if dropped > 0 {
         tracing::warn!(dropped, "network log entries came faster than the disk took them");
     }
-    write_blocks(app, Waiting::pop)
+    write_blocks(app, Waiting::pop)?;
+    // Who waits for the disk is parked too, and what woke them may have been a full block.
+    flush_full(app)
 }
 
 /// The same for the blocks that are full. The busier the service is the sooner they are, and a few at a time hold up
