@@ -84,8 +84,8 @@ impl Server {
         command.env("YARROW_SERVER_WORKERS", "1");
         // All clients have one address here.
         command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "4096");
-        // One in the middle of a measurement would be measured with it.
-        command.env("YARROW_BACKUP_EVERY", "0 s");
+        // One in the middle of a measurement would be measured with it, and so would the check that stands in for it.
+        command.env("YARROW_BACKUP_EVERY", "0 s").env("YARROW_DATABASE_CHECK_EVERY", "0 s");
         command.envs(settings.iter().copied());
         Self::spawn(command)
     }

@@ -61,7 +61,7 @@ impl Store {
     /// # Errors
     /// Storage errors; the file is then of no use.
     pub fn copy_to(&self, path: &Path, progress: Progress<'_>) -> Result<()> {
-        let _running = self.shared.long_reads.begin();
+        let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
         let view = snapshot::Once::begin(&connection)?;
         // A snapshot is taken by the first read, and the pages must all come from one.

@@ -48,7 +48,7 @@ pub use connection::Tuning;
 pub use migrate::SCHEMA_VERSION;
 pub use pending::Pending;
 use place::Place;
-use snapshot::LongReads;
+use snapshot::FullReads;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
 use writer::Kind;
@@ -77,7 +77,7 @@ struct Shared {
     identity: u64,
     readers: r2d2::Pool<SqliteConnectionManager>,
     commits: Arc<AtomicU64>,
-    long_reads: LongReads,
+    full_reads: FullReads,
     clock: Clock,
     writer: writer::Writer,
     place: Place,
@@ -111,7 +111,7 @@ impl Store {
         let mut connection = connection::open_writer(path, tuning, refuse)?;
         migrate::bring_up_to_date(&mut connection, path)?;
         connection::empty_log(&connection)?;
-        let (commits, long_reads) = (Arc::new(AtomicU64::new(0)), LongReads::default());
+        let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
         let place = Place::of(path);
         let writer = writer::Writer::start(
             connection,
@@ -119,7 +119,7 @@ impl Store {
             tuning,
             clock.clone(),
             Arc::clone(&commits),
-            long_reads.clone(),
+            full_reads.clone(),
         )?;
         let readers = connection::reader_pool(path, tuning);
         let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Store {
                 identity,
                 readers,
                 commits,
-                long_reads,
+                full_reads,
                 clock,
                 writer,
                 place,
@@ -245,7 +245,7 @@ impl Store {
     }
 
     fn find_structure_faults(&self) -> Result<Vec<String>> {
-        let _running = self.shared.long_reads.begin();
+        let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
         // What is remembered of the file is not what stands on the disk.
         connection.execute_batch("pragma shrink_memory")?;
@@ -264,7 +264,7 @@ impl Store {
     /// # Errors
     /// Storage errors.
     pub fn faults(&self) -> Result<backup::Faults> {
-        let _running = self.shared.long_reads.begin();
+        let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
         let view = snapshot::Once::begin(&connection)?;
         backup::faults_of(view.connection())

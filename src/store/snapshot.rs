@@ -189,16 +189,16 @@ fn note_if_slow(shared: &Shared, operation: &'static str, begun: Instant) {
     }
 }
 
-/// Reads that take as long as the file is large, counted while they run: nobody need wait for one to leave the log.
+/// Reads of the whole file, counted while they run: they take long, and nobody need wait for one to leave the log.
 #[derive(Clone, Default)]
-pub(super) struct LongReads(Arc<AtomicUsize>);
+pub(super) struct FullReads(Arc<AtomicUsize>);
 
-pub(super) struct LongRead(LongReads);
+pub(super) struct FullRead<'counted>(&'counted FullReads);
 
-impl LongReads {
-    pub(super) fn begin(&self) -> LongRead {
+impl FullReads {
+    pub(super) fn begin(&self) -> FullRead<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        LongRead(self.clone())
+        FullRead(self)
     }
 
     pub(super) fn are_running(&self) -> bool {
@@ -206,7 +206,7 @@ impl LongReads {
     }
 }
 
-impl Drop for LongRead {
+impl Drop for FullRead<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

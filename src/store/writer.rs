@@ -25,7 +25,7 @@ use super::{
     connection::BUSY_TIMEOUT,
     copier::{Copier, Progress},
     place::Place,
-    snapshot::LongReads,
+    snapshot::FullReads,
     statements::{Kept, Lend},
 };
 use crate::{
@@ -129,7 +129,7 @@ impl Writer {
         tuning: &Tuning,
         clock: Clock,
         commits: Arc<AtomicU64>,
-        long_reads: LongReads,
+        full_reads: FullReads,
     ) -> Result<Self> {
         let (queue, jobs) = sync_channel(tuning.queue);
         let queued = Arc::new(AtomicU64::new(0));
@@ -154,7 +154,7 @@ impl Writer {
                 jobs,
                 clock,
                 commits,
-                long_reads,
+                full_reads,
                 queued: for_thread,
                 messenger: messenger_of_thread,
                 tally: tally_of_thread,
@@ -342,7 +342,7 @@ struct Work<'connection> {
     jobs: Receiver<Box<dyn Job>>,
     clock: Clock,
     commits: Arc<AtomicU64>,
-    long_reads: LongReads,
+    full_reads: FullReads,
     queued: Arc<AtomicU64>,
     messenger: Arc<OnceLock<Messenger>>,
     tally: Arc<WriterTally>,
@@ -583,17 +583,16 @@ impl Work<'_> {
     /// A long read is not waited for; the next attempt comes many pages later.
     fn free_log(&self) {
         let pages = log_pages();
-        let wait = if self.long_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
-        let begun = Instant::now();
+        let wait = if self.full_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
+        let copy = || self.checkpoint("pragma wal_checkpoint(passive)");
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
-        // of it is copied is of the log again.
-        // On a slow disk the first copy alone takes longer than that; two more, which have little left to do, follow in any
-        // case.
-        let mut attempts = 0;
-        while !self.checkpoint("pragma wal_checkpoint(passive)") && (attempts < 2 || begun.elapsed() < wait) {
-            attempts += 1;
+        // of it is copied is of the log again. What the first copy takes, long on a slow disk, is no waiting for readers.
+        let mut is_copied = copy();
+        let begun = Instant::now();
+        while !is_copied && begun.elapsed() < wait {
             self.commits.fetch_add(1, Ordering::Release);
             std::thread::sleep(READERS_LOOK);
+            is_copied = copy();
         }
         self.commits.fetch_add(1, Ordering::Release);
         self.wait_for_others(wait);
