@@ -93,8 +93,7 @@ impl<T> Once<T> {
         }
         match find_in(tx, &claim)? {
             Some(row) if row.is_live => return row.answer_to(&claim).map(Answered::Before),
-            Some(row) => delete_in(tx, &row)?,
-            None => {}
+            _ => {}
         }
         match effect(tx) {
             Ok(done) => {
@@ -147,7 +146,6 @@ const fn is_final(code: Code) -> bool {
 
 /// What is kept under a key.
 struct Row {
-    id: i64,
     /// Its time is not over, although the row may still be there after it.
     is_live: bool,
     request_sha256: [u8; 32],
@@ -168,25 +166,22 @@ impl Row {
 
 fn find_in(tx: &Read<'_>, claim: &Claim) -> Result<Option<Row>> {
     tx.first(
-        "select id, created_at, request_sha256, status, body from idempotency_keys \
+        "select created_at, request_sha256, status, body from idempotency_keys \
          where caller = ?1 and route = ?2 and key = ?3",
         (&claim.caller, &claim.route, &claim.key),
         |row| {
-            let created_at = Timestamp(row.get(1)?);
-            let kept = Kept { status: row.get(3)?, body: row.get(4)? };
+            let created_at = Timestamp(row.get(0)?);
+            let kept = Kept { status: row.get(2)?, body: row.get(3)? };
             let is_live = tx.now < created_at.plus(claim.kept_for);
-            Ok(Row { id: row.get(0)?, is_live, request_sha256: row.get(2)?, kept })
+            Ok(Row { is_live, request_sha256: row.get(1)?, kept })
         },
     )
 }
 
-fn delete_in(tx: &Write<'_>, row: &Row) -> Result<()> {
-    tx.execute("delete from idempotency_keys where id = ?1", [row.id]).map(drop)
-}
-
+/// Keeps the answer, in the place of one whose time is over.
 fn insert_in(tx: &Write<'_>, claim: &Claim, kept: &Kept) -> Result<()> {
     tx.execute(
-        "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
+        "insert or replace into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (&claim.caller, &claim.route, &claim.key, claim.request_sha256, kept.status, &kept.body, tx.now.0),
     )

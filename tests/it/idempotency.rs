@@ -95,6 +95,18 @@ fn keys_end_with_their_time() {
 }
 
 #[test]
+fn a_key_whose_time_is_over_can_be_kept_with_a_failure() {
+    let server = Setup::default().with("COINS_INITIAL", 1).start();
+    let user = server.sign_in(OWN);
+    consume(&server, &user, "a").send().expect(200);
+    server.database().execute("update idempotency_keys set created_at = created_at - 73 * 3600000", []).unwrap();
+    let first = consume(&server, &user, "a").send().expect_problem(402, "insufficient_coins");
+    let second = consume(&server, &user, "a").send().expect(402);
+    assert_eq!(first.bytes, second.bytes);
+    assert!(!is_replayed(&first) && is_replayed(&second));
+}
+
+#[test]
 fn what_is_no_key_is_refused() {
     let server = Setup::default().with("COINS_INITIAL", 10).start();
     let user = server.sign_in(OWN);
