@@ -26,7 +26,7 @@ create table users (
 ) strict;
 
 -- Owner: codes. At most one live verification code for an address and purpose.
--- Only an HMAC of the code is kept. A try is taken and the code consumed in one conditional update each.
+-- Only an HMAC of the code is kept. A code is tried by one operation of the one thread that writes.
 create table codes (
     address text not null,                 -- HMAC under the server key
     purpose text not null check (purpose in ('sign_in', 'address')),
@@ -68,7 +68,6 @@ create table tokens (
 ) strict, without rowid;
 
 create index tokens_by_user on tokens (user_id, created_at);
-create index tokens_by_family on tokens (family);
 create index tokens_by_expiry on tokens (expires_at);
 
 -- Owner: tokens. Whom a token speaks for, as every request asks, with what most answers need of the user.

@@ -123,7 +123,9 @@ pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str, along: Along) -> Res
 pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
     let (hash, limits) = (sha256(token), app.config.auth.clone());
     app.store.write(move |tx| match find_in(tx, &hash)? {
-        Some(row) if row.lifetimes.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
+        Some(row) if row.lifetimes.standing(tx.now, &limits) == Standing::Reused => {
+            end_family_in(tx, row.lifetimes.user, row.family)
+        }
         _ => Ok(()),
     })
 }
@@ -136,12 +138,23 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId, label: &str) -> Res
     let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
     let lifetimes = Lifetimes { user, expires_at, replaced_at: None, family_expires_at, last_used_at: tx.now };
     insert_in(tx, &TokenRow { hash, family: hash, lifetimes, label: label.to_owned(), signed_in_at: tx.now })?;
-    tx.execute(
-        "delete from tokens where family in (select family from tokens \
-         where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
-        (user.0, limits.tokens_per_user),
-    )?;
+    end_oldest_in(tx, user, limits.tokens_per_user)?;
     Ok(Issued { token, user, expires_at })
+}
+
+/// Ends the user's oldest devices, if there are more than this. What ended of itself is counted until it is cleared
+/// away, so the devices are only looked at when there may be too many.
+fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
+    let tokens: u32 = tx.one("select count(*) from tokens where user_id = ?1", [user.0], |row| row.get(0))?;
+    if tokens <= allowed {
+        return Ok(());
+    }
+    tx.execute(
+        "delete from tokens where user_id = ?1 and family in (select family from tokens \
+         where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
+        (user.0, allowed),
+    )
+    .map(drop)
 }
 
 /// Replaces a token by its successor; within the grace, gives the same successor again.
@@ -158,7 +171,7 @@ pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -
             Ok(Issued { token: successor, user, expires_at: kept.lifetimes.expires_at })
         }
         Standing::Reused => {
-            end_family_in(tx, &row)?;
+            end_family_in(tx, row.lifetimes.user, row.family)?;
             Err(Error::new(Code::Unauthenticated).keeping_changes())
         }
         Standing::Unknown => Err(Code::Unauthenticated.into()),
@@ -168,7 +181,7 @@ pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -
 /// Ends the family of this token. An unknown token has none, which is no error.
 pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
     match find_in(tx, &sha256(token))? {
-        Some(row) => end_family_in(tx, &row),
+        Some(row) => end_family_in(tx, row.lifetimes.user, row.family),
         None => Ok(()),
     }
 }
@@ -219,7 +232,7 @@ pub fn end_device(app: &App, user: UserId, id: String) -> Pending<()> {
     app.store.write(move |tx| {
         let found = devices_in(tx, user)?.into_iter().find(|(_, device)| device.id == id);
         let (family, _) = found.ok_or(Code::NotFound)?;
-        tx.execute("delete from tokens where family = ?1", [family]).map(drop)
+        end_family_in(tx, user, family)
     })
 }
 
@@ -332,8 +345,8 @@ fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
     .map(drop)
 }
 
-fn end_family_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
-    tx.execute("delete from tokens where family = ?1", [row.family]).map(drop)
+fn end_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()> {
+    tx.execute("delete from tokens where user_id = ?1 and family = ?2", (user.0, family)).map(drop)
 }
 
 fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
