@@ -210,24 +210,36 @@ pub fn withdraw_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac
     .map(drop)
 }
 
-/// Takes one try and, if the code is right, consumes it.
+/// Consumes the code if it is right, and takes a try if it is not.
+///
+/// # Errors
+/// As [`prove_in`].
+pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    prove_in(tx, recipient, purpose, hmac)?;
+    withdraw_in(tx, recipient, purpose, hmac)
+}
+
+/// Makes sure that the code is right, and takes a try if it is not. Whoever proves a code then withdraws it, in the same
+/// operation.
 ///
 /// # Errors
 /// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.
-pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+pub fn prove_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
     let kept: Option<[u8; 32]> = tx.first(
-        "update codes set tries_left = tries_left - 1 \
-         where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3 returning code_hmac",
+        "select code_hmac from codes where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
         (&recipient.0, purpose.name(), tx.now.0),
         |row| row.get(0),
     )?;
     // An address without a live code is compared as well, with a value that nothing equals.
     let kept_or_none = kept.unwrap_or([0; 32]);
-    let is_right = bool::from(kept_or_none.ct_eq(&hmac)) && kept.is_some();
-    if !is_right {
-        return Err(Error::new(Code::InvalidCode).keeping_changes());
+    if bool::from(kept_or_none.ct_eq(&hmac)) && kept.is_some() {
+        return Ok(());
     }
-    withdraw_in(tx, recipient, purpose, hmac)
+    tx.execute(
+        "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
+        (&recipient.0, purpose.name()),
+    )?;
+    Err(Error::new(Code::InvalidCode).keeping_changes())
 }
 
 /// Deletes the live codes of a recipient. What was sent to them goes on counting.

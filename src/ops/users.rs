@@ -5,7 +5,7 @@ mod kept;
 use rusqlite::Row;
 
 use crate::{
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Fault, FieldCode, Result},
     store::{Read, Write},
     types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId},
 };
@@ -110,21 +110,20 @@ pub struct ProfileChange {
 
 /// The user with this address, made if there is none; true if it was made.
 pub fn find_or_create_in(tx: &Write<'_>, address: &Address) -> Result<(User, bool)> {
-    let sql = match address {
-        Address::Phone(_) => {
-            "insert into users (phone_number, created_at) values (?1, ?2) on conflict (phone_number) do nothing \
-             returning id, phone_number, email, created_at"
-        }
-        Address::Email(_) => {
-            "insert into users (email, created_at) values (?1, ?2) on conflict (email) do nothing \
-             returning id, phone_number, email, created_at"
-        }
-    };
-    if let Some(user) = tx.first(sql, (address.as_str(), tx.now.0), user_of)? {
-        return Ok((user, true));
+    match find_by_address_in(tx, address)? {
+        Some(user) => Ok((user, false)),
+        None => Ok((create_in(tx, address)?, true)),
     }
-    let found = find_by_address_in(tx, address)?;
-    found.map(|user| (user, false)).ok_or_else(|| Error::internal("a user neither existed nor could be made"))
+}
+
+/// Makes a user with an address that nobody has.
+pub fn create_in(tx: &Write<'_>, address: &Address) -> Result<User> {
+    let sql = match address {
+        Address::Phone(_) => "insert into users (phone_number, created_at) values (?1, ?2)",
+        Address::Email(_) => "insert into users (email, created_at) values (?1, ?2)",
+    };
+    let id = tx.insert(sql, (address.as_str(), tx.now.0))?;
+    find_in(tx, UserId(id))
 }
 
 pub fn find_in(tx: &Read<'_>, id: UserId) -> Result<User> {

@@ -410,4 +410,19 @@ fn an_operation_without_a_savepoint_that_breaks_its_promise_leaves_nothing_behin
     assert_eq!(refused.wait().unwrap_err().code, Code::HistoryFull);
     opened.store.write_checked_first(move |tx| insert(tx, "good")).wait().unwrap();
     assert_eq!(opened.find("good").as_deref(), Some("1"));
+
+    // A part that was undone is no change; one inside of another neither.
+    let undone = opened.store.write_checked_first(move |tx| {
+        tx.attempt(|tx| {
+            insert(tx, "outer")?;
+            let inner = tx.attempt(|tx| {
+                insert(tx, "inner")?;
+                Err::<(), _>(Error::from(Code::NotFound))
+            });
+            assert!(inner.is_err());
+            Err::<(), _>(Error::from(Code::HistoryFull))
+        })
+    });
+    assert_eq!(undone.wait().unwrap_err().code, Code::HistoryFull);
+    assert_eq!((opened.find("outer"), opened.find("inner")), (None, None));
 }

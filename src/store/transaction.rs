@@ -99,12 +99,15 @@ impl<'connection> Read<'connection> {
 pub struct Write<'connection> {
     read: Read<'connection>,
     leaves_no_trace: Cell<bool>,
+    /// Rows that the connection had changed when the operation began, and those that it changed and undid since: the
+    /// connection counts both for ever.
+    changes_before: Cell<u64>,
 }
 
 impl<'connection> Write<'connection> {
     #[cfg(test)]
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self { read: Read::new(connection, now), leaves_no_trace: Cell::new(false) }
+        Self::of(Read::new(connection, now))
     }
 
     /// On a connection that keeps its statements.
@@ -113,7 +116,22 @@ impl<'connection> Write<'connection> {
         kept: &'connection (dyn Lend + 'connection),
         now: Timestamp,
     ) -> Self {
-        Self { read: Read::keeping(connection, kept, now), leaves_no_trace: Cell::new(false) }
+        Self::of(Read::keeping(connection, kept, now))
+    }
+
+    fn of(read: Read<'connection>) -> Self {
+        let changes_before = Cell::new(read.connection.total_changes());
+        Self { read, leaves_no_trace: Cell::new(false), changes_before }
+    }
+
+    /// Says that another operation of the same transaction begins.
+    pub(super) fn begin_operation(&self) {
+        self.changes_before.set(self.read.connection.total_changes());
+    }
+
+    /// How many rows the operation has changed, without those that were undone.
+    pub(super) fn changed(&self) -> u64 {
+        self.read.connection.total_changes() - self.changes_before.get()
     }
 
     /// Has the write-ahead log emptied before the answer, or as soon as nobody reads from it any more: what was deleted
@@ -138,9 +156,16 @@ impl<'connection> Write<'connection> {
     }
 
     /// Undoes everything that this operation has done so far, so that something else can be stored in its place: goes
-    /// back to the savepoint that the writer gave it.
+    /// back to the savepoint that the writer gave it, if there is anything to undo.
     pub fn undo(&self) -> Result<()> {
-        self.execute("rollback to operation", ()).map(drop)
+        if self.changed() > 0 { self.go_back("rollback to operation", 0) } else { Ok(()) }
+    }
+
+    /// Undoes what the operation changed after its first so many changes.
+    fn go_back(&self, sql: &'static str, changed: u64) -> Result<()> {
+        self.execute(sql, ())?;
+        self.changes_before.set(self.read.connection.total_changes() - changed);
+        Ok(())
     }
 
     /// Does a part of an operation that is undone alone if it fails, so that the operation can go on without it.
@@ -149,9 +174,11 @@ impl<'connection> Write<'connection> {
     /// Those of the part, and storage errors.
     pub fn attempt<T>(&self, part: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         self.execute("savepoint part", ())?;
+        let changed = self.changed();
         let outcome = part(self);
-        let undo = if outcome.is_err() { "rollback to part" } else { "release part" };
-        match (self.execute(undo, ()), outcome) {
+        let undone = if outcome.is_err() { self.go_back("rollback to part", changed) } else { Ok(()) };
+        // Going back leaves the savepoint, and an outer part has one of the same name.
+        match (undone.and_then(|()| self.execute("release part", ())), outcome) {
             (Err(error), Ok(_)) => Err(error),
             // What failed the part may have ended the whole transaction, and then there is nothing to go back to.
             (_, outcome) => outcome,

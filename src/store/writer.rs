@@ -508,6 +508,7 @@ impl Work<'_> {
 
     /// Runs one operation. An error means that the transaction as a whole is lost.
     fn run_one(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+        transaction.begin_operation();
         if job.kind() == Kind::CheckedFirst {
             return self.run_without_savepoint(job, transaction);
         }
@@ -521,10 +522,9 @@ impl Work<'_> {
     }
 
     fn run_without_savepoint(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
-        let changes = self.connection.total_changes();
         let keeps = job.run(transaction);
         self.check_transaction()?;
-        if keeps || self.connection.total_changes() == changes {
+        if keeps || transaction.changed() == 0 {
             return Ok(());
         }
         Err(Error::internal("an operation failed after it had changed something, and cannot be undone alone"))

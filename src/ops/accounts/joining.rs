@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     app::App,
-    config,
+    config::{self, Auth},
     error::{Code, Error, Result},
     keys::ServerKey,
     ops::{
@@ -50,27 +50,39 @@ pub struct SignedIn {
 /// `invalid_code`, whatever it is that does not fit.
 pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
     let SignIn { address, code, label, invite_code } = sign_in;
-    let points = invite_code.is_some().then(|| app.config.points.clone());
+    let invited = invite_code.map(|code| (code, app.config.points.clone()));
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (limits, initial_coins, key, terms) =
         (app.config.auth.clone(), app.config.coins.initial, app.keys.clone(), terms(app));
     let tally = Arc::clone(&app.code_tally);
-    app.store.write(move |tx| {
-        tally.note(codes::consume_in(tx, &recipient, Purpose::SignIn, hmac))?;
-        let (user, is_new_user) = users::find_or_create_in(tx, &address)?;
-        let mut welcome = Welcome::default();
-        if is_new_user {
-            coins::open_in(tx, &key, user.id, &address, initial_coins)?;
-            welcome = welcome_in(tx, &key, user.id, &address, terms)?;
-        }
-        let invite = match (&invite_code, &points) {
-            (Some(invite_code), Some(rules)) => Some(redeem_in(tx, &key, rules, user.id, invite_code)?),
-            _ => None,
+    app.store.write_checked_first(move |tx| {
+        tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
+        let signed_in = match users::find_by_address_in(tx, &address)? {
+            Some(user) if invited.is_none() => enter_in(tx, &limits, user, &label)?,
+            // What can fail after a change is undone as a whole.
+            known => tx.attempt(|tx| {
+                let is_new_user = known.is_none();
+                let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
+                let mut welcome = Welcome::default();
+                if is_new_user {
+                    coins::open_in(tx, &key, user.id, &address, initial_coins)?;
+                    welcome = welcome_in(tx, &key, user.id, &address, terms)?;
+                }
+                let redeem = |(code, rules): &(_, _)| redeem_in(tx, &key, rules, user.id, code);
+                let invite = invited.as_ref().map(redeem).transpose()?;
+                Ok(SignedIn { is_new_user, welcome, invite, ..enter_in(tx, &limits, user, &label)? })
+            })?,
         };
-        let issued = tokens::issue_in(tx, &limits, user.id, &label)?;
-        Ok(SignedIn { user, issued, is_new_user, welcome, invite })
+        codes::withdraw_in(tx, &recipient, Purpose::SignIn, hmac)?;
+        Ok(signed_in)
     })
+}
+
+/// Signs a user in to whom nothing else happens by it.
+fn enter_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
+    let issued = tokens::issue_in(tx, limits, user.id, label)?;
+    Ok(SignedIn { user, issued, is_new_user: false, welcome: Welcome::default(), invite: None })
 }
 
 /// Gives the user another address, which a code for this purpose proves to be theirs. One of its kind is replaced, and

@@ -151,12 +151,26 @@ pub struct Account {
     pub suspended_at: Option<Timestamp>,
 }
 
-/// Posts a change: one guarded update of the balance and one entry.
+impl Account {
+    /// The balance after a change.
+    fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
+        if self.suspended_at.is_some() {
+            return Err(Code::AccountInconsistent.into());
+        }
+        match self.balance.checked_add(delta) {
+            Some(after) if (0..=LARGEST_BALANCE).contains(&after) => Ok(after),
+            _ if delta < 0 => Err(asset.insufficient().into()),
+            _ => Err(Code::BalanceTooLarge.into()),
+        }
+    }
+}
+
+/// Posts a change: one entry, and the balance after it.
 ///
 /// # Errors
 /// `insufficient_coins` or `insufficient_points` when the balance would fall below zero; `already_posted` for an
 /// event that was posted before; `balance_too_large`; `account_inconsistent` for an account that is closed until it
-/// is repaired. Nothing has changed then.
+/// is repaired. Nothing has changed then, nor if the entry's number is taken: it is inserted first.
 pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
     let Posting { user, asset, delta, kind, reference } = posting;
     if delta == 0 {
@@ -167,16 +181,21 @@ pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
     {
         return Err(Code::AlreadyPosted.into());
     }
-    let (balance_after, sequence) = match move_balance_in(tx, user, asset, delta)? {
-        Some(moved) => moved,
-        None => open_or_refuse_in(tx, user, asset, delta)?,
-    };
+    let account = find_account_in(tx, user, asset)?;
+    let before = account.unwrap_or_default();
+    let balance_after = before.after(asset, delta)?;
+    let sequence = before.last_sequence + 1;
     let created_at = tx.now;
     let seq = tx.insert(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &reference, created_at.0),
     )?;
+    let keep = match account {
+        Some(_) => "update balances set balance = ?3, last_sequence = ?4 where user_id = ?1 and asset = ?2",
+        None => "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4)",
+    };
+    tx.execute(keep, (user.0, asset.name(), balance_after, sequence))?;
     Ok(Entry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
 }
 
@@ -290,40 +309,6 @@ pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<boo
         (user.0, asset.name()),
     )?;
     Ok(made == 1)
-}
-
-/// The new balance and the entry's sequence number; nothing if the guard did not let the change through. Nobody comes
-/// between the two statements, and they cost less than one that returns what it changed.
-fn move_balance_in(tx: &Write<'_>, user: UserId, asset: Asset, delta: i64) -> Result<Option<(i64, i64)>> {
-    // The delta is bounded first, so that the sum in the statement cannot leave the range of 64 bits.
-    if !(-LARGEST_BALANCE..=LARGEST_BALANCE).contains(&delta) {
-        return Ok(None);
-    }
-    let moved = tx.execute(
-        "update balances set balance = balance + ?3, last_sequence = last_sequence + 1 \
-         where user_id = ?1 and asset = ?2 and suspended_at is null and balance + ?3 between 0 and ?4",
-        (user.0, asset.name(), delta, LARGEST_BALANCE),
-    )?;
-    if moved == 0 {
-        return Ok(None);
-    }
-    Ok(find_account_in(tx, user, asset)?.map(|account| (account.balance, account.last_sequence)))
-}
-
-/// Opens an account with its first credit, or says why the change was not let through.
-fn open_or_refuse_in(tx: &Write<'_>, user: UserId, asset: Asset, delta: i64) -> Result<(i64, i64)> {
-    match find_account_in(tx, user, asset)? {
-        Some(Account { suspended_at: Some(_), .. }) => Err(Code::AccountInconsistent.into()),
-        _ if delta < 0 => Err(asset.insufficient().into()),
-        None if delta <= LARGEST_BALANCE => {
-            tx.execute(
-                "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, 1)",
-                (user.0, asset.name(), delta),
-            )?;
-            Ok((delta, 1))
-        }
-        _ => Err(Code::BalanceTooLarge.into()),
-    }
 }
 
 fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<Account>> {
