@@ -36,8 +36,6 @@ create table codes (
     primary key (address, purpose)
 ) strict, without rowid;
 
-create index codes_by_expiry on codes (expires_at);
-
 -- Owner: codes. One row for every message that was sent or may have been sent: the sending budgets are counted from
 -- it over rolling windows, so that neither a restart nor another address of the caller resets them.
 create table code_sends (

@@ -17,7 +17,8 @@ const SLICE: u32 = 200;
 pub fn sweep(app: &App) -> Result<usize> {
     let retention = app.config.retention.clone();
     let zone = app.config.limits.time_zone.clone();
-    let deleted = in_slices(app, move |tx| codes::delete_expired_in(tx, retention.code_sends, SLICE))?
+    let deleted = delete_expired_codes(app)?
+        + in_slices(app, move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE))?
         + in_slices(app, |tx| tokens::delete_expired_in(tx, SLICE))?
         + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
         + in_slices(app, move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE))?
@@ -33,6 +34,18 @@ pub fn sweep(app: &App) -> Result<usize> {
         tracing::info!(deleted, "deleted rows past their retention");
     }
     Ok(deleted)
+}
+
+/// Looks for them where nobody waits for it.
+fn delete_expired_codes(app: &App) -> Result<usize> {
+    let mut deleted = 0;
+    loop {
+        let expired = app.store.read(|tx| codes::expired_in(tx, SLICE))?;
+        if expired.is_empty() {
+            return Ok(deleted);
+        }
+        deleted += app.store.write(move |tx| codes::clear_in(tx, &expired)).wait()?;
+    }
 }
 
 fn in_slices(app: &App, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) -> Result<usize> {

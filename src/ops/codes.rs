@@ -21,7 +21,7 @@ use crate::{
     types::{Secret, Timestamp},
 };
 
-pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, kept_after_in, live_in, sent_in};
+pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_in, kept_after_in, live_in, sent_in};
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -247,19 +247,13 @@ pub fn erase_in(tx: &Write<'_>, recipient: &Recipient) -> Result<()> {
     tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
 }
 
-/// Deletes up to `limit` codes that expired and records of messages that no window counts any more.
-pub fn delete_expired_in(tx: &Write<'_>, keep_sends_for: Duration, limit: u32) -> Result<usize> {
-    let codes = tx.execute(
-        "delete from codes where (address, purpose) in \
-         (select address, purpose from codes where expires_at <= ?1 order by expires_at limit ?2)",
-        (tx.now.minus(DAY).0, limit),
-    )?;
-    let sends = tx.execute(
+/// Deletes up to `limit` records of messages that no window counts any more.
+pub fn delete_old_sends_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
         "delete from code_sends where id in \
          (select id from code_sends where sent_at <= ?1 order by sent_at limit ?2)",
-        (tx.now.minus(keep_sends_for).0, limit),
-    )?;
-    Ok(codes + sends)
+        (tx.now.minus(age).0, limit),
+    )
 }
 
 /// A code of `digits` random digits.

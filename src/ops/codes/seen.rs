@@ -1,6 +1,8 @@
 //! Codes as an administrator sees them: that there are some, and never which.
 
-use super::Recipient;
+use rusqlite::Row;
+
+use super::{DAY, Recipient};
 use crate::{
     error::Result,
     store::{Read, Write},
@@ -60,10 +62,22 @@ pub fn kept_after_in(tx: &Read<'_>, after: Option<&KeptCode>, limit: u32) -> Res
         "select address, purpose, code_hmac, expires_at from codes where (address, purpose) > (?1, ?2) \
          order by address, purpose limit ?3",
         (address, purpose, limit),
-        |row| {
-            Ok(KeptCode { address: row.get(0)?, purpose: row.get(1)?, code_hmac: row.get(2)?, expires_at: row.get(3)? })
-        },
+        kept_code_of,
     )
+}
+
+/// Up to `limit` codes that expired a day ago. Looks through all codes if there are fewer: an index by expiry would be
+/// one more page for each sign-in to write.
+pub fn expired_in(tx: &Read<'_>, limit: u32) -> Result<Vec<KeptCode>> {
+    tx.all(
+        "select address, purpose, code_hmac, expires_at from codes where expires_at <= ?1 limit ?2",
+        (tx.now.minus(DAY).0, limit),
+        kept_code_of,
+    )
+}
+
+fn kept_code_of(row: &Row<'_>) -> rusqlite::Result<KeptCode> {
+    Ok(KeptCode { address: row.get(0)?, purpose: row.get(1)?, code_hmac: row.get(2)?, expires_at: row.get(3)? })
 }
 
 /// Deletes these codes, live ones too, and says how many there still were. What was sent stays counted.
