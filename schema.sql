@@ -51,10 +51,14 @@ create index code_sends_by_time on code_sends (sent_at);
 
 -- Owner: tokens. Sign-in tokens, kept as SHA-256. A family is one sign-in and the tokens that replaced each other
 -- since; at most one token of a family is not replaced. A replaced token works for a short grace, and ends its family
--- when it is used after that.
+-- when it is used after that. What most answers tell of a user stands in their tokens too, because every request looks
+-- its token up and a second row far from it costs as much again.
 create table tokens (
     token_sha256 blob primary key,
     user_id integer not null references users (id) on delete cascade,
+    phone_number text,                     -- the user's, as are these two
+    email text,
+    user_created_at integer not null,
     expires_at integer not null,
     replaced_at integer,
     family blob not null,                  -- the SHA-256 of the family's first token
@@ -68,19 +72,25 @@ create table tokens (
 create index tokens_by_user on tokens (user_id, created_at);
 create index tokens_by_expiry on tokens (expires_at);
 
--- Owner: tokens. Whom a token speaks for, as every request asks, with what most answers need of the user.
+create trigger tokens_know_their_user after update of phone_number, email, created_at on users
+begin
+    update tokens set phone_number = new.phone_number, email = new.email, user_created_at = new.created_at
+    where user_id = new.id;
+end;
+
+-- Owner: tokens. A token with its user's profile.
 create view bearers as
     select tokens.token_sha256, tokens.user_id, tokens.expires_at, tokens.replaced_at, tokens.family_expires_at,
-        tokens.last_used_at, users.nickname, users.gender, users.birthday, users.signature, users.phone_number,
-        users.email, users.created_at
+        tokens.last_used_at, tokens.phone_number, tokens.email, tokens.user_created_at, users.nickname, users.gender,
+        users.birthday, users.signature
     from tokens join users on users.id = tokens.user_id;
 
--- Owner: tokens. The same with the user's coins.
+-- Owner: tokens. A token with its user's coins.
 create view bearer_coins as
     select tokens.token_sha256, tokens.user_id, tokens.expires_at, tokens.replaced_at, tokens.family_expires_at,
-        tokens.last_used_at, users.phone_number, users.email, users.created_at, coalesce(balances.balance, 0) as coins
-    from tokens join users on users.id = tokens.user_id
-        left join balances on balances.user_id = tokens.user_id and balances.asset = 'coin';
+        tokens.last_used_at, tokens.phone_number, tokens.email, tokens.user_created_at,
+        coalesce(balances.balance, 0) as coins
+    from tokens left join balances on balances.user_id = tokens.user_id and balances.asset = 'coin';
 
 -- Owner: words. The local list of content moderation, and the phrases that are innocent although they contain one.
 create table words (

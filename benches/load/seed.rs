@@ -96,7 +96,7 @@ fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
             .map(|number| {
                 let phone_number = format!("138{number:08}");
                 let (user, _) = users::find_or_create_in(tx, &address(&phone_number))?;
-                let token = tokens::issue_in(tx, &limits, user.id, "")?.token.reveal().to_owned();
+                let token = tokens::issue_in(tx, &limits, &user, "")?.token.reveal().to_owned();
                 ledger::post_in(tx, coins_of(user.id))?;
                 Ok(Account { user_id: user.id.0, phone_number, token })
             })

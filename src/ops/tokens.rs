@@ -23,7 +23,7 @@ use crate::{
         users::{self, Profile, User},
     },
     store::{Pending, Read, Write},
-    types::{Secret, Timestamp, UserId, hex, sha256},
+    types::{EmailAddress, PhoneNumber, Secret, Timestamp, UserId, hex, sha256},
 };
 
 /// How old the last use that is written down may become.
@@ -88,33 +88,33 @@ pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing
     Ok(bearer_in(tx, limits, token, Along::Nothing)?.0)
 }
 
-/// Says what a token is worth and, if it is known, whose it is. Every request asks this: it is one statement, after
-/// which most answers know all that they need of their user.
+/// Says what a token is worth and, if it is known, whose it is. Every request asks this: it is one statement, of one
+/// row if nothing else is read along, after which most answers know all that they need of their user.
 pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str, along: Along) -> Result<(Standing, Option<Bearer>)> {
     let sql = match along {
         Along::Nothing => {
-            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, created_at \
-             from bearers where token_sha256 = ?1"
+            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
+             user_created_at from tokens where token_sha256 = ?1"
         }
         Along::Profile => {
-            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, created_at, \
-             nickname, gender, birthday, signature from bearers where token_sha256 = ?1"
+            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
+             user_created_at, nickname, gender, birthday, signature from bearers where token_sha256 = ?1"
         }
         Along::CoinBalance => {
-            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, created_at, \
-             coins from bearer_coins where token_sha256 = ?1"
+            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
+             user_created_at, coins from bearer_coins where token_sha256 = ?1"
         }
     };
     let found = tx.first(sql, [sha256(token)], |row| {
         let id = UserId(row.get(0)?);
-        let lifetimes = lifetimes_of(row, id, 1)?;
+        let lifetimes = lifetimes_of(row, 1)?;
         let user = users::addressed(row, id, 5)?;
         let along = match along {
             Along::Nothing => ReadAlong::Nothing,
             Along::Profile => ReadAlong::Profile(users::profile_of(row, id, 8)?),
             Along::CoinBalance => ReadAlong::CoinBalance(row.get(8)?),
         };
-        Ok((lifetimes.standing(tx.now, limits), Bearer { user, along }))
+        Ok((lifetimes.standing(id, tx.now, limits), Bearer { user, along }))
     })?;
     Ok(found.map_or((Standing::Unknown, None), |(standing, bearer)| (standing, Some(bearer))))
 }
@@ -123,23 +123,23 @@ pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str, along: Along) -> Res
 pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
     let (hash, limits) = (sha256(token), app.config.auth.clone());
     app.store.write(move |tx| match find_in(tx, &hash)? {
-        Some(row) if row.lifetimes.standing(tx.now, &limits) == Standing::Reused => {
-            end_family_in(tx, row.lifetimes.user, row.family)
-        }
+        Some(row) if row.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
         _ => Ok(()),
     })
 }
 
 /// Starts a family for the user, and ends the oldest beyond the number of devices allowed.
-pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: UserId, label: &str) -> Result<Issued> {
+pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Result<Issued> {
     let token = Secret::random()?;
     let hash = sha256(token.reveal());
-    let family_expires_at = tx.now.plus(limits.sign_in_lifetime);
-    let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
-    let lifetimes = Lifetimes { user, expires_at, replaced_at: None, family_expires_at, last_used_at: tx.now };
-    insert_in(tx, &TokenRow { hash, family: hash, lifetimes, label: label.to_owned(), signed_in_at: tx.now })?;
-    end_oldest_in(tx, user, limits.tokens_per_user)?;
-    Ok(Issued { token, user, expires_at })
+    let family_ends = tx.now.plus(limits.sign_in_lifetime);
+    let expires_at = tx.now.plus(limits.token_lifetime).min(family_ends);
+    let lifetimes = Lifetimes { expires_at, replaced_at: None, family_ends, last_used_at: tx.now };
+    let row =
+        TokenRow { hash, user: user.clone(), family: hash, lifetimes, label: label.to_owned(), signed_in_at: tx.now };
+    insert_in(tx, &row)?;
+    end_oldest_in(tx, user.id, limits.tokens_per_user)?;
+    Ok(Issued { token, user: user.id, expires_at })
 }
 
 /// Ends the user's oldest devices, if there are more than this. What ended of itself is counted until it is cleared
@@ -164,14 +164,14 @@ fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
 pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -> Result<Issued> {
     let row = find_in(tx, &sha256(token))?.ok_or(Code::Unauthenticated)?;
     let successor = Secret::from_bytes(&key.authenticate(&["successor", token]));
-    match row.lifetimes.standing(tx.now, limits) {
-        Standing::Valid { .. } => succeed_in(tx, limits, &row, successor),
+    match row.standing(tx.now, limits) {
+        Standing::Valid { .. } => succeed_in(tx, limits, row, successor),
         Standing::InGrace { user } => {
             let kept = find_in(tx, &sha256(successor.reveal()))?.ok_or(Code::Unauthenticated)?;
             Ok(Issued { token: successor, user, expires_at: kept.lifetimes.expires_at })
         }
         Standing::Reused => {
-            end_family_in(tx, row.lifetimes.user, row.family)?;
+            end_family_in(tx, &row)?;
             Err(Error::new(Code::Unauthenticated).keeping_changes())
         }
         Standing::Unknown => Err(Code::Unauthenticated.into()),
@@ -181,7 +181,7 @@ pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -
 /// Ends the family of this token. An unknown token has none, which is no error.
 pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
     match find_in(tx, &sha256(token))? {
-        Some(row) => end_family_in(tx, row.lifetimes.user, row.family),
+        Some(row) => end_family_in(tx, &row),
         None => Ok(()),
     }
 }
@@ -232,7 +232,7 @@ pub fn end_device(app: &App, user: UserId, id: String) -> Pending<()> {
     app.store.write(move |tx| {
         let found = devices_in(tx, user)?.into_iter().find(|(_, device)| device.id == id);
         let (family, _) = found.ok_or(Code::NotFound)?;
-        end_family_in(tx, user, family)
+        delete_family_in(tx, user, family)
     })
 }
 
@@ -281,32 +281,37 @@ pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
 
 struct TokenRow {
     hash: [u8; 32],
+    user: User,
     family: [u8; 32],
     lifetimes: Lifetimes,
     label: String,
     signed_in_at: Timestamp,
 }
 
-/// Whose a token is, and until when it and its family live.
+/// Until when a token and its family live.
 #[derive(Clone, Copy)]
 struct Lifetimes {
-    user: UserId,
     expires_at: Timestamp,
     replaced_at: Option<Timestamp>,
-    family_expires_at: Timestamp,
+    family_ends: Timestamp,
     last_used_at: Timestamp,
 }
 
-impl Lifetimes {
+impl TokenRow {
     fn standing(&self, now: Timestamp, limits: &Auth) -> Standing {
-        let user = self.user;
+        self.lifetimes.standing(self.user.id, now, limits)
+    }
+}
+
+impl Lifetimes {
+    fn standing(&self, user: UserId, now: Timestamp, limits: &Auth) -> Standing {
         match self.replaced_at {
             Some(replaced_at) if now < replaced_at.plus(limits.token_grace) => Standing::InGrace { user },
             Some(_) => Standing::Reused,
             None if now >= self.expires_at => Standing::Unknown,
             None => {
                 let is_near_expiry = now.plus(limits.token_renewal) > self.expires_at;
-                let renewable = is_near_expiry && self.expires_at < self.family_expires_at;
+                let renewable = is_near_expiry && self.expires_at < self.family_ends;
                 let is_use_due = self.last_used_at.plus(USE_IS_NOTED_AFTER) <= now;
                 Standing::Valid { user, expires_at: self.expires_at, renewable, is_use_due }
             }
@@ -314,28 +319,30 @@ impl Lifetimes {
     }
 }
 
-fn succeed_in(tx: &Write<'_>, limits: &Auth, row: &TokenRow, successor: Secret) -> Result<Issued> {
-    let Lifetimes { user, family_expires_at, .. } = row.lifetimes;
-    let expires_at = tx.now.plus(limits.token_lifetime).min(family_expires_at);
+fn succeed_in(tx: &Write<'_>, limits: &Auth, row: TokenRow, successor: Secret) -> Result<Issued> {
+    let expires_at = tx.now.plus(limits.token_lifetime).min(row.lifetimes.family_ends);
     tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
     let lifetimes = Lifetimes { expires_at, replaced_at: None, last_used_at: tx.now, ..row.lifetimes };
-    let hash = sha256(successor.reveal());
-    let (label, signed_in_at) = (row.label.clone(), row.signed_in_at);
-    insert_in(tx, &TokenRow { hash, family: row.family, lifetimes, label, signed_in_at })?;
+    let user = row.user.id;
+    insert_in(tx, &TokenRow { hash: sha256(successor.reveal()), lifetimes, ..row })?;
     Ok(Issued { token: successor, user, expires_at })
 }
 
 fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
-    let Lifetimes { user, expires_at, family_expires_at, last_used_at, .. } = row.lifetimes;
+    let Lifetimes { expires_at, family_ends, last_used_at, .. } = row.lifetimes;
     tx.execute(
-        "insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at, \
-         label, signed_in_at, last_used_at) values (?1, ?2, ?3, null, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "insert into tokens (token_sha256, user_id, phone_number, email, user_created_at, expires_at, replaced_at, \
+         family, family_expires_at, created_at, label, signed_in_at, last_used_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, null, ?7, ?8, ?9, ?10, ?11, ?12)",
         (
             row.hash,
-            user.0,
+            row.user.id.0,
+            row.user.phone_number.as_ref().map(PhoneNumber::as_str),
+            row.user.email.as_ref().map(EmailAddress::as_str),
+            row.user.created_at.0,
             expires_at.0,
             row.family,
-            family_expires_at.0,
+            family_ends.0,
             tx.now.0,
             &row.label,
             row.signed_in_at.0,
@@ -345,14 +352,18 @@ fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
     .map(drop)
 }
 
-fn end_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()> {
+fn end_family_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
+    delete_family_in(tx, row.user.id, row.family)
+}
+
+fn delete_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()> {
     tx.execute("delete from tokens where user_id = ?1 and family = ?2", (user.0, family)).map(drop)
 }
 
 fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
     tx.first(
         "select token_sha256, family, label, signed_in_at, user_id, expires_at, replaced_at, family_expires_at, \
-         last_used_at from tokens where token_sha256 = ?1",
+         last_used_at, phone_number, email, user_created_at from tokens where token_sha256 = ?1",
         [hash],
         |row| {
             Ok(TokenRow {
@@ -360,7 +371,8 @@ fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
                 family: row.get(1)?,
                 label: row.get(2)?,
                 signed_in_at: Timestamp(row.get(3)?),
-                lifetimes: lifetimes_of(row, UserId(row.get(4)?), 5)?,
+                lifetimes: lifetimes_of(row, 5)?,
+                user: users::addressed(row, UserId(row.get(4)?), 9)?,
             })
         },
     )
@@ -393,12 +405,11 @@ fn shown(device: Device, is_current: bool) -> Device {
 }
 
 /// Reads the four columns that begin at `first`.
-fn lifetimes_of(row: &Row<'_>, user: UserId, first: usize) -> rusqlite::Result<Lifetimes> {
+fn lifetimes_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Lifetimes> {
     Ok(Lifetimes {
-        user,
         expires_at: Timestamp(row.get(first)?),
         replaced_at: row.get::<_, Option<i64>>(first + 1)?.map(Timestamp),
-        family_expires_at: Timestamp(row.get(first + 2)?),
+        family_ends: Timestamp(row.get(first + 2)?),
         last_used_at: Timestamp(row.get(first + 3)?),
     })
 }

@@ -176,6 +176,33 @@ mod tests {
     }
 
     #[test]
+    fn tokens_learn_of_their_users() {
+        let mut older = Connection::open_in_memory().unwrap();
+        apply(&mut older, &STEPS[..19]).unwrap();
+        older
+            .execute_batch(
+                "insert into users (id, phone_number, email, created_at) values (7, '13800138000', null, 1), (8, null, 'a@b.cd', 2); \
+                 insert into tokens (token_sha256, user_id, expires_at, replaced_at, family, family_expires_at, created_at, \
+                 label, signed_in_at, last_used_at) values (x'07', 7, 10, 11, x'0a', 12, 13, 'phone', 14, 15), \
+                 (x'08', 8, 20, null, x'0b', 22, 23, 'tablet', 24, 25)",
+            )
+            .unwrap();
+        apply(&mut older, &STEPS[19..]).unwrap();
+        let tokens = |connection: &Connection| -> Vec<String> {
+            let sql = "select json_array(hex(token_sha256), user_id, phone_number, email, user_created_at, expires_at, \
+                       replaced_at, hex(family), family_expires_at, created_at, label, signed_in_at, last_used_at) \
+                       from tokens order by user_id";
+            let mut statement = connection.prepare(sql).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        let first = r#"["07",7,"13800138000",null,1,10,11,"0A",12,13,"phone",14,15]"#;
+        assert_eq!(tokens(&older), [first, r#"["08",8,null,"a@b.cd",2,20,null,"0B",22,23,"tablet",24,25]"#]);
+        older.execute_batch("update users set phone_number = '13900139000' where id = 8").unwrap();
+        let second = r#"["08",8,"13900139000","a@b.cd",2,20,null,"0B",22,23,"tablet",24,25]"#;
+        assert_eq!(tokens(&older), [first, second]);
+    }
+
+    #[test]
     fn a_newer_schema_and_a_foreign_file_are_refused() {
         let mut newer = Connection::open_in_memory().unwrap();
         create(&mut newer).unwrap();

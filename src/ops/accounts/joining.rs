@@ -81,7 +81,7 @@ pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
 
 /// Signs a user in to whom nothing else happens by it.
 fn enter_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
-    let issued = tokens::issue_in(tx, limits, user.id, label)?;
+    let issued = tokens::issue_in(tx, limits, &user, label)?;
     Ok(SignedIn { user, issued, is_new_user: false, welcome: Welcome::default(), invite: None })
 }
 

@@ -61,11 +61,16 @@ fn an_account_is_read_and_its_profile_changed() {
 fn one_user_has_both_addresses_and_signs_in_by_either() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
+    let other_device = server.sign_in_by_email(EMAIL);
     let both = add_phone(&server, &user, PHONE).send().expect(200).json();
     assert_eq!((&both["email"], &both["phoneNumber"]), (&json!(EMAIL), &json!(PHONE)));
     let by_phone = server.sign_in_again(PHONE);
     assert_eq!(by_phone.user_id, user.user_id);
-    assert_eq!(server.get("/coin/balance").by(&by_phone).send().expect(200).json()["phoneNumber"], PHONE);
+    // Tokens that were there before know it too.
+    for device in [&user, &other_device, &by_phone] {
+        assert_eq!(server.get("/coin/balance").by(device).send().expect(200).json()["phoneNumber"], PHONE);
+        server.get("/coin/balance/phone").query(&[("phoneNumber", PHONE)]).by(device).send().expect(200);
+    }
     assert_eq!(server.value::<i64>("select count(*) from users"), 1);
 }
 
