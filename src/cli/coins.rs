@@ -61,14 +61,14 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         }
         Action::Grant { who, coins, reason } => {
             let (user, by) = (find_user(&app, &who)?, authority(reason));
-            let balance = outcome(coins::increase(&app, user.id, coins, by.clone(), Once::unkeyed()))?;
+            let balance = outcome(coins::increase(&app, user.id, coins, by.clone(), Once::unkeyed(None)))?;
             record(&app, "coins grant", Some(user.id), by)?;
             show(common, &user, balance)
         }
         Action::Reset { who, reason, yes } => {
             let (user, by) = (find_user(&app, &who)?, authority(Some(reason)));
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
-            let balance = outcome(coins::reset(&app, user.id, ResetBy::Admin(by.clone(), None), Once::unkeyed()))?;
+            let balance = outcome(coins::reset(&app, user.id, ResetBy::Admin(by.clone(), None), Once::unkeyed(None)))?;
             record(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }

@@ -253,7 +253,7 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason:
         Verdict::Dismiss => Decision::Dismiss,
     };
     let order_no = orders::find(app, order_no)?.order_no;
-    let order = match settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed()).wait()? {
+    let order = match settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()? {
         Answered::Now(order) => order,
         Answered::Before(_) => return Err(Error::internal("a command without a key was answered by an earlier one")),
     };

@@ -263,7 +263,7 @@ impl Call {
         W: Serialize,
         S: Fn(&T) -> W + Send + 'static,
     {
-        let Some(claim) = self.claim()? else { return Ok(Once::unkeyed()) };
+        let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(self.user().ok())) };
         let request_id = self.context.request_id.clone();
         Ok(Once::keyed(claim, move |outcome| match outcome {
             Ok(done) => kept_resource(status, &shown(done)),

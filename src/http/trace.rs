@@ -42,8 +42,12 @@ const COMPRESSED_ABOVE: u64 = 1024;
 #[derive(Clone)]
 pub struct Envelope {
     shared: Arc<Shared>,
-    router: Router,
-    /// Beside the plain router, because looking whether to compress costs every request something, wanted or not.
+    routers: Arc<Routers>,
+}
+
+struct Routers {
+    plain: Router,
+    /// Beside the plain one, because looking whether to compress costs every request something, wanted or not.
     compressing: Compression<Router, And<SizeAbove, NotForContentType>>,
 }
 
@@ -57,24 +61,16 @@ struct Shared {
 impl Envelope {
     pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestTally>) -> Result<Self> {
         let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()?, requests };
-        Ok(Self::over(Arc::new(shared), router))
+        Ok(Self { shared: Arc::new(shared), routers: Routers::over(router) })
     }
 
     /// The same around another router: requests of both count as one.
     pub fn with_router(&self, router: Router) -> Self {
-        Self::over(Arc::clone(&self.shared), router)
-    }
-
-    fn over(shared: Arc<Shared>, router: Router) -> Self {
-        let compressing = Compression::new(router.clone())
-            .quality(CompressionLevel::Fastest)
-            // Events are to be read as they come, by clients that may well unpack only what is complete.
-            .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
-        Self { shared, router, compressing }
+        Self { shared: Arc::clone(&self.shared), routers: Routers::over(router) }
     }
 
     /// Serves one request that came over a connection from `peer`.
-    pub async fn serve(mut self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
+    pub async fn serve(self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
         let app = &self.shared.app;
         let context = Arc::new(Context {
             request_id: self.shared.ids.of(&request),
@@ -89,8 +85,8 @@ impl Envelope {
         request.extensions_mut().insert(Arc::clone(&context));
         let mut note = Note { shared: &self.shared, context, method: request.method().clone(), status: CLIENT_LEFT };
         let mut response = match Running::enter(&self.shared) {
-            Some(_running) if compress => call(&mut self.compressing, request).await.map(Body::new),
-            Some(_running) => call(&mut self.router, request).await,
+            Some(_running) if compress => call(self.routers.compressing.clone(), request).await.map(Body::new),
+            Some(_running) => call(self.routers.plain.clone(), request).await,
             None => problem(&too_many_requests(), &note.context.request_id),
         };
         if let Ok(id) = HeaderValue::from_str(&note.context.request_id) {
@@ -101,8 +97,18 @@ impl Envelope {
     }
 }
 
+impl Routers {
+    fn over(router: Router) -> Arc<Self> {
+        let compressing = Compression::new(router.clone())
+            .quality(CompressionLevel::Fastest)
+            // Events are to be read as they come, by clients that may well unpack only what is complete.
+            .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
+        Arc::new(Self { plain: router, compressing })
+    }
+}
+
 /// Routers are always ready and never fail: what goes wrong is a response.
-async fn call<S, B>(service: &mut S, request: Request<Body>) -> Response<B>
+async fn call<S, B>(mut service: S, request: Request<Body>) -> Response<B>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>,
 {

@@ -49,22 +49,26 @@ pub enum Answered<T> {
 type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<Kept> + Send>;
 
 /// Whether an effect is to happen once at most, and how its answer is kept.
-pub struct Once<T>(Option<(Claim, Render<T>)>);
+pub struct Once<T> {
+    /// The user who asks for the effect, if it is one.
+    asker: Option<UserId>,
+    kept: Option<(Claim, Render<T>)>,
+}
 
 impl<T> Once<T> {
     /// For callers that never repeat themselves, and requests without a key.
-    pub fn unkeyed() -> Self {
-        Self(None)
+    pub fn unkeyed(asker: Option<UserId>) -> Self {
+        Self { asker, kept: None }
     }
 
     /// Keeps what `render` makes of the outcome under the claim's key.
     pub fn keyed(claim: Claim, render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static) -> Self {
-        Self(Some((claim, Box::new(render))))
+        Self { asker: claim.user, kept: Some((claim, Box::new(render))) }
     }
 
     /// The key, if there is one.
     pub fn key(&self) -> Option<&str> {
-        self.0.as_ref().map(|(claim, _)| claim.key.as_str())
+        self.kept.as_ref().map(|(claim, _)| claim.key.as_str())
     }
 
     /// The answer that the same request got before, for operations that have something to do before their write.
@@ -72,25 +76,25 @@ impl<T> Once<T> {
     /// # Errors
     /// `idempotency_key_reused` if the key came with another request; `not_found` if what was made is deleted.
     pub fn answered_before(&self, app: &App) -> Result<Option<Kept>> {
-        let Some((claim, _)) = &self.0 else { return Ok(None) };
+        let Some((claim, _)) = &self.kept else { return Ok(None) };
         let found = app.store.read(|tx| find_in(tx, claim))?;
         found.filter(|row| row.is_live).map(|row| row.answer_to(claim)).transpose()
     }
 
-    /// Runs `effect`, unless the same request was answered before.
+    /// Runs `effect` if who asks for it is still there, and unless the same request was answered before.
     ///
     /// An effect that fails is undone, with all that the write did before it. If it would fail the same way again (the
     /// balance is too small), the failure is kept as the answer; any other failure leaves the key free for another
     /// try.
     ///
     /// # Errors
-    /// Those of the effect; `idempotency_key_reused` if the key came with another request; `not_found` if what the
-    /// request made has been deleted since.
+    /// Those of the effect; `unauthenticated` for a user who has left; `idempotency_key_reused` if the key came with
+    /// another request; `not_found` if what the request made has been deleted since.
     pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<Answered<T>> {
-        let Some((claim, render)) = self.0 else { return effect(tx).map(Answered::Now) };
-        if let Some(user) = claim.user {
+        if let Some(user) = self.asker {
             users::require_in(tx, user)?;
         }
+        let Some((claim, render)) = self.kept else { return effect(tx).map(Answered::Now) };
         match find_in(tx, &claim)? {
             Some(row) if row.is_live => return row.answer_to(&claim).map(Answered::Before),
             _ => {}

@@ -108,12 +108,7 @@ pub fn find(app: &App, user: UserId) -> Pending<Invite> {
 /// Those of [`redeem_in`] and of [`Once::run_in`].
 pub fn redeem(app: &App, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
     let (key, rules) = (app.keys.clone(), app.config.points.clone());
-    app.store.write(move |tx| {
-        once.run_in(tx, |tx| {
-            users::require_in(tx, user)?;
-            redeem_in(tx, &key, &rules, user, &code)
-        })
-    })
+    app.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &rules, user, &code)))
 }
 
 /// Redeems somebody's code for a user and gives both their points. When it fails, nothing has changed.

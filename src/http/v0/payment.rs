@@ -132,7 +132,7 @@ async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
         return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));
     }
     call.context.subject.get_or_init(|| order.user);
-    let pending = settle::settle(&call.app, &order.order_no, Decision::Credit, by, Once::unkeyed());
+    let pending = settle::settle(&call.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
     call.committed(pending).await?;
     let order = orders::find(&call.app, &order.order_no)?;
     let balance = coins::balance(&call.app, order.user)?;

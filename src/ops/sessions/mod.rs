@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    error::{Code, Result},
+    error::Result,
     ops::{
         Each,
         hexagram::{Cast, Hexagram, Lines, three_coins, yarrow_stalks},
         idempotency::{Answered, Once},
         moderation::{self, Field, engine::ContentType},
-        points, residue, users,
+        points, residue,
     },
     store::{Pending, Read, Write},
     types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, hex},
@@ -194,9 +194,6 @@ fn cast_in(
     key: Option<&str>,
     price: u32,
 ) -> Result<NewSession> {
-    // The account may have been deleted since the token was looked at.
-    users::find_in(tx, user)
-        .map_err(|error| if error.code == Code::NotFound { Code::Unauthenticated.into() } else { error })?;
     let balance = points::charge_cast_in(tx, user, price, format!("session:{id}"))?;
     let session = Session {
         id,
