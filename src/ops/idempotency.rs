@@ -95,18 +95,26 @@ impl<T> Once<T> {
             users::require_in(tx, user)?;
         }
         let Some((claim, render)) = self.kept else { return effect(tx).map(Answered::Now) };
-        match find_in(tx, &claim)? {
-            Some(row) if row.is_live => return row.answer_to(&claim).map(Answered::Before),
-            _ => {}
+        let found = find_in(tx, &claim)?;
+        let is_taken = found.is_some();
+        if let Some(row) = found.filter(|row| row.is_live) {
+            return row.answer_to(&claim).map(Answered::Before);
         }
+        // Only now an answer whose time is over is taken away: an effect that fails changes nothing.
+        let keep = |answer| {
+            if is_taken {
+                delete_in(tx, &claim)?;
+            }
+            insert_in(tx, &claim, answer)
+        };
         match effect(tx) {
             Ok(done) => {
-                insert_in(tx, &claim, &render(Ok(&done))?)?;
+                keep(&render(Ok(&done))?)?;
                 Ok(Answered::Now(done))
             }
             Err(error) if is_final(error.code) => {
                 tx.undo()?;
-                insert_in(tx, &claim, &render(Err(&error))?)?;
+                keep(&render(Err(&error))?)?;
                 Err(error.keeping_changes())
             }
             Err(error) => Err(error),
@@ -182,10 +190,17 @@ fn find_in(tx: &Read<'_>, claim: &Claim) -> Result<Option<Row>> {
     )
 }
 
-/// Keeps the answer, in the place of one whose time is over.
+fn delete_in(tx: &Write<'_>, claim: &Claim) -> Result<()> {
+    tx.execute(
+        "delete from idempotency_keys where caller = ?1 and route = ?2 and key = ?3",
+        (&claim.caller, &claim.route, &claim.key),
+    )
+    .map(drop)
+}
+
 fn insert_in(tx: &Write<'_>, claim: &Claim, kept: &Kept) -> Result<()> {
     tx.execute(
-        "insert or replace into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
+        "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (&claim.caller, &claim.route, &claim.key, claim.request_sha256, kept.status, &kept.body, tx.now.0),
     )
