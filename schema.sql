@@ -56,7 +56,7 @@ create index code_sends_by_time on code_sends (sent_at);
 create table tokens (
     token_sha256 blob primary key,
     user_id integer not null references users (id) on delete cascade,
-    phone_number text,                     -- the user's, as are these two
+    phone_number text,                     -- the user's, as are the next two
     email text,
     user_created_at integer not null,
     expires_at integer not null,

@@ -38,10 +38,11 @@ pub fn sweep(app: &App) -> Result<usize> {
 
 /// Looks for them where nobody waits for it.
 fn delete_expired_codes(app: &App) -> Result<usize> {
-    let mut deleted = 0;
+    let (mut deleted, mut last) = (0, None);
     loop {
-        let expired = app.store.read(|tx| codes::expired_in(tx, SLICE))?;
-        if expired.is_empty() {
+        let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
+        last = expired.last().cloned();
+        if last.is_none() {
             return Ok(deleted);
         }
         deleted += app.store.write(move |tx| codes::clear_in(tx, &expired)).wait()?;

@@ -21,7 +21,7 @@ use crate::{
     types::{Secret, Timestamp},
 };
 
-pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_in, kept_after_in, live_in, sent_in};
+pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);

@@ -1,6 +1,4 @@
-//! Codes as an administrator sees them: that there are some, and never which.
-
-use rusqlite::Row;
+//! Codes as they are looked at and cleared away: that there are some, and never which.
 
 use super::{DAY, Recipient};
 use crate::{
@@ -57,27 +55,25 @@ pub struct KeptCode {
 
 /// Up to `limit` codes behind one, in some lasting order.
 pub fn kept_after_in(tx: &Read<'_>, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
+    expired_by_in(tx, i64::MAX, after, limit)
+}
+
+/// The same of those that expired a day ago. It passes over the others one by one: an index by expiry would be one more
+/// page for each sign-in to write.
+pub fn expired_after_in(tx: &Read<'_>, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
+    expired_by_in(tx, tx.now.minus(DAY).0, after, limit)
+}
+
+fn expired_by_in(tx: &Read<'_>, time: i64, after: Option<&KeptCode>, limit: u32) -> Result<Vec<KeptCode>> {
     let (address, purpose) = after.map_or(("", ""), |code| (&code.address, &code.purpose));
     tx.all(
-        "select address, purpose, code_hmac, expires_at from codes where (address, purpose) > (?1, ?2) \
-         order by address, purpose limit ?3",
-        (address, purpose, limit),
-        kept_code_of,
+        "select address, purpose, code_hmac, expires_at from codes \
+         where (address, purpose) > (?1, ?2) and expires_at <= ?3 order by address, purpose limit ?4",
+        (address, purpose, time, limit),
+        |row| {
+            Ok(KeptCode { address: row.get(0)?, purpose: row.get(1)?, code_hmac: row.get(2)?, expires_at: row.get(3)? })
+        },
     )
-}
-
-/// Up to `limit` codes that expired a day ago. Looks through all codes if there are fewer: an index by expiry would be
-/// one more page for each sign-in to write.
-pub fn expired_in(tx: &Read<'_>, limit: u32) -> Result<Vec<KeptCode>> {
-    tx.all(
-        "select address, purpose, code_hmac, expires_at from codes where expires_at <= ?1 limit ?2",
-        (tx.now.minus(DAY).0, limit),
-        kept_code_of,
-    )
-}
-
-fn kept_code_of(row: &Row<'_>) -> rusqlite::Result<KeptCode> {
-    Ok(KeptCode { address: row.get(0)?, purpose: row.get(1)?, code_hmac: row.get(2)?, expires_at: row.get(3)? })
 }
 
 /// Deletes these codes, live ones too, and says how many there still were. What was sent stays counted.

@@ -11,7 +11,7 @@ drop index codes_by_expiry;
 create table tokens (
     token_sha256 blob primary key,
     user_id integer not null references users (id) on delete cascade,
-    phone_number text,                     -- the user's, as are these two
+    phone_number text,                     -- the user's, as are the next two
     email text,
     user_created_at integer not null,
     expires_at integer not null,
