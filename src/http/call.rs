@@ -263,9 +263,10 @@ impl Call {
         W: Serialize,
         S: Fn(&T) -> W + Send + 'static,
     {
-        let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(self.user().ok())) };
+        let asker = self.user().ok();
+        let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(asker)) };
         let request_id = self.context.request_id.clone();
-        Ok(Once::keyed(claim, move |outcome| match outcome {
+        Ok(Once::keyed(asker, claim, move |outcome| match outcome {
             Ok(done) => kept_resource(status, &shown(done)),
             Err(error) => kept_problem(error, &request_id),
         }))
@@ -278,14 +279,13 @@ impl Call {
             let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
             return Err(Error::field("Idempotency-Key", Fault::new(FieldCode::InvalidFormat, message)));
         };
-        let (caller, user) = match &self.caller {
+        let caller = match &self.caller {
             Caller::Anonymous => return Ok(None),
-            Caller::User(Bearer { user, .. }) => (idempotency::user(user.id), Some(user.id)),
-            Caller::Admin(identity) => (identity.actor(), None),
+            Caller::User(Bearer { user, .. }) => idempotency::user(user.id),
+            Caller::Admin(identity) => identity.actor(),
         };
         Ok(Some(Claim {
             caller,
-            user,
             route: self.context.route.get().copied().unwrap_or_default().to_owned(),
             key: key.to_owned(),
             request_sha256: *request_sha256,

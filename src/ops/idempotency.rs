@@ -19,8 +19,6 @@ use crate::{
 pub struct Claim {
     /// Whose key it is: two callers may choose the same one. Users are named by [`user`].
     pub caller: String,
-    /// The user, if it is one.
-    pub user: Option<UserId>,
     /// Method and template, such as `POST /coin/consume`.
     pub route: String,
     pub key: String,
@@ -62,8 +60,12 @@ impl<T> Once<T> {
     }
 
     /// Keeps what `render` makes of the outcome under the claim's key.
-    pub fn keyed(claim: Claim, render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static) -> Self {
-        Self { asker: claim.user, kept: Some((claim, Box::new(render))) }
+    pub fn keyed(
+        asker: Option<UserId>,
+        claim: Claim,
+        render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static,
+    ) -> Self {
+        Self { asker, kept: Some((claim, Box::new(render))) }
     }
 
     /// The key, if there is one.

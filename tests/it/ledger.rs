@@ -442,7 +442,6 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
 
     let (_directory, app) = open_app();
     let claim = Claim {
-        user: None,
         caller: "user:1".into(),
         route: "/test".into(),
         key: "a".into(),
@@ -454,7 +453,7 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
         let render = |outcome: Result<&(), &Error>| {
             Ok(Kept { status: 402, body: outcome.unwrap_err().code.name().as_bytes().to_vec() })
         };
-        let once = Once::keyed(claim.clone(), render);
+        let once = Once::keyed(None, claim.clone(), render);
         let effect = move |tx: &yarrow::store::Write<'_>| {
             once.run_in(tx, |tx| {
                 ledger::post_in(tx, posting(5))?;
