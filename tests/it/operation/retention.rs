@@ -87,6 +87,21 @@ fn every_retention_is_the_one_that_is_set() {
 }
 
 #[test]
+fn expired_codes_go_and_the_others_between_them_stay() {
+    let server = Setup::default().start();
+    // More than one slice of either kind, in turn in the order of the table.
+    server.edit(
+        "with recursive numbers (n) as (select 0 union all select n + 1 from numbers where n < 999) \
+         insert into codes (address, purpose, code_hmac, tries_left, expires_at) \
+         select printf('%04d', n), 'sign_in', zeroblob(32), 5, \
+         unixepoch() * 1000 - 86400000 + iif(n % 2, -3600000, 3600000) from numbers",
+    );
+    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    let left = "select count(*) = 500 and max(cast(address as integer) % 2) = 0 from codes";
+    assert!(server.value::<bool>(left), "those that expired a day ago go, and no others");
+}
+
+#[test]
 fn no_retention_was_left_out() {
     let output = crate::kit::Binary::command().args(["config", "show", "--json"]).output().unwrap();
     let shown: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
