@@ -1,8 +1,6 @@
 //! One endpoint: where it is, who may call it, what it takes and answers, and how a request goes through it.
 
-use std::{
-    any::Any, convert::Infallible, future::Future, marker::PhantomData, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
-};
+use std::{convert::Infallible, future::Future, marker::PhantomData, panic::AssertUnwindSafe, pin::Pin, sync::Arc};
 
 use axum::{
     body::Body,
@@ -49,8 +47,7 @@ pub struct Endpoint {
     pub along: Along,
     /// Takes an `Idempotency-Key`.
     pub is_repeatable: bool,
-    router: fn(&Endpoint, Arc<dyn Any + Send + Sync>) -> MethodRouter<Arc<App>>,
-    handler: Arc<dyn Any + Send + Sync>,
+    task: Arc<dyn Task>,
 }
 
 /// Which setting bounds the body.
@@ -90,8 +87,7 @@ impl Endpoint {
             body_limit: |limits| limits.body,
             along: Along::Nothing,
             is_repeatable: false,
-            router: method_router::<O, P, A>,
-            handler: Arc::new(operation),
+            task: Arc::new(Typed { operation, types: PhantomData }),
         }
     }
 
@@ -134,7 +130,9 @@ impl Endpoint {
 
     /// The endpoint's part of the router.
     pub fn method_router(&self) -> MethodRouter<Arc<App>> {
-        (self.router)(self, Arc::clone(&self.handler))
+        let Ok(filter) = MethodFilter::try_from(self.method.clone()) else { return MethodRouter::new() };
+        let gate = Gate { path: self.path, access: self.access, body_limit: self.body_limit, along: self.along };
+        on(filter, Door { gate, task: Arc::clone(&self.task) })
     }
 
     pub fn takes_body(&self) -> bool {
@@ -146,38 +144,51 @@ fn takes_body(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
 }
 
-fn method_router<O, P, A>(endpoint: &Endpoint, handler: Arc<dyn Any + Send + Sync>) -> MethodRouter<Arc<App>>
-where
-    O: Operation<P, A>,
-    P: Parameters,
-    A: Answer + Send + 'static,
-{
-    let Ok(operation) = handler.downcast::<O>() else { return MethodRouter::new() };
-    let Ok(filter) = MethodFilter::try_from(endpoint.method.clone()) else { return MethodRouter::new() };
-    let gate =
-        Gate { path: endpoint.path, access: endpoint.access, body_limit: endpoint.body_limit, along: endpoint.along };
-    on(filter, Door { operation, gate, types: PhantomData::<fn(P) -> A> })
+/// What is done with a request that was let in, and an answer later.
+type Doing<'task> = Pin<Box<dyn Future<Output = Result<Response<Body>>> + Send + 'task>>;
+
+/// An operation together with what it takes and answers. Only this is in the program for each endpoint; the way to it
+/// and from it is the same for all.
+trait Task: Send + Sync {
+    /// Reads the parameters and begins.
+    ///
+    /// # Errors
+    /// What is wrong with the parameters.
+    fn begin(&self, call: Call, path: Vec<(String, String)>, uri: &Uri) -> Result<Doing<'_>>;
+
+    fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>>;
 }
 
-/// What the router calls for one endpoint.
-struct Door<O, P, A> {
-    operation: Arc<O>,
-    gate: Gate,
+struct Typed<O, P, A> {
+    operation: O,
     types: PhantomData<fn(P) -> A>,
 }
 
-impl<O, P, A> Clone for Door<O, P, A> {
-    fn clone(&self) -> Self {
-        Self { operation: Arc::clone(&self.operation), types: PhantomData, ..*self }
-    }
-}
-
-impl<O, P, A> Handler<(), Arc<App>> for Door<O, P, A>
+impl<O, P, A> Task for Typed<O, P, A>
 where
     O: Operation<P, A>,
     P: Parameters,
     A: Answer + Send + 'static,
 {
+    fn begin(&self, call: Call, path: Vec<(String, String)>, uri: &Uri) -> Result<Doing<'_>> {
+        let parameters = fields(&call, path, uri, P::BODY)?.parse::<P>()?;
+        let doing = self.operation.call(call, parameters);
+        Ok(Box::pin(async { doing.await?.into_response() }))
+    }
+
+    fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>> {
+        A::instead_of_problem(error).and_then(|answer| answer.into_response().ok())
+    }
+}
+
+/// What the router calls for one endpoint.
+#[derive(Clone)]
+struct Door {
+    gate: Gate,
+    task: Arc<dyn Task>,
+}
+
+impl Handler<(), Arc<App>> for Door {
     type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
     fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
@@ -193,23 +204,16 @@ where
             };
             outcome.unwrap_or_else(|error| {
                 report(&error, &context);
-                let instead = A::instead_of_problem(&error).and_then(|answer| answer.into_response().ok());
-                instead.unwrap_or_else(|| problem(&error, &context.request_id))
+                self.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
             })
         })
     }
 }
 
-impl<O, P, A> Door<O, P, A>
-where
-    O: Operation<P, A>,
-    P: Parameters,
-    A: Answer,
-{
+impl Door {
     async fn run(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
         let Entered { call, path, uri, audited } = self.gate.enter(request, app, context).await?;
-        let parameters = fields(&call, path, &uri, P::BODY)?.parse::<P>()?;
-        let outcome = self.operation.call(call, parameters).await.and_then(Answer::into_response);
+        let outcome = self.task.begin(call, path, &uri)?.await;
         match audited {
             Some(audited) => audited.record(outcome).await,
             None => outcome,
@@ -217,8 +221,7 @@ where
     }
 }
 
-/// What an endpoint asks of a request before it looks at its parameters. Not generic, so that it is in the program
-/// once, and not for each endpoint.
+/// What an endpoint asks of a request before it looks at its parameters.
 #[derive(Clone, Copy)]
 struct Gate {
     path: &'static str,
