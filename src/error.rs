@@ -5,7 +5,12 @@
 //! `http/reply.rs` and `main.rs`. The cause of a fault in the service itself travels in `source`, is logged once at
 //! the boundary and never leaves the server.
 
-use std::{borrow::Cow, fmt, iter, time::Duration};
+use std::{
+    borrow::Cow,
+    fmt, iter,
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 
 use crate::types::{Secret, Timestamp};
 
@@ -185,8 +190,12 @@ pub struct Confirmation {
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
+/// What went wrong, at the cost of a pointer: nearly every function may return one, and nearly none does.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error(Box<Details>);
+
+#[derive(Debug)]
+pub struct Details {
     pub code: Code,
     /// A sentence for people; it may be shown to the client.
     pub detail: Cow<'static, str>,
@@ -196,15 +205,16 @@ pub struct Error {
     /// The trace id of the interpretation that failed, so that the caller can find its record.
     pub trace_id: Option<String>,
     /// What would happen, where it has to be asked for twice.
-    pub confirmation: Option<Box<Confirmation>>,
+    pub confirmation: Option<Confirmation>,
     /// The operation failed for its caller, and what it changed is to stay: a used try, a violation record.
     pub keeps_changes: bool,
     pub source: Option<Source>,
 }
 
 impl Error {
+    #[cold]
     pub fn new(code: Code) -> Self {
-        Self {
+        Self(Box::new(Details {
             code,
             detail: Cow::Borrowed(code.meaning()),
             fields: Vec::new(),
@@ -213,7 +223,7 @@ impl Error {
             confirmation: None,
             keeps_changes: false,
             source: None,
-        }
+        }))
     }
 
     /// A fault of the service itself: the cause is for the log, the client learns nothing of it.
@@ -232,7 +242,19 @@ impl Error {
     }
 
     pub fn fields(fields: Vec<FieldError>) -> Self {
-        Self { fields, ..Self::new(Code::InvalidParameters) }
+        Self::new(Code::InvalidParameters).in_fields(fields)
+    }
+
+    /// With the fields that it is about.
+    pub fn in_fields(mut self, fields: Vec<FieldError>) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    /// With the interpretation that failed.
+    pub fn of_trace(mut self, trace_id: &str) -> Self {
+        self.trace_id = Some(trace_id.to_owned());
+        self
     }
 
     pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -240,8 +262,8 @@ impl Error {
         self
     }
 
-    pub fn retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
+    pub fn retry_after(mut self, wait: impl Into<Option<Duration>>) -> Self {
+        self.retry_after = wait.into();
         self
     }
 
@@ -252,7 +274,7 @@ impl Error {
 
     /// The same failure told to another caller. The cause stays with the first.
     pub fn again(&self) -> Self {
-        Self { retry_after: self.retry_after, ..Self::new(self.code).detail(self.detail.clone()) }
+        Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after)
     }
 
     /// What went wrong for people: the sentence, and its cause if that says more.
@@ -270,6 +292,20 @@ impl Error {
     pub fn keeping_changes(mut self) -> Self {
         self.keeps_changes = true;
         self
+    }
+}
+
+impl Deref for Error {
+    type Target = Details;
+
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Details {
+        &mut self.0
     }
 }
 

@@ -204,11 +204,12 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
 }
 
 /// A file that cannot even be looked through is as bad as what was looked for.
-fn tell_unusable(common: &Common, path: &Path, error: Error) -> Result<()> {
+fn tell_unusable(common: &Common, path: &Path, mut error: Error) -> Result<()> {
     if common.json {
         print(&json!({ "path": path, "sound": false, "error": error.detail }).to_string())?;
     }
-    Err(Error { code: Code::ChecksFailed, ..error })
+    error.code = Code::ChecksFailed;
+    Err(error)
 }
 
 fn prune(common: &Common) -> Result<()> {

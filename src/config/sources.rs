@@ -283,7 +283,7 @@ mod tests {
                 ("YARROW_NO_SUCH_THING", "1"),
             ],
         );
-        let faults = load(wrong).unwrap_err().detail.into_owned();
+        let faults = load(wrong).unwrap_err().detail.clone();
         for name in ["server.listen", "auth.code_tries", "auth.secret_key", "YARROW_NO_SUCH_THING"] {
             assert!(faults.contains(name), "{name} is not in:\n{faults}");
         }
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn contradictions_between_settings_are_faults() {
         let wrong = sources(&[], &[("YARROW_SMS_PROVIDER", "aliyun"), ("YARROW_LLM_PROVIDER", "openai")]);
-        let faults = load(wrong).unwrap_err().detail.into_owned();
+        let faults = load(wrong).unwrap_err().detail.clone();
         for name in ["sms.access_key_id", "sms.access_key_secret", "sms.sign_name", "llm.model"] {
             assert!(faults.contains(name), "{name} is not in:\n{faults}");
         }

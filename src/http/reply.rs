@@ -8,7 +8,10 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use crate::{
     error::{Code, Error},
@@ -108,11 +111,7 @@ impl<T: Serialize + ToSchema> Answer for Json<T> {
     }
 
     fn describe() -> AnswerDocument {
-        AnswerDocument {
-            statuses: vec![(StatusCode::OK, "Done.")],
-            contents: vec![("application/json", reference::<T>())],
-            schemas: schemas::<T>(),
-        }
+        json_document(reference::<T>(), schemas::<T>())
     }
 }
 
@@ -167,10 +166,8 @@ impl<T: Serialize + ToSchema> Answer for Replayable<T> {
             Self::Now(status, resource) => json_response(status, JSON, &resource),
             Self::Before(Kept { status, body }) => {
                 let status = StatusCode::from_u16(status).map_err(Error::internal)?;
-                let mut response = Response::new(Body::from(body));
-                *response.status_mut() = status;
                 let content_type = if status.is_success() { JSON } else { PROBLEM };
-                response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+                let mut response = response_with(status, content_type, body);
                 response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
                 Ok(response)
             }
@@ -194,16 +191,30 @@ pub fn kept_problem(error: &Error, request_id: &str) -> Result<Kept, Error> {
     Ok(Kept { status: status(error.code).as_u16(), body })
 }
 
+// What follows is split in two where it can be: what depends on the type is in the program once for each.
+
+fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> AnswerDocument {
+    AnswerDocument { statuses: vec![(StatusCode::OK, "Done.")], contents: vec![("application/json", schema)], schemas }
+}
+
 /// A reference to the schema of `T` among the document's components.
 pub fn reference<T: ToSchema>() -> Value {
-    json!({ "$ref": format!("#/components/schemas/{}", T::name()) })
+    reference_to(&T::name())
+}
+
+fn reference_to(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 /// The schema of `T` and those it refers to, by name.
 pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
     let mut found = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
     T::schemas(&mut found);
-    found.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default())).collect()
+    as_values(found)
+}
+
+fn as_values(schemas: Vec<(String, RefOr<Schema>)>) -> Vec<(String, Value)> {
+    schemas.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default())).collect()
 }
 
 /// Bytes that most answers fit into, so that they are written without moving what is there already.
@@ -216,10 +227,14 @@ fn json_response<T: Serialize>(
 ) -> Result<Response<Body>, Error> {
     let mut text = Vec::with_capacity(MOST_ANSWERS);
     serde_json::to_writer(&mut text, value).map_err(Error::internal)?;
+    Ok(response_with(status, content_type, text))
+}
+
+fn response_with(status: StatusCode, content_type: HeaderValue, text: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    Ok(response)
+    response
 }
 
 /// The body of every error, RFC 9457.
@@ -289,7 +304,7 @@ impl<'error> Problem<'error> {
             code: field.code.name(),
             message: field.message.as_str().into(),
         };
-        let confirmation = error.confirmation.as_deref();
+        let confirmation = error.confirmation.as_ref();
         Self {
             r#type: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
@@ -319,10 +334,8 @@ fn counted(counts: &[(String, i64)]) -> BTreeMap<&str, i64> {
 pub fn problem(error: &Error, request_id: &str) -> Response<Body> {
     let status = status(error.code);
     let body = serde_json::to_vec(&Problem::of(error, request_id)).unwrap_or_default();
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
+    let mut response = response_with(status, PROBLEM, body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, PROBLEM);
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

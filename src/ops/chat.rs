@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::Result,
     ops::{
         Each,
         budget::{self, Reservation, Used},
@@ -115,7 +115,7 @@ pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Fl
     let finished_at = finish(app, prepared, outcome)?;
     match failure {
         None => Ok(Answered { text, model, finished_at }),
-        Some(error) => Err(Error { trace_id: Some(prepared.trace_id.clone()), ..error }),
+        Some(error) => Err(error.of_trace(&prepared.trace_id)),
     }
 }
 
@@ -137,16 +137,16 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
         [user.0],
         |row| {
             each(json!({
-                "traceId": row.get::<_, String>(0)?,
-                "messages": row.get::<_, i64>(1)?,
-                "status": row.get::<_, String>(2)?,
-                "provider": row.get::<_, String>(3)?,
-                "model": row.get::<_, String>(4)?,
-                "promptTokens": row.get::<_, Option<i64>>(5)?,
-                "completionTokens": row.get::<_, Option<i64>>(6)?,
-                "durationMs": row.get::<_, Option<i64>>(7)?,
+                "traceId": row.get::<String>(0)?,
+                "messages": row.get::<i64>(1)?,
+                "status": row.get::<String>(2)?,
+                "provider": row.get::<String>(3)?,
+                "model": row.get::<String>(4)?,
+                "promptTokens": row.get::<Option<i64>>(5)?,
+                "completionTokens": row.get::<Option<i64>>(6)?,
+                "durationMs": row.get::<Option<i64>>(7)?,
                 "createdAt": Timestamp(row.get(8)?),
-                "finishedAt": row.get::<_, Option<i64>>(9)?.map(Timestamp),
+                "finishedAt": row.get::<Option<i64>>(9)?.map(Timestamp),
             }))
         },
     )

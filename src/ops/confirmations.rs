@@ -47,8 +47,9 @@ pub fn require_in(tx: &Write<'_>, demand: Demand) -> Result<()> {
         return Ok(());
     }
     let confirmation = announce_in(tx, demand)?;
-    let error = Error { confirmation: Some(Box::new(confirmation)), ..Code::ConfirmationRequired.into() };
-    Err(error.keeping_changes())
+    let mut error = Error::new(Code::ConfirmationRequired).keeping_changes();
+    error.confirmation = Some(confirmation);
+    Err(error)
 }
 
 fn take_in(tx: &Write<'_>, demand: &Demand) -> Result<bool> {

@@ -15,7 +15,7 @@ pub use record::{
 pub use crate::ops::model_calls::Status;
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::Result,
     ops::{
         budget::{self, Reservation},
         hexagram::{self, Facts},
@@ -120,7 +120,7 @@ pub fn run_with(
     let record = finish(app, prepared, outcome, also)?;
     match failure {
         None => Ok(record),
-        Some(error) => Err(Error { trace_id: Some(prepared.trace_id.clone()), ..error }),
+        Some(error) => Err(error.of_trace(&prepared.trace_id)),
     }
 }
 

@@ -160,7 +160,7 @@ impl From<Failure> for Error {
             FailureKind::ContentRefused => Code::ContentRejected,
             FailureKind::Refused | FailureKind::Misconfigured | FailureKind::Nonsense => Code::ProviderFailed,
         };
-        Self { retry_after: failure.retry_after, ..Self::new(code).caused_by(failure) }
+        Self::new(code).retry_after(failure.retry_after).caused_by(failure)
     }
 }
 

@@ -85,7 +85,7 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
         FailureKind::RecipientLimited => Code::TooManyRequests,
         _ => Code::ProviderUnavailable,
     };
-    Err(Error { retry_after: failure.retry_after, ..Error::new(code).caused_by(failure) })
+    Err(Error::new(code).retry_after(failure.retry_after).caused_by(failure))
 }
 
 /// How long a code to this address is valid.

@@ -201,7 +201,7 @@ where
         Ok(None) => Err(Error::new(Code::NotFound).detail("What the model was asked about was deleted meanwhile.")),
         Err(error) => {
             app.unwritten.keep(move |tx| finish(tx).map(drop));
-            Err(Error { trace_id: Some(trace_id.to_owned()), ..error })
+            Err(error.of_trace(trace_id))
         }
     }
 }

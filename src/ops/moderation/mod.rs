@@ -118,7 +118,7 @@ pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> 
     let fault = || Fault::new(FieldCode::Rejected, "was refused by content moderation");
     let fields = refused.iter().map(|(field, _)| fault().in_field(field.name)).collect();
     let violations = refused.into_iter().map(|(field, ruling)| ruling.violation(user, field.content_type)).collect();
-    Some(Refusal { violations, error: Error { fields, ..Error::new(Code::ContentRejected) } })
+    Some(Refusal { violations, error: Error::new(Code::ContentRejected).in_fields(fields) })
 }
 
 /// Checks what a model answered to a user, if the operator wants that. Nothing if it may be shown.
