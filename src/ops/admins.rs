@@ -272,8 +272,8 @@ pub fn list_keys(app: &App) -> Result<Vec<ApiKey>> {
                 id: row.get(0)?,
                 label: row.get(1)?,
                 created_at: Timestamp(row.get(2)?),
-                last_used_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
-                revoked_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+                last_used_at: row.get::<Option<i64>>(3)?.map(Timestamp),
+                revoked_at: row.get::<Option<i64>>(4)?.map(Timestamp),
             })
         })
     })

@@ -2,12 +2,10 @@
 //!
 //! Changes of balances are written down a second time, with the balances, in the ledger's own chain.
 
-use rusqlite::Row;
-
 use crate::{
     app::App,
     error::Result,
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
 

@@ -5,7 +5,6 @@
 //! passed by one call at most. What a vendor did not count is estimated here, for the budget alone; what a crash cut
 //! off counts as reserved. Days are those of the service's own time zone.
 
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::Each,
     providers::llm::{Request, Usage, offline},
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Date, Micros, TimeZone, Timestamp, UserId},
 };
 

@@ -6,14 +6,13 @@
 use std::{net::IpAddr, time::Duration};
 
 use rusqlite::Params;
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Error, Result},
     ops::{Each, codes::client_network, users},
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{Listing, Page, PhoneNumber, Timestamp, UserId},
 };
 
@@ -186,7 +185,7 @@ fn insert_in(
 fn feedback_of(row: &Row<'_>) -> rusqlite::Result<Feedback> {
     Ok(Feedback {
         id: row.get(0)?,
-        user: row.get::<_, Option<i64>>(1)?.map(UserId),
+        user: row.get::<Option<i64>>(1)?.map(UserId),
         phone_number: row.get(2)?,
         is_verified: row.get(3)?,
         content: row.get(4)?,

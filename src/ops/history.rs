@@ -9,14 +9,13 @@ mod orphans;
 use std::time::Duration;
 
 use rusqlite::Params;
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Result},
     ops::{Each, residue},
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{JsonText, Listing, Page, Timestamp, UserId},
 };
 

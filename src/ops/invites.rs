@@ -157,9 +157,9 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
     let code = "select code, invited, rewarded, created_at from invite_codes where user_id = ?1";
     let own = tx.first(code, [user.0], |row| {
         Ok(json!({
-            "code": row.get::<_, String>(0)?,
-            "invited": row.get::<_, i64>(1)?,
-            "rewarded": row.get::<_, i64>(2)?,
+            "code": row.get::<String>(0)?,
+            "invited": row.get::<i64>(1)?,
+            "rewarded": row.get::<i64>(2)?,
             "createdAt": Timestamp(row.get(3)?),
         }))
     })?;
@@ -199,7 +199,7 @@ impl Standing {
             let kept = tx.first(
                 "select has_redeemed, rewarded from invite_addresses where address_hmac = ?1",
                 [address],
-                |row| Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?)),
+                |row| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?)),
             )?;
             let (has_redeemed, rewarded) = kept.unwrap_or_default();
             standing.has_redeemed |= has_redeemed;

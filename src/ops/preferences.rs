@@ -2,14 +2,13 @@
 //!
 //! Who never chose has no row. System notices cannot be switched off, so there is nothing here that could do it.
 
-use rusqlite::Row;
 use serde_json::{Value, json};
 
 use crate::{
     app::App,
     error::Result,
     ops::users,
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{Locale, TimeZone, Timestamp, UserId},
 };
 

@@ -2,14 +2,13 @@
 //!
 //! Releases are ordered by their version code. One without a platform is for all of them.
 
-use rusqlite::Row;
 use semver::Version;
 use url::Url;
 
 use crate::{
     app::App,
     error::{Code, Fault, FieldCode, Result},
-    store::{Pending, Read},
+    store::{Pending, Read, Row},
     types::{Listing, Page, Timestamp, clean},
 };
 

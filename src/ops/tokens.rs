@@ -10,7 +10,6 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
@@ -22,7 +21,7 @@ use crate::{
         Each,
         users::{self, Profile, User},
     },
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{EmailAddress, PhoneNumber, Secret, Timestamp, UserId, hex, sha256},
 };
 
@@ -408,7 +407,7 @@ fn shown(device: Device, is_current: bool) -> Device {
 fn lifetimes_of(row: &Row<'_>, first: usize) -> rusqlite::Result<Lifetimes> {
     Ok(Lifetimes {
         expires_at: Timestamp(row.get(first)?),
-        replaced_at: row.get::<_, Option<i64>>(first + 1)?.map(Timestamp),
+        replaced_at: row.get::<Option<i64>>(first + 1)?.map(Timestamp),
         family_ends: Timestamp(row.get(first + 2)?),
         last_used_at: Timestamp(row.get(first + 3)?),
     })

@@ -2,11 +2,9 @@
 
 mod kept;
 
-use rusqlite::Row;
-
 use crate::{
     error::{Code, Fault, FieldCode, Result},
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId},
 };
 

@@ -5,14 +5,13 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
     ops::{Each, users},
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
 
@@ -269,9 +268,9 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
         [user.0],
         |row| {
             each(json!({
-                "contentType": row.get::<_, String>(0)?,
-                "violationType": row.get::<_, String>(1)?,
-                "maskedText": row.get::<_, String>(2)?,
+                "contentType": row.get::<String>(0)?,
+                "violationType": row.get::<String>(1)?,
+                "maskedText": row.get::<String>(2)?,
                 "createdAt": Timestamp(row.get(3)?),
             }))
         },

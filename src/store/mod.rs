@@ -17,6 +17,7 @@ mod pending;
 mod place;
 mod residue;
 pub mod restore;
+mod row;
 mod snapshot;
 mod statements;
 mod tables;
@@ -48,6 +49,7 @@ pub use connection::Tuning;
 pub use migrate::SCHEMA_VERSION;
 pub use pending::Pending;
 use place::Place;
+pub use row::Row;
 use snapshot::FullReads;
 pub use snapshot::{end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
@@ -303,6 +305,8 @@ impl Store {
 }
 
 impl From<rusqlite::Error> for Error {
+    #[cold]
+    #[inline(never)]
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         let code = match error.sqlite_error_code() {

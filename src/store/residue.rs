@@ -13,9 +13,7 @@
 
 use std::ops::Range;
 
-use rusqlite::Row;
-
-use super::{Read, Write};
+use super::{Read, Row, Write};
 use crate::error::Result;
 
 /// The first page begins with the header of the file.

@@ -60,15 +60,27 @@ struct Snapshot {
     taken: Instant,
 }
 
+/// What is done with a read, seen from here, where all are the same.
+type Reading<'operation> = &'operation mut dyn FnMut(&Read<'_>) -> Result<()>;
+
 pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    let name = std::any::type_name_of_val(&operation);
+    let (mut operation, mut outcome) = (Some(operation), None);
+    read_named(shared, name, &mut |read| {
+        outcome = operation.take().map(|operation| operation(read)).transpose()?;
+        Ok(())
+    })?;
+    outcome.ok_or_else(|| Error::internal("a read was begun and not done"))
+}
+
+fn read_named(shared: &Shared, name: &'static str, operation: Reading<'_>) -> Result<()> {
     if !is_worker() {
-        return read_once(shared, operation);
+        return read_once(shared, name, operation);
     }
     RESIDENT.with(|resident| match resident.try_borrow_mut() {
         Ok(mut resident) => {
             let resident = resident_of(shared, &mut resident)?;
             resident.refresh(shared)?;
-            let name = std::any::type_name_of_val(&operation);
             let outcome = resident
                 .reader
                 .with_dependent(|connection, kept| operation(&Read::keeping(connection, kept, shared.clock.now())));
@@ -78,7 +90,7 @@ pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Resu
             outcome
         }
         // A read inside a read: it cannot share the connection's transaction, so it gets one of its own.
-        Err(_) => read_once(shared, operation),
+        Err(_) => read_once(shared, name, operation),
     })
 }
 
@@ -163,12 +175,11 @@ impl Drop for Resident {
     }
 }
 
-fn read_once<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+fn read_once(shared: &Shared, name: &'static str, operation: Reading<'_>) -> Result<()> {
     let connection = shared.reader()?;
     let begun = Instant::now();
     let once = Once::begin(&connection)?;
     connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    let name = std::any::type_name_of_val(&operation);
     let outcome = operation(&Read::new(once.0, shared.clock.now()));
     note_if_slow(shared, name, begun);
     outcome

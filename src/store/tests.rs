@@ -246,7 +246,7 @@ fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
         scope.spawn(|| {
             thread_parks();
             let twice = opened.store.read(|tx| {
-                let number = || tx.one("select value from settings", [], |row| row.get::<_, String>(0));
+                let number = || tx.one("select value from settings", [], |row| row.get::<String>(0));
                 let first = number()?;
                 change(2);
                 sleep(2 * SNAPSHOT_AGE);
@@ -307,7 +307,7 @@ fn a_read_that_panics_leaves_no_transaction_behind() {
                 }
                 let panicking = || {
                     opened.store.read::<()>(|tx| {
-                        tx.one("select value from settings", [], |row| row.get::<_, String>(0))?;
+                        tx.one("select value from settings", [], |row| row.get::<String>(0))?;
                         panic!("a read panics");
                     })
                 };
@@ -349,7 +349,7 @@ fn what_is_there_a_hundred_times_is_given_out_a_hundred_times_to_64_threads() {
         }
     });
     assert_eq!(given.load(Ordering::Relaxed), 100);
-    let left = opened.store.read(|tx| tx.one("select tries_left from codes", [], |row| row.get::<_, i64>(0)));
+    let left = opened.store.read(|tx| tx.one("select tries_left from codes", [], |row| row.get::<i64>(0)));
     assert_eq!(left.unwrap(), 0);
 }
 

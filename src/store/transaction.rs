@@ -4,9 +4,12 @@
 
 use std::{cell::Cell, ops::Deref};
 
-use rusqlite::{Connection, Params, Row, Statement};
+use rusqlite::{Connection, Params, Statement};
 
-use super::statements::{Lend, Sql};
+use super::{
+    row::Row,
+    statements::{Lend, Sql},
+};
 use crate::{
     error::{Error, Result},
     types::Timestamp,
@@ -36,15 +39,20 @@ impl<'connection> Read<'connection> {
 
     /// Runs a statement that is prepared once for each connection.
     fn prepared<T>(&self, sql: impl Sql, run: impl FnOnce(&mut Statement<'_>) -> Result<T>) -> Result<T> {
-        let (Some(kept), Some(lasting)) = (self.kept, sql.lasting()) else {
-            return run(&mut *self.connection.prepare_cached(sql.text())?);
-        };
         let (mut run, mut outcome) = (Some(run), None);
-        kept.lend(lasting, &mut |statement| {
+        self.lend(sql, &mut |statement| {
             outcome = run.take().map(|run| run(statement)).transpose()?;
             Ok(())
         })?;
         outcome.ok_or_else(|| Error::internal("a statement was lent and not run"))
+    }
+
+    /// Hands the statement over, once. What is done with it is in the program once for each statement, and this is not.
+    fn lend(&self, sql: impl Sql, borrow: &mut dyn FnMut(&mut Statement<'_>) -> Result<()>) -> Result<()> {
+        match (self.kept, sql.lasting()) {
+            (Some(kept), Some(lasting)) => kept.lend(lasting, borrow),
+            _ => borrow(&mut *self.connection.prepare_cached(sql.text())?),
+        }
     }
 
     /// The first row, if there is one.
@@ -57,7 +65,7 @@ impl<'connection> Read<'connection> {
         self.prepared(sql, |statement| {
             let mut rows = statement.query(params)?;
             Ok(match rows.next()? {
-                Some(found) => Some(row(found)?),
+                Some(found) => Some(row(&Row::new(found))?),
                 None => None,
             })
         })
@@ -78,9 +86,14 @@ impl<'connection> Read<'connection> {
         &self,
         sql: impl Sql,
         params: impl Params,
-        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
-        self.prepared(sql, |statement| Ok(statement.query_map(params, row)?.collect::<rusqlite::Result<_>>()?))
+        let mut all = Vec::new();
+        self.each(sql, params, |found| {
+            all.push(row(found)?);
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// Hands over one row after the other, for lists that are too long to be held.
@@ -88,7 +101,7 @@ impl<'connection> Read<'connection> {
         self.prepared(sql, |statement| {
             let mut rows = statement.query(params)?;
             while let Some(found) = rows.next()? {
-                row(found)?;
+                row(&Row::new(found))?;
             }
             Ok(())
         })

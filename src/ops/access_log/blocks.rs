@@ -210,7 +210,7 @@ pub(super) fn delete_oldest_in(tx: &Write<'_>, until: Timestamp) -> Result<i64> 
     let oldest = tx.all(
         "select first_entry, last_entry, last_at from access_log_blocks order by first_entry limit ?1",
         [SLICE],
-        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get(2).map(Timestamp)?)),
+        |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get(2).map(Timestamp)?)),
     )?;
     let (mut deleted, mut newest) = (0, None);
     for (first, last, last_at) in oldest {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     app::App,
     error::Result,
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Timestamp, UserId},
 };
 
@@ -222,7 +222,7 @@ fn insert_subjects_in(tx: &Write<'_>, rows: &[(i64, String, i64)]) -> Result<()>
     .map(drop)
 }
 
-fn piece_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
+fn piece_of(row: &Row<'_>) -> rusqlite::Result<Found> {
     Ok(Found {
         first: row.get(0)?,
         last: row.get(1)?,

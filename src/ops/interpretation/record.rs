@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
 use serde_json::json;
 
 use super::Question;
@@ -15,7 +14,7 @@ use crate::{
         model_calls::{Outcome, Status},
         users,
     },
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId},
 };
 
@@ -279,7 +278,7 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
         user: UserId(row.get(1)?),
         question_type: row.get(2)?,
         question: row.get(3)?,
-        divination_data: row.get::<_, Option<String>>(4)?.map(JsonText::from_stored),
+        divination_data: row.get::<Option<String>>(4)?.map(JsonText::from_stored),
         status: Status::from_stored(&status),
         provider: row.get(6)?,
         model: row.get(7)?,
@@ -287,12 +286,12 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
         result: row.get(9)?,
         prompt_tokens: row.get(10)?,
         completion_tokens: row.get(11)?,
-        cost: row.get::<_, Option<i64>>(12)?.map(Micros::from_stored),
+        cost: row.get::<Option<i64>>(12)?.map(Micros::from_stored),
         failover: row.get(13)?,
         first_token_ms: row.get(14)?,
         duration_ms: row.get(15)?,
         error_class: row.get(16)?,
         created_at: Timestamp(row.get(17)?),
-        finished_at: row.get::<_, Option<i64>>(18)?.map(Timestamp),
+        finished_at: row.get::<Option<i64>>(18)?.map(Timestamp),
     })
 }

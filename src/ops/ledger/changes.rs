@@ -3,14 +3,13 @@
 //! Each row's hash covers the row and the hash of the row before it, so that a row cannot be changed, taken out or
 //! put in between without every later hash being wrong.
 
-use rusqlite::Row;
 use serde_json::json;
 
 use super::Asset;
 use crate::{
     error::{Error, Result},
     ops::Each,
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId, sha256},
 };
 
@@ -53,7 +52,7 @@ pub struct Changed<'action> {
 /// Writes a change down as the next link of the chain.
 pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) -> Result<()> {
     let last = tx.first("select id, hash from ledger_audit order by id desc limit 1", (), |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        Ok((row.get::<i64>(0)?, row.get::<Vec<u8>>(1)?))
     })?;
     let (last_id, previous_hash) = last.unwrap_or((0, first_link()));
     let mut change = Change {
@@ -94,11 +93,11 @@ pub fn export_changes_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<
         [user.0],
         |row| {
             each(json!({
-                "action": row.get::<_, String>(0)?,
-                "asset": row.get::<_, String>(1)?,
-                "reason": row.get::<_, String>(2)?,
-                "balanceBefore": row.get::<_, i64>(3)?,
-                "balanceAfter": row.get::<_, i64>(4)?,
+                "action": row.get::<String>(0)?,
+                "asset": row.get::<String>(1)?,
+                "reason": row.get::<String>(2)?,
+                "balanceBefore": row.get::<i64>(3)?,
+                "balanceAfter": row.get::<i64>(4)?,
                 "createdAt": Timestamp(row.get(5)?),
             }))
         },

@@ -13,14 +13,13 @@ pub mod verification;
 
 use std::ops::Range;
 
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
     app::App,
     error::{Code, Error, Result},
     ops::Each,
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Listing, Page, Slice, Span, Timestamp, UserId},
 };
 

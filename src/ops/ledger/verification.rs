@@ -15,7 +15,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::settings,
-    store::{Read, Store, Write, backup::Copy},
+    store::{Read, Row, Store, Write, backup::Copy},
     types::{Timestamp, UserId},
 };
 
@@ -390,7 +390,7 @@ impl Walk {
     }
 }
 
-fn line_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Line> {
+fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
     Ok(Line {
         seq: row.get(0)?,
         user: UserId(row.get(1)?),

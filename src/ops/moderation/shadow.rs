@@ -8,13 +8,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use rusqlite::Row;
-
 use super::{Ruling, engine::ContentType, judge_locally, policy::Service};
 use crate::{
     app::App,
     error::{Error, Result},
-    store::Write,
+    store::{Row, Write},
     types::{Listing, Page, Timestamp, fill_random},
 };
 
@@ -162,7 +160,7 @@ pub fn disagreements(app: &App, page: Page) -> Result<Listing<Disagreement>> {
 }
 
 fn row_of(row: &Row<'_>) -> rusqlite::Result<Disagreement> {
-    let list = |index| row.get::<_, String>(index).map(|json| serde_json::from_str(&json).unwrap_or_default());
+    let list = |index| row.get::<String>(index).map(|json| serde_json::from_str(&json).unwrap_or_default());
     Ok(Disagreement {
         id: row.get(0)?,
         content_type: row.get(1)?,

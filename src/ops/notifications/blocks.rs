@@ -82,7 +82,7 @@ fn kind_of(byte: u8) -> Option<Kind> {
 pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
     let last =
         tx.first("select block, length(kinds) from notification_blocks order by block desc limit 1", (), |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
         })?;
     Ok(last.map_or(0, |(block, used)| ordinal_of(block, 0) - 1 + used))
 }
@@ -177,7 +177,7 @@ pub fn readers_in(tx: &Read<'_>, ordinal: i64) -> Result<u32> {
 
 fn counts_in(tx: &Read<'_>, block: i64) -> Result<Vec<u8>> {
     let counts =
-        tx.first("select counts from notification_readers where block = ?1", [block], |row| row.get::<_, Vec<u8>>(0))?;
+        tx.first("select counts from notification_readers where block = ?1", [block], |row| row.get::<Vec<u8>>(0))?;
     Ok(counts.unwrap_or_default())
 }
 

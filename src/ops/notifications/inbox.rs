@@ -143,9 +143,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 /// When the user marked everything read, and up to which notification.
 pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let marks = "select through, marked_at from notification_marks where user_id = ?1 order by through";
-    tx.each(marks, [user.0], |row| {
-        each(json!({ "through": row.get::<_, i64>(0)?, "markedAt": Timestamp(row.get(1)?) }))
-    })
+    tx.each(marks, [user.0], |row| each(json!({ "through": row.get::<i64>(0)?, "markedAt": Timestamp(row.get(1)?) })))
 }
 
 /// Takes away everything that is kept about this user, and what was addressed to nobody else. How often a broadcast
@@ -340,7 +338,7 @@ fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addres
             Ok(Addressed {
                 id: row.get(0)?,
                 kind: Kind::named(&kind).unwrap_or(Kind::System),
-                expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+                expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
             })
         },
     )

@@ -17,9 +17,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use rusqlite::Row;
-
-use crate::types::Timestamp;
+use crate::{store::Row, types::Timestamp};
 
 pub use crate::ops::preferences::Kind;
 pub use inbox::{
@@ -67,6 +65,6 @@ fn notification_of(row: &Row<'_>) -> rusqlite::Result<Notification> {
         body: row.get(4)?,
         payload: Payload::from_stored(&payload),
         created_at: Timestamp(row.get(6)?),
-        expires_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
+        expires_at: row.get::<Option<i64>>(7)?.map(Timestamp),
     })
 }

@@ -207,7 +207,7 @@ fn a_user_who_leaves_leaves_nothing() {
                 Ok(())
             })?;
             erase_user_in(tx, user)?;
-            let count = |table: &str| tx.one(&format!("select count(*) from {table}"), (), |row| row.get::<_, i64>(0));
+            let count = |table: &str| tx.one(&format!("select count(*) from {table}"), (), |row| row.get::<i64>(0));
             let tables = [
                 "notifications",
                 "notification_recipients",

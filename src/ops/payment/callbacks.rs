@@ -3,14 +3,12 @@
 //! Anybody can post here, so what the provider did not sign is kept up to a number only. A genuine report is kept in
 //! the transaction of what it changed; if that fails, the provider sends it again.
 
-use rusqlite::Row;
-
 use crate::{
     app::App,
     error::{Code, Error, Result},
     ops::payment::settle::{self, Outcome, Verdict},
     providers::payment::{Notification, Rejection},
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{Listing, Page, Timestamp},
 };
 

@@ -1,6 +1,5 @@
 //! Orders: what a user is about to buy, at the price of that moment, and how far it came.
 
-use rusqlite::Row;
 use serde_json::json;
 
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
         },
     },
     providers::payment::{OrderRequest, OrderState, OrderView},
-    store::{Pending, Read, Write},
+    store::{Pending, Read, Row, Write},
     types::{Fen, Listing, Page, Timestamp, UserId, random_digits},
 };
 
@@ -379,7 +378,7 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         let amount: i64 = row.get(index)?;
         Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, amount))
     };
-    let time = |index| -> rusqlite::Result<Option<Timestamp>> { Ok(row.get::<_, Option<i64>>(index)?.map(Timestamp)) };
+    let time = |index| -> rusqlite::Result<Option<Timestamp>> { Ok(row.get::<Option<i64>>(index)?.map(Timestamp)) };
     Ok(Order {
         order_no: row.get(0)?,
         user: UserId(row.get(1)?),

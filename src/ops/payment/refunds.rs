@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
-
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
@@ -21,7 +19,7 @@ use crate::{
         Failure,
         payment::{RefundOutcome, RefundRequest, RefundState},
     },
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Fen, Timestamp, fill_random, hex},
 };
 
@@ -305,6 +303,6 @@ fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {
         failure: row.get(6)?,
         asked_at: Timestamp(row.get(7)?),
         created_at: Timestamp(row.get(8)?),
-        finished_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+        finished_at: row.get::<Option<i64>>(9)?.map(Timestamp),
     })
 }

@@ -1,11 +1,9 @@
 //! How long payment records are kept: as long as the law or a dispute may ask for them.
 
-use rusqlite::Row;
-
 use crate::{
     error::Result,
     ops::confirmations::Census,
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::Timestamp,
 };
 

@@ -3,8 +3,6 @@
 //! A rehearsed payment takes the same way as a real one: a signed notification, judged like any other. Delivering it
 //! may be left out, to see that a lost one loses nothing.
 
-use rusqlite::Row;
-
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -19,7 +17,7 @@ use crate::{
             sandbox::{SandboxLedger, SandboxTrade},
         },
     },
-    store::{Read, Store, Write},
+    store::{Read, Row, Store, Write},
 };
 
 /// How a payment is rehearsed.
@@ -113,7 +111,7 @@ fn unusable(error: &Error) -> Failure {
 
 fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Option<SandboxTrade>> {
     let text = tx.first("select trade from sandbox_trades where order_no = ?1", [order_no], |row: &Row<'_>| {
-        row.get::<_, String>(0)
+        row.get::<String>(0)
     })?;
     text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
 }

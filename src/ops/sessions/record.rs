@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use rusqlite::Row;
-
 use super::Method;
 use crate::{
     error::{Code, Result},
@@ -11,7 +9,7 @@ use crate::{
         hexagram::{Cast, Lines},
         idempotency, interpretation,
     },
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Timestamp, UserId},
 };
 
@@ -155,7 +153,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         Some(trace_id) => Some(Interpreted {
             trace_id,
             model: row.get(13)?,
-            duration: Duration::from_millis(row.get::<_, i64>(14)?.unsigned_abs()),
+            duration: Duration::from_millis(row.get::<i64>(14)?.unsigned_abs()),
             at: Timestamp(row.get(15)?),
         }),
     };

@@ -1,10 +1,8 @@
 //! Users as they are stored, for those who look whether what is stored is right.
 
-use rusqlite::Row;
-
 use crate::{
     error::Result,
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Timestamp, UserId},
 };
 

@@ -7,15 +7,13 @@
 
 mod file;
 
-use rusqlite::Row;
-
 use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     ops::{
         moderation::engine::{Word, normalise},
         settings,
     },
-    store::{Read, Store, Write},
+    store::{Read, Row, Store, Write},
     types::{Listing, Page, Timestamp},
 };
 
@@ -251,12 +249,12 @@ pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
     let sql =
         "select version, action, folded, word, type, by_sound from word_changes where version > ?1 order by version";
     let rows = tx.all(sql, [version], |row| {
-        let change = match row.get::<_, String>(1)?.as_str() {
+        let change = match row.get::<String>(1)?.as_str() {
             "added" => Some(Change::Added(Word { text: row.get(3)?, kind: row.get(4)?, by_sound: row.get(5)? })),
             "removed" => Some(Change::Removed(row.get(2)?)),
             _ => None,
         };
-        Ok((row.get::<_, i64>(0)?, change))
+        Ok((row.get::<i64>(0)?, change))
     })?;
     let (Some(first), Some(last)) = (rows.first().map(|row| row.0), rows.last().map(|row| row.0)) else {
         return Ok(Changes::Nothing);
