@@ -332,8 +332,15 @@ impl Call {
         F: FnOnce(&App) -> Result<T> + Send + 'static,
     {
         let app = Arc::clone(&self.app);
-        tokio::task::spawn_blocking(move || operation(&app)).await.unwrap_or_else(|panic| Err(Error::internal(panic)))
+        let (reply, answer) = oneshot::channel();
+        away(Box::new(move || drop(reply.send(operation(&app))))).await?;
+        answer.await.map_err(Error::internal)?
     }
+}
+
+/// Runs a job on a thread that may block. Boxed, so that the runtime's side of it is in the program once.
+async fn away(job: Box<dyn FnOnce() + Send>) -> Result<()> {
+    tokio::task::spawn_blocking(job).await.map_err(Error::internal)
 }
 
 fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: Answered<T>) -> Replayable<W> {
