@@ -5,7 +5,9 @@
 //! request. It does less than the service (no parameter rules, request ids, limits or log).
 
 use std::{
+    future::IntoFuture,
     path::Path,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -18,14 +20,16 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
+use futures_util::future::{Either, select};
 use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::signal::unix::{SignalKind, signal};
 use yarrow::types::sha256;
 
 use crate::kit::Failure;
 
-/// Serves until killed. With a database it is the server that commits every request by itself.
+/// Serves until it is stopped. With a database it is the server that commits every request by itself.
 pub fn serve(database: Option<&Path>) -> Result<(), Failure> {
     let router = match database {
         None => Router::new().route("/hello", get(hello)),
@@ -38,7 +42,12 @@ pub fn serve(database: Option<&Path>) -> Result<(), Failure> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         eprintln!("listening on http://{}", listener.local_addr()?);
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        Ok(axum::serve(listener, router).await?)
+        let mut stop = signal(SignalKind::terminate())?;
+        // It ends like any program, so that what the compiler may have had it count is written down.
+        match select(pin!(stop.recv()), pin!(axum::serve(listener, router).into_future())).await {
+            Either::Left(_) => Ok(()),
+            Either::Right((ended, _)) => Ok(ended?),
+        }
     })
 }
 
