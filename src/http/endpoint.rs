@@ -1,6 +1,6 @@
 //! One endpoint: where it is, who may call it, what it takes and answers, and how a request goes through it.
 
-use std::{convert::Infallible, future::Future, marker::PhantomData, panic::AssertUnwindSafe, pin::Pin, sync::Arc};
+use std::{convert::Infallible, future::Future, marker::PhantomData, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     body::Body,
@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request::Parts},
     routing::{MethodFilter, MethodRouter, on},
 };
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::{
     app::App,
@@ -144,9 +144,6 @@ fn takes_body(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// What is done with a request that was let in, and an answer later.
-type Doing<'task> = Pin<Box<dyn Future<Output = Result<Response<Body>>> + Send + 'task>>;
-
 /// An operation together with what it takes and answers. Only this is in the program for each endpoint; the way to it
 /// and from it is the same for all.
 trait Task: Send + Sync {
@@ -154,7 +151,12 @@ trait Task: Send + Sync {
     ///
     /// # Errors
     /// What is wrong with the parameters.
-    fn begin(&self, call: Call, path: Vec<(String, String)>, uri: &Uri) -> Result<Doing<'_>>;
+    fn begin(
+        &self,
+        call: Call,
+        path: Vec<(String, String)>,
+        uri: &Uri,
+    ) -> Result<BoxFuture<'_, Result<Response<Body>>>>;
 
     fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>>;
 }
@@ -170,7 +172,12 @@ where
     P: Parameters,
     A: Answer + Send + 'static,
 {
-    fn begin(&self, call: Call, path: Vec<(String, String)>, uri: &Uri) -> Result<Doing<'_>> {
+    fn begin(
+        &self,
+        call: Call,
+        path: Vec<(String, String)>,
+        uri: &Uri,
+    ) -> Result<BoxFuture<'_, Result<Response<Body>>>> {
         let parameters = fields(&call, path, uri, P::BODY)?.parse::<P>()?;
         let doing = self.operation.call(call, parameters);
         Ok(Box::pin(async { doing.await?.into_response() }))
@@ -189,7 +196,7 @@ struct Door {
 }
 
 impl Handler<(), Arc<App>> for Door {
-    type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+    type Future = BoxFuture<'static, Response<Body>>;
 
     fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
         Box::pin(async move {
