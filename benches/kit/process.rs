@@ -97,6 +97,10 @@ impl Server {
 
     /// A server that says on its error stream where it is `listening on http://`.
     pub fn spawn(mut command: Command) -> Result<Self, Failure> {
+        // What a build that counts what it does is to write it into; packaging/profile/train wants nobody else's counts.
+        if let Some(counts) = std::env::var_os("PROFILE_OF_SERVERS") {
+            command.env("LLVM_PROFILE_FILE", counts);
+        }
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
         let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
