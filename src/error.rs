@@ -194,6 +194,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug)]
 pub struct Error(Box<Details>);
 
+/// What there is to say of an [`Error`], which is read through to it.
 #[derive(Debug)]
 pub struct Details {
     pub code: Code,
