@@ -51,8 +51,8 @@ create index code_sends_by_time on code_sends (sent_at);
 
 -- Owner: tokens. Sign-in tokens, kept as SHA-256. A family is one sign-in and the tokens that replaced each other
 -- since; at most one token of a family is not replaced. A replaced token works for a short grace, and ends its family
--- when it is used after that. What most answers tell of a user stands in their tokens too, because every request looks
--- its token up and a second row far from it costs as much again.
+-- when it is used after that. What most answers tell of a user stands in their tokens too, because a request whose token
+-- is not known looks it up, and a second row far from it costs as much again.
 create table tokens (
     token_sha256 blob primary key,
     user_id integer not null references users (id) on delete cascade,
@@ -78,19 +78,24 @@ begin
     where user_id = new.id;
 end;
 
--- Owner: tokens. A token with its user's profile.
-create view bearers as
-    select tokens.token_sha256, tokens.user_id, tokens.expires_at, tokens.replaced_at, tokens.family_expires_at,
-        tokens.last_used_at, tokens.phone_number, tokens.email, tokens.user_created_at, users.nickname, users.gender,
-        users.birthday, users.signature
-    from tokens join users on users.id = tokens.user_id;
+-- Owner: tokens. One row, whose number goes up whenever a token may be worth something else than before, so that
+-- whoever has looked tokens up knows when to do so again. That one was used is nothing of the kind, and neither is a new
+-- one.
+create table token_changes (
+    id integer primary key check (id = 0),
+    number integer not null
+) strict;
 
--- Owner: tokens. A token with its user's coins.
-create view bearer_coins as
-    select tokens.token_sha256, tokens.user_id, tokens.expires_at, tokens.replaced_at, tokens.family_expires_at,
-        tokens.last_used_at, tokens.phone_number, tokens.email, tokens.user_created_at,
-        coalesce(balances.balance, 0) as coins
-    from tokens left join balances on balances.user_id = tokens.user_id and balances.asset = 'coin';
+create trigger tokens_change after update of token_sha256, user_id, phone_number, email, user_created_at, expires_at,
+    replaced_at, family_expires_at on tokens
+begin
+    insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
+end;
+
+create trigger tokens_end after delete on tokens
+begin
+    insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
+end;
 
 -- Owner: words. The local list of content moderation, and the phrases that are innocent although they contain one.
 create table words (

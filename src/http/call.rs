@@ -25,7 +25,6 @@ use crate::{
         admins::Identity,
         idempotency::{self, Answered, Claim, Once},
         ledger::Authority,
-        tokens::{Bearer, ReadAlong},
         users::{self, User},
     },
     store::{Pending, Read},
@@ -55,7 +54,7 @@ pub struct Context {
 #[derive(Clone, Debug)]
 pub enum Caller {
     Anonymous,
-    User(Bearer),
+    User(Arc<User>),
     Admin(Identity),
 }
 
@@ -99,14 +98,6 @@ impl Call {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// What was read of this user together with the caller's token, if that is who is calling.
-    pub fn read_along(&self, user: UserId) -> &ReadAlong {
-        match &self.caller {
-            Caller::User(bearer) if bearer.user.id == user => &bearer.along,
-            _ => &ReadAlong::Nothing,
-        }
-    }
-
     /// The user who is calling.
     ///
     /// # Errors
@@ -119,9 +110,9 @@ impl Call {
     ///
     /// # Errors
     /// As [`Self::user`].
-    pub fn own(&self) -> Result<&User> {
+    pub fn own(&self) -> Result<&Arc<User>> {
         match &self.caller {
-            Caller::User(bearer) => Ok(&bearer.user),
+            Caller::User(user) => Ok(user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
             Caller::Admin(_) => Err(Code::Forbidden.into()),
         }
@@ -157,7 +148,7 @@ impl Call {
     /// # Errors
     /// `not_yours` for a user who names another; for an administrator `not_found`, or `invalid_parameters` if the
     /// request names nobody or two different users.
-    pub fn subject(&self, claims: &Claims) -> Result<User> {
+    pub fn subject(&self, claims: &Claims) -> Result<Arc<User>> {
         if self.admin().is_err() {
             return self.acting_user(claims);
         }
@@ -174,7 +165,7 @@ impl Call {
             return Err(Error::field("phoneNumber", fault));
         }
         self.context.subject.get_or_init(|| user.id);
-        Ok(user)
+        Ok(Arc::new(user))
     }
 
     /// Like [`Self::subject`], when it is enough to know who: a caller who names nobody else is not looked up.
@@ -198,12 +189,12 @@ impl Call {
     }
 
     /// Like [`Self::acting_for`], with the addresses that answers of the first generation carry.
-    pub fn acting_user(&self, claims: &Claims) -> Result<User> {
+    pub fn acting_user(&self, claims: &Claims) -> Result<Arc<User>> {
         self.unless_id_of_another(claims)?;
         let own = self.own()?;
         match &claims.phone_number {
             Some(claimed) if own.phone_number.as_ref() != Some(claimed) => Err(Code::NotYours.into()),
-            _ => Ok(own.clone()),
+            _ => Ok(Arc::clone(own)),
         }
     }
 
@@ -281,7 +272,7 @@ impl Call {
         };
         let caller = match &self.caller {
             Caller::Anonymous => return Ok(None),
-            Caller::User(Bearer { user, .. }) => idempotency::user(user.id),
+            Caller::User(user) => idempotency::user(user.id),
             Caller::Admin(identity) => identity.actor(),
         };
         Ok(Some(Claim {

@@ -22,10 +22,7 @@ use crate::{
         params::{BodyShape, Described, Fields, Parameters, Rules},
         reply::{Answer, AnswerDocument, problem},
     },
-    ops::{
-        audit::{self, Act},
-        tokens::Along,
-    },
+    ops::audit::{self, Act},
     store,
     types::sha256_of_parts,
 };
@@ -43,8 +40,6 @@ pub struct Endpoint {
     /// Codes of its own, beside those that follow from access and parameters.
     pub codes: &'static [Code],
     pub body_limit: BodyLimit,
-    /// What is read together with the token.
-    pub along: Along,
     /// Takes an `Idempotency-Key`.
     pub is_repeatable: bool,
     task: Arc<dyn Task>,
@@ -85,7 +80,6 @@ impl Endpoint {
             describe_answer: A::describe,
             codes: &[],
             body_limit: |limits| limits.body,
-            along: Along::Nothing,
             is_repeatable: false,
             task: Arc::new(Typed { operation, types: PhantomData }),
         }
@@ -98,12 +92,6 @@ impl Endpoint {
 
     pub fn body(mut self, limit: BodyLimit) -> Self {
         self.body_limit = limit;
-        self
-    }
-
-    /// Has this read together with the token, because most answers are made of it.
-    pub fn reading(mut self, along: Along) -> Self {
-        self.along = along;
         self
     }
 
@@ -131,7 +119,7 @@ impl Endpoint {
     /// The endpoint's part of the router.
     pub fn method_router(&self) -> MethodRouter<Arc<App>> {
         let Ok(filter) = MethodFilter::try_from(self.method.clone()) else { return MethodRouter::new() };
-        let gate = Gate { path: self.path, access: self.access, body_limit: self.body_limit, along: self.along };
+        let gate = Gate { path: self.path, access: self.access, body_limit: self.body_limit };
         on(filter, Door { gate, task: Arc::clone(&self.task) })
     }
 
@@ -234,7 +222,6 @@ struct Gate {
     path: &'static str,
     access: Access,
     body_limit: BodyLimit,
-    along: Along,
 }
 
 /// A request that was let in.
@@ -249,7 +236,7 @@ struct Entered {
 impl Gate {
     async fn enter(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Entered> {
         let (mut parts, body) = request.into_parts();
-        let caller = match guard::admit(&app, self.access, self.along, &parts.headers, context).await {
+        let caller = match guard::admit(&app, self.access, &parts.headers, context).await {
             Ok(caller) => caller,
             Err(refusal) => {
                 body::discard(body, &parts.headers).await;

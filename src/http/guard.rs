@@ -3,6 +3,8 @@
 //! The guard runs before the body is read. A bad token is refused even where no token would have done, because a
 //! client that shows one believes to be signed in.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, header};
 
 use crate::{
@@ -11,7 +13,8 @@ use crate::{
     http::call::{Caller, Context},
     ops::{
         admins,
-        tokens::{self, Along, Bearer, Standing},
+        tokens::{self, Standing},
+        users::User,
     },
 };
 
@@ -81,12 +84,12 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
     }
 }
 
-/// Lets the call in and says who it is, or refuses it. What the answer needs of its user is read `along` with the token.
+/// Lets the call in and says who it is, or refuses it.
 ///
 /// # Errors
 /// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not;
 /// `address_not_allowed` for whatever looks like an administrator's credential and comes from elsewhere.
-pub async fn admit(app: &App, access: Access, along: Along, headers: &HeaderMap, context: &Context) -> Result<Caller> {
+pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
     if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
@@ -96,16 +99,16 @@ pub async fn admit(app: &App, access: Access, along: Along, headers: &HeaderMap,
     if admins::is_credential(token) {
         return admit_admin(app, access, token, context).await;
     }
-    let (standing, bearer) = app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token, along))?;
-    match (standing, bearer) {
-        (Standing::Valid { is_use_due, .. }, Some(bearer)) => {
+    let (standing, holder) = app.store.read(|tx| tokens::holder_in(tx, &app.config.auth, token))?;
+    match (standing, holder) {
+        (Standing::Valid { is_use_due, .. }, Some(holder)) => {
             if is_use_due {
                 // Nobody waits for it: that a device was used is no part of what it was used for.
                 drop(tokens::note_use(app, token));
             }
-            admit_user(access, context, bearer)
+            admit_user(access, context, holder)
         }
-        (Standing::InGrace { .. }, Some(bearer)) => admit_user(access, context, bearer),
+        (Standing::InGrace { .. }, Some(holder)) => admit_user(access, context, holder),
         (Standing::Reused, _) => {
             tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
             tokens::end_reused_family(app, token).await?;
@@ -115,9 +118,9 @@ pub async fn admit(app: &App, access: Access, along: Along, headers: &HeaderMap,
     }
 }
 
-fn admit_user(access: Access, context: &Context, bearer: Bearer) -> Result<Caller> {
-    context.user.get_or_init(|| bearer.user.id);
-    if access.admits_users() { Ok(Caller::User(bearer)) } else { Err(Code::Forbidden.into()) }
+fn admit_user(access: Access, context: &Context, user: Arc<User>) -> Result<Caller> {
+    context.user.get_or_init(|| user.id);
+    if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
 }
 
 async fn admit_admin(app: &App, access: Access, token: &str, context: &Context) -> Result<Caller> {

@@ -26,7 +26,6 @@ use crate::error::Code::*;
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::tokens::Along,
 };
 
 const SMALL: BodyLimit = |limits| limits.auth_body;
@@ -151,7 +150,7 @@ fn accounts() -> Vec<Endpoint> {
 fn profiles() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::GET, "/user/profile", OwnUserOrAdmin, user::find_profile,
-            "The user's profile.").reading(Along::Profile).fails(&[NotYours, NotFound]),
+            "The user's profile.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::PUT, "/user/profile", OwnUser, user::change_profile,
             "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
         Endpoint::new(Method::PUT, "/user/nickname", OwnUser, user::change_nickname,
@@ -165,9 +164,9 @@ fn profiles() -> Vec<Endpoint> {
 fn coins() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::GET, "/coin/balance", OwnUserOrAdmin, coin::balance,
-            "How many coins the user has.").reading(Along::CoinBalance).fails(&[NotYours, NotFound]),
+            "How many coins the user has.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::GET, "/coin/balance/phone", OwnUserOrAdmin, coin::balance,
-            "How many coins the user with this number has.").reading(Along::CoinBalance).fails(&[NotYours, NotFound]),
+            "How many coins the user with this number has.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::POST, "/coin/consume", OwnUser, coin::consume,
             "Takes the price of one use, which the service sets.").repeatable().fails(&[NotYours, InsufficientCoins, AccountInconsistent]),
         Endpoint::new(Method::POST, "/coin/consume/phone", OwnUser, coin::consume,

@@ -8,9 +8,13 @@
 //! To its user a family is a *device*: when it signed in, when it was last used, and what it calls itself. The last
 //! use is noted by the hour, so that reading does not become writing.
 
-use std::time::Duration;
+mod known;
+
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
+
+use self::known::Holding;
 
 use crate::{
     app::App,
@@ -19,7 +23,7 @@ use crate::{
     keys::ServerKey,
     ops::{
         Each,
-        users::{self, Profile, User},
+        users::{self, User},
     },
     store::{Pending, Read, Row, Write},
     types::{EmailAddress, PhoneNumber, Secret, Timestamp, UserId, hex, sha256},
@@ -36,30 +40,6 @@ pub struct Issued {
     pub token: Secret,
     pub user: UserId,
     pub expires_at: Timestamp,
-}
-
-/// Whose token it is.
-#[derive(Clone, Debug)]
-pub struct Bearer {
-    pub user: User,
-    pub along: ReadAlong,
-}
-
-/// What is read together with the token, because the endpoint's answer is made of it: a row that is joined costs a
-/// third of one that is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Along {
-    Nothing,
-    Profile,
-    CoinBalance,
-}
-
-/// What was read together with the token.
-#[derive(Clone, Debug)]
-pub enum ReadAlong {
-    Nothing,
-    Profile(Profile),
-    CoinBalance(i64),
 }
 
 /// What a token turned out to be worth.
@@ -84,38 +64,15 @@ pub enum Standing {
 
 /// Says what a token is worth.
 pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
-    Ok(bearer_in(tx, limits, token, Along::Nothing)?.0)
+    Ok(holder_in(tx, limits, token)?.0)
 }
 
-/// Says what a token is worth and, if it is known, whose it is. Every request asks this: it is one statement, of one
-/// row if nothing else is read along, after which most answers know all that they need of their user.
-pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str, along: Along) -> Result<(Standing, Option<Bearer>)> {
-    let sql = match along {
-        Along::Nothing => {
-            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
-             user_created_at from tokens where token_sha256 = ?1"
-        }
-        Along::Profile => {
-            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
-             user_created_at, nickname, gender, birthday, signature from bearers where token_sha256 = ?1"
-        }
-        Along::CoinBalance => {
-            "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
-             user_created_at, coins from bearer_coins where token_sha256 = ?1"
-        }
+/// Says what a token is worth and, if it is known, whose it is. Every request asks this.
+pub fn holder_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<(Standing, Option<Arc<User>>)> {
+    let Some(Holding { user, lifetimes }) = known::holding_in(tx, &sha256(token))? else {
+        return Ok((Standing::Unknown, None));
     };
-    let found = tx.first(sql, [sha256(token)], |row| {
-        let id = UserId(row.get(0)?);
-        let lifetimes = lifetimes_of(row, 1)?;
-        let user = users::addressed(row, id, 5)?;
-        let along = match along {
-            Along::Nothing => ReadAlong::Nothing,
-            Along::Profile => ReadAlong::Profile(users::profile_of(row, id, 8)?),
-            Along::CoinBalance => ReadAlong::CoinBalance(row.get(8)?),
-        };
-        Ok((lifetimes.standing(id, tx.now, limits), Bearer { user, along }))
-    })?;
-    Ok(found.map_or((Standing::Unknown, None), |(standing, bearer)| (standing, Some(bearer))))
+    Ok((lifetimes.standing(user.id, tx.now, limits), Some(user)))
 }
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
@@ -311,10 +268,13 @@ impl Lifetimes {
             None => {
                 let is_near_expiry = now.plus(limits.token_renewal) > self.expires_at;
                 let renewable = is_near_expiry && self.expires_at < self.family_ends;
-                let is_use_due = self.last_used_at.plus(USE_IS_NOTED_AFTER) <= now;
-                Standing::Valid { user, expires_at: self.expires_at, renewable, is_use_due }
+                Standing::Valid { user, expires_at: self.expires_at, renewable, is_use_due: self.is_use_due(now) }
             }
         }
+    }
+
+    fn is_use_due(&self, now: Timestamp) -> bool {
+        self.last_used_at.plus(USE_IS_NOTED_AFTER) <= now
     }
 }
 

@@ -37,6 +37,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0018.sql"),
     include_str!("migrations/0019.sql"),
     include_str!("migrations/0020.sql"),
+    include_str!("migrations/0021.sql"),
 ];
 
 /// The version that this program reads and writes.

@@ -51,7 +51,7 @@ pub use pending::Pending;
 use place::Place;
 pub use row::Row;
 use snapshot::FullReads;
-pub use snapshot::{end_stale_snapshot, thread_parks};
+pub use snapshot::{View, end_stale_snapshot, thread_parks};
 pub use transaction::{Read, Write};
 use writer::Kind;
 pub use writer::{Answers, Messenger, Pressure, WriterTally};

@@ -11,7 +11,7 @@ use std::{
     cell::{Cell, RefCell},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Instant,
 };
@@ -54,7 +54,23 @@ self_cell!(
     }
 );
 
+/// One state of one database, as a worker thread sees it from one read to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    store: u64,
+    /// No two snapshots have the same.
+    number: u64,
+}
+
+impl View {
+    /// Whether both are of the same database.
+    pub fn is_beside(self, other: Self) -> bool {
+        self.store == other.store
+    }
+}
+
 struct Snapshot {
+    view: View,
     /// The commit counter from before the snapshot was taken: it may be older than the snapshot, never newer.
     commits: u64,
     taken: Instant,
@@ -80,10 +96,10 @@ fn read_named(shared: &Shared, name: &'static str, operation: Reading<'_>) -> Re
     RESIDENT.with(|resident| match resident.try_borrow_mut() {
         Ok(mut resident) => {
             let resident = resident_of(shared, &mut resident)?;
-            resident.refresh(shared)?;
-            let outcome = resident
-                .reader
-                .with_dependent(|connection, kept| operation(&Read::keeping(connection, kept, shared.clock.now())));
+            let view = resident.refresh(shared)?;
+            let outcome = resident.reader.with_dependent(|connection, kept| {
+                operation(&Read::keeping(connection, kept, shared.clock.now()).of(view))
+            });
             if let Some(since) = LONG_SINCE.take() {
                 note_if_slow(shared, name, since);
             }
@@ -139,15 +155,17 @@ fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) ->
 
 impl Resident {
     /// Makes sure that the open snapshot shows all that was committed before this call.
-    fn refresh(&mut self, shared: &Shared) -> Result<()> {
+    fn refresh(&mut self, shared: &Shared) -> Result<View> {
+        static SNAPSHOTS: AtomicU64 = AtomicU64::new(0);
         let commits = shared.commits.load(Ordering::Acquire);
-        if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.commits == commits) {
-            return Ok(());
+        if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.commits == commits) {
+            return Ok(snapshot.view);
         }
         self.let_go();
         self.run("begin")?;
-        self.snapshot = Some(Snapshot { commits, taken: Instant::now() });
-        Ok(())
+        let view = View { store: self.store, number: SNAPSHOTS.fetch_add(1, Ordering::Relaxed) };
+        self.snapshot = Some(Snapshot { view, commits, taken: Instant::now() });
+        Ok(view)
     }
 
     fn let_go(&mut self) {

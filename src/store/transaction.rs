@@ -7,6 +7,7 @@ use std::{cell::Cell, ops::Deref};
 use rusqlite::{Connection, Params, Statement};
 
 use super::{
+    View,
     row::Row,
     statements::{Lend, Sql},
 };
@@ -20,12 +21,14 @@ pub struct Read<'connection> {
     connection: &'connection Connection,
     /// The statements that the connection keeps; nothing for one that serves a single operation.
     kept: Option<&'connection (dyn Lend + 'connection)>,
+    /// What other reads see too.
+    view: Option<View>,
     pub now: Timestamp,
 }
 
 impl<'connection> Read<'connection> {
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self { connection, kept: None, now }
+        Self { connection, kept: None, view: None, now }
     }
 
     /// On a connection that keeps its statements.
@@ -34,7 +37,17 @@ impl<'connection> Read<'connection> {
         kept: &'connection (dyn Lend + 'connection),
         now: Timestamp,
     ) -> Self {
-        Self { connection, kept: Some(kept), now }
+        Self { connection, kept: Some(kept), view: None, now }
+    }
+
+    /// On the view of a thread that reads it again.
+    pub(super) fn of(self, view: View) -> Self {
+        Self { view: Some(view), ..self }
+    }
+
+    /// The view that this is a read of, if the thread reads it more than once: what is found now is true of it then.
+    pub fn view(&self) -> Option<View> {
+        self.view
     }
 
     /// Runs a statement that is prepared once for each connection.

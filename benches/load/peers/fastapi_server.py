@@ -96,8 +96,8 @@ async def balance(authorization: Annotated[str, Header()]) -> Balance:
 @app.get("/user/profile")
 async def profile(authorization: Annotated[str, Header()]) -> Profile:
     user, _, nickname, gender, signature, phone_number = row_of(
-        "select user_id, expires_at, nickname, gender, signature, phone_number from bearers where token_sha256 = ?",
-        authorization)
+        "select t.user_id, t.expires_at, u.nickname, u.gender, u.signature, t.phone_number "
+        "from tokens t join users u on u.id = t.user_id where t.token_sha256 = ?", authorization)
     return Profile(userId=str(user), nickname=nickname, gender=gender, signature=signature, phoneNumber=phone_number)
 
 

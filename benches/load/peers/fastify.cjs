@@ -14,7 +14,9 @@ database.pragma('foreign_keys = on');
 const findBalance = database.prepare(
   `select t.user_id, t.expires_at, b.balance from tokens t left join balances b on b.user_id = t.user_id
    and b.asset = 'coin' where t.token_sha256 = ?`);
-const findProfile = database.prepare('select * from bearers where token_sha256 = ?');
+const findProfile = database.prepare(
+  `select t.user_id, t.expires_at, t.phone_number, u.nickname, u.gender, u.signature
+   from tokens t join users u on u.id = t.user_id where t.token_sha256 = ?`);
 const findUser = database.prepare('select user_id, expires_at from tokens where token_sha256 = ?');
 const insertCasting = database.prepare(
   `insert into history (user_id, sequence, local_record_id, question_type, question, json_data, client_timestamp,

@@ -18,7 +18,6 @@ use crate::{
         coins::{self, Consumed, LARGEST_INCREASE, ResetBy},
         confirmations::{Census, Demand},
         ledger::Discrepancy,
-        tokens::ReadAlong,
         users::User,
     },
     types::{PhoneNumber, UserId},
@@ -79,10 +78,7 @@ pub struct CoinsConsumed {
 
 pub async fn balance(call: Call, of: OfUser) -> Result<Json<CoinBalance>> {
     let user = call.subject(&claims(of.user_id, of.phone_number))?;
-    let balance = match call.read_along(user.id) {
-        ReadAlong::CoinBalance(balance) => *balance,
-        _ => coins::balance(&call.app, user.id)?,
-    };
+    let balance = coins::balance(&call.app, user.id)?;
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 

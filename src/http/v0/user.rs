@@ -12,7 +12,6 @@ use crate::{
     },
     ops::{
         profile,
-        tokens::ReadAlong,
         users::{self, Gender, ProfileChange},
     },
     types::UserId,
@@ -79,11 +78,7 @@ impl From<users::Profile> for Profile {
 
 pub async fn find_profile(call: Call, OfUser { id, user_id }: OfUser) -> Result<Json<Profile>> {
     let user = call.subject_id(&claims(id, user_id))?;
-    let profile = match call.read_along(user) {
-        ReadAlong::Profile(own) => own.clone(),
-        _ => profile::find(&call.app, user)?,
-    };
-    Ok(Json(profile.into()))
+    Ok(Json(profile::find(&call.app, user)?.into()))
 }
 
 pub async fn change_profile(call: Call, change: ChangeProfile) -> Result<Json<Profile>> {

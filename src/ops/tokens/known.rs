@@ -1,0 +1,217 @@
+//! What a worker thread remembers of tokens, so that not every request looks its token up.
+//!
+//! It is true for as long as the number in `token_changes` is what it was. That number is read once for each view of the
+//! database, from the view itself; so whoever changes a token, be it another process, ends what is remembered of it
+//! when their change becomes visible, and no sooner or later than that.
+
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
+use super::Lifetimes;
+use crate::{
+    error::Result,
+    ops::users::{self, User},
+    store::{Read, View},
+    types::UserId,
+};
+
+/// Tokens that a thread remembers at most: some megabytes.
+const TOKENS: usize = 10_000;
+
+thread_local! {
+    static KNOWN: RefCell<Known> = RefCell::default();
+}
+
+/// A token as every request asks for it.
+#[derive(Clone)]
+pub(super) struct Holding {
+    pub user: Arc<User>,
+    pub lifetimes: Lifetimes,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The view of which all this is known to be true.
+    view: Option<View>,
+    changes: i64,
+    tokens: HashMap<[u8; 32], Holding>,
+}
+
+/// The token with this hash, if there is one.
+pub(super) fn holding_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<Holding>> {
+    match tx.view() {
+        Some(view) => KNOWN.with_borrow_mut(|known| known.holding_in(tx, view, hash)),
+        None => look_up_in(tx, hash),
+    }
+}
+
+impl Known {
+    fn holding_in(&mut self, tx: &Read<'_>, view: View, hash: &[u8; 32]) -> Result<Option<Holding>> {
+        self.bring_up_to(tx, view)?;
+        // That a token was used is no change of it: when to note the next use is known from the row alone.
+        if let Some(known) = self.tokens.get(hash).filter(|known| !known.lifetimes.is_use_due(tx.now)) {
+            return Ok(Some(known.clone()));
+        }
+        let found = look_up_in(tx, hash)?;
+        if let Some(found) = &found {
+            if self.tokens.len() >= TOKENS {
+                self.tokens.clear();
+            }
+            self.tokens.insert(*hash, found.clone());
+        }
+        Ok(found)
+    }
+
+    /// Forgets everything unless it is true of this view as well.
+    fn bring_up_to(&mut self, tx: &Read<'_>, view: View) -> Result<()> {
+        if self.view == Some(view) {
+            return Ok(());
+        }
+        let changes = tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0);
+        if self.changes != changes || !self.view.is_some_and(|last| last.is_beside(view)) {
+            self.tokens.clear();
+            self.changes = changes;
+        }
+        self.view = Some(view);
+        Ok(())
+    }
+}
+
+fn look_up_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<Holding>> {
+    tx.first(
+        "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
+         user_created_at from tokens where token_sha256 = ?1",
+        [hash],
+        |row| {
+            let user = users::addressed(row, UserId(row.get(0)?), 5)?;
+            Ok(Holding { user: Arc::new(user), lifetimes: super::lifetimes_of(row, 1)? })
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Duration};
+
+    use super::*;
+    use crate::{
+        clock::Clock,
+        config::Config,
+        ops::{tokens, users::Address},
+        store::{Store, Tuning, Write, thread_parks},
+        types::{PhoneNumber, sha256},
+    };
+
+    /// A store with one token, and a second store of the same file, as another process has it.
+    struct Opened {
+        store: Store,
+        other: Store,
+        hash: [u8; 32],
+        _directory: tempfile::TempDir,
+    }
+
+    impl Opened {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("yarrow.db");
+            let open = || Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+            let (store, other) = (open(), open());
+            let limits = Config::defaults().unwrap().auth;
+            let issued = store.write(move |tx| {
+                let address = Address::Phone(PhoneNumber::from_canonical("13800138000".into()));
+                let (user, _) = users::find_or_create_in(tx, &address)?;
+                tokens::issue_in(tx, &limits, &user, "")
+            });
+            let hash = sha256(issued.wait().unwrap().token.reveal());
+            Self { store, other, hash, _directory: directory }
+        }
+
+        /// Changes something elsewhere, on a thread that may wait for it.
+        fn elsewhere(&self, change: impl FnOnce(&Write<'_>) -> Result<()> + Send + 'static) {
+            thread::scope(|scope| scope.spawn(|| self.other.write(change).wait().unwrap()).join().unwrap());
+        }
+
+        /// What this thread knows on a view of its own.
+        fn known(&self) -> Option<Holding> {
+            thread_parks();
+            self.store.read(|tx| holding_in(tx, &self.hash)).unwrap()
+        }
+    }
+
+    /// Makes a change elsewhere and returns what a worker thread knows before and after.
+    fn around(sql: &'static str) -> (Holding, Option<Holding>) {
+        let worker = thread::spawn(move || {
+            let opened = Opened::new();
+            let before = opened.known().unwrap();
+            opened.elsewhere(move |tx| tx.execute(sql, ()).map(drop));
+            (before, opened.known())
+        });
+        worker.join().unwrap()
+    }
+
+    #[test]
+    fn what_ends_a_token_ends_what_is_remembered_of_it() {
+        for sql in ["delete from tokens", "delete from tokens where user_id > 0", "delete from users"] {
+            assert!(around(sql).1.is_none(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_a_token_is_worth_is_never_remembered_wrongly() {
+        let replaced = around("update tokens set replaced_at = 1").1.unwrap();
+        assert_eq!(replaced.lifetimes.replaced_at.map(|at| at.0), Some(1));
+        let expired = around("update tokens set expires_at = 1, family_expires_at = 2").1.unwrap();
+        assert_eq!((expired.lifetimes.expires_at.0, expired.lifetimes.family_ends.0), (1, 2));
+        let moved = around("update users set phone_number = '13900139000', created_at = 7").1.unwrap();
+        let phone_number = moved.user.phone_number.as_ref().map(PhoneNumber::as_str);
+        assert_eq!((phone_number, moved.user.created_at.0), (Some("13900139000"), 7));
+    }
+
+    #[test]
+    fn what_is_no_change_of_a_token_leaves_it_remembered() {
+        for sql in [
+            "update tokens set label = 'elsewhere'",
+            "update tokens set last_used_at = last_used_at - 1",
+            "update users set nickname = 'elsewhere'",
+            "insert into tokens select randomblob(32), user_id, phone_number, email, user_created_at, expires_at, \
+             replaced_at, family, family_expires_at, created_at, label, signed_in_at, last_used_at from tokens",
+        ] {
+            let (before, after) = around(sql);
+            assert!(Arc::ptr_eq(&before.user, &after.unwrap().user), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_token_whose_use_is_to_be_noted_is_looked_up_until_it_is() {
+        let opened = Opened::new();
+        let age = |hours| {
+            let age = Duration::from_hours(hours);
+            move |tx: &Write<'_>| tx.execute("update tokens set last_used_at = ?1", [tx.now.minus(age).0]).map(drop)
+        };
+        opened.elsewhere(age(2));
+        let first = opened.known().unwrap();
+        assert!(!Arc::ptr_eq(&first.user, &opened.known().unwrap().user), "is looked up while the use is due");
+        opened.elsewhere(age(0));
+        let noted = opened.known().unwrap();
+        assert!(noted.lifetimes.last_used_at > first.lifetimes.last_used_at);
+        assert!(Arc::ptr_eq(&noted.user, &opened.known().unwrap().user), "is remembered again");
+    }
+
+    #[test]
+    fn a_store_knows_nothing_of_another_s_tokens() {
+        let (one, other) = (Opened::new(), Opened::new());
+        assert!(one.known().is_some());
+        thread_parks();
+        assert!(other.store.read(|tx| holding_in(tx, &one.hash)).unwrap().is_none());
+        assert!(one.known().is_some());
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_there_is_room_for() {
+        let opened = Opened::new();
+        let holding = opened.known().unwrap();
+        let others = (0..TOKENS).map(|number| (sha256(&number.to_string()), holding.clone())).collect();
+        KNOWN.with_borrow_mut(|known| known.tokens = others);
+        opened.known();
+        assert_eq!(KNOWN.with_borrow(|known| known.tokens.len()), 1);
+    }
+}
