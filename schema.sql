@@ -49,13 +49,14 @@ create index code_sends_by_address on code_sends (address, sent_at);
 create index code_sends_by_client on code_sends (client_network, sent_at);
 create index code_sends_by_time on code_sends (sent_at);
 
--- Owner: tokens. Sign-in tokens, kept as SHA-256. A family is one sign-in and the tokens that replaced each other
--- since; at most one token of a family is not replaced. A replaced token works for a short grace, and ends its family
--- when it is used after that. What most answers tell of a user stands in their tokens too, because a request whose token
--- is not known looks it up, and a second row far from it costs as much again.
+-- Owner: tokens. Sign-in tokens, kept as SHA-256 beside the others of their user, whom a token names. A family is one
+-- sign-in and the tokens that replaced each other since; at most one token of a family is not replaced. A replaced token
+-- works for a short grace, and ends its family when it is used after that. What most answers tell of a user stands in
+-- their tokens too, because a request whose token is not known looks it up, and a second row far from it costs as much
+-- again.
 create table tokens (
-    token_sha256 blob primary key,
     user_id integer not null references users (id) on delete cascade,
+    token_sha256 blob not null,
     phone_number text,                     -- the user's, as are the next two
     email text,
     user_created_at integer not null,
@@ -66,10 +67,10 @@ create table tokens (
     created_at integer not null,
     label text not null,                   -- what the device calls itself
     signed_in_at integer not null,         -- when the family began
-    last_used_at integer not null          -- to the hour
+    last_used_at integer not null,         -- to the hour
+    primary key (user_id, token_sha256)
 ) strict, without rowid;
 
-create index tokens_by_user on tokens (user_id, created_at);
 create index tokens_by_expiry on tokens (expires_at);
 
 create trigger tokens_know_their_user after update of phone_number, email, created_at on users
@@ -77,6 +78,14 @@ begin
     update tokens set phone_number = new.phone_number, email = new.email, user_created_at = new.created_at
     where user_id = new.id;
 end;
+
+-- Owner: tokens. Whose the tokens are that were issued before tokens named their user.
+create table nameless_tokens (
+    token_sha256 blob not null,
+    user_id integer not null,
+    primary key (token_sha256, user_id),
+    foreign key (user_id, token_sha256) references tokens (user_id, token_sha256) on delete cascade
+) strict, without rowid;
 
 -- Owner: tokens. One row, whose number goes up whenever a token may be worth something else than before, so that
 -- whoever has looked tokens up knows when to do so again. That one was used is nothing of the kind, and neither is a new

@@ -25,8 +25,9 @@ use crate::{
 /// Rows deleted by one operation.
 const SLICE: u32 = 500;
 
-/// What `all` leaves: who operates the service, what they did, and how it is set up.
-const KEPT: [&str; 13] = [
+/// What `all` leaves: who operates the service, what they did, and how it is set up; and the number that tells whoever
+/// remembers tokens that these are gone.
+const KEPT: [&str; 14] = [
     "settings",
     "words",
     "word_changes",
@@ -40,6 +41,7 @@ const KEPT: [&str; 13] = [
     "releases",
     "alerts",
     "sandbox_trades",
+    "token_changes",
 ];
 
 /// What is to be cleared.

@@ -1,4 +1,5 @@
-//! Sign-in tokens: 256 random bits, kept as SHA-256, replaced now and then.
+//! Sign-in tokens: 256 random bits, kept as SHA-256, replaced now and then. Before the bits a token says whose it is, so
+//! that it is found beside the others of its user: an index over all tokens would cost every sign-in as much as the token.
 //!
 //! A sign-in starts a *family*. Refreshing replaces the family's token by a successor; the old one works on for a
 //! short grace, because an answer may be lost, and then gives the same successor again. That is possible although
@@ -31,6 +32,8 @@ use crate::{
 
 /// How old the last use that is written down may become.
 const USE_IS_NOTED_AFTER: Duration = Duration::from_hours(1);
+/// What stands between a token's user and its bits.
+const BEFORE_BITS: char = '.';
 /// Bytes of a family's hash that name it to its user.
 const DEVICE_ID: usize = 8;
 
@@ -69,7 +72,7 @@ pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing
 
 /// Says what a token is worth and, if it is known, whose it is. Every request asks this.
 pub fn holder_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<(Standing, Option<Arc<User>>)> {
-    let Some(Holding { user, lifetimes }) = known::holding_in(tx, &sha256(token))? else {
+    let Some(Holding { user, lifetimes }) = known::holding_in(tx, token)? else {
         return Ok((Standing::Unknown, None));
     };
     Ok((lifetimes.standing(user.id, tx.now, limits), Some(user)))
@@ -77,8 +80,8 @@ pub fn holder_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<(Standing,
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
 pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
-    let (hash, limits) = (sha256(token), app.config.auth.clone());
-    app.store.write(move |tx| match find_in(tx, &hash)? {
+    let (token, limits) = (token.to_owned(), app.config.auth.clone());
+    app.store.write(move |tx| match find_in(tx, &token)? {
         Some(row) if row.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
         _ => Ok(()),
     })
@@ -86,7 +89,7 @@ pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
 
 /// Starts a family for the user, and ends the oldest beyond the number of devices allowed.
 pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Result<Issued> {
-    let token = Secret::random()?;
+    let token = naming(user.id, &Secret::random()?);
     let hash = sha256(token.reveal());
     let family_ends = tx.now.plus(limits.sign_in_lifetime);
     let expires_at = tx.now.plus(limits.token_lifetime).min(family_ends);
@@ -118,12 +121,12 @@ fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
 /// # Errors
 /// `unauthenticated`; if the token was used after its grace, its family has then ended.
 pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -> Result<Issued> {
-    let row = find_in(tx, &sha256(token))?.ok_or(Code::Unauthenticated)?;
-    let successor = Secret::from_bytes(&key.authenticate(&["successor", token]));
+    let row = find_in(tx, token)?.ok_or(Code::Unauthenticated)?;
+    let successor = naming(row.user.id, &Secret::from_bytes(&key.authenticate(&["successor", token])));
     match row.standing(tx.now, limits) {
         Standing::Valid { .. } => succeed_in(tx, limits, row, successor),
         Standing::InGrace { user } => {
-            let kept = find_in(tx, &sha256(successor.reveal()))?.ok_or(Code::Unauthenticated)?;
+            let kept = find_in(tx, successor.reveal())?.ok_or(Code::Unauthenticated)?;
             Ok(Issued { token: successor, user, expires_at: kept.lifetimes.expires_at })
         }
         Standing::Reused => {
@@ -136,7 +139,7 @@ pub fn replace_in(tx: &Write<'_>, key: &ServerKey, limits: &Auth, token: &str) -
 
 /// Ends the family of this token. An unknown token has none, which is no error.
 pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
-    match find_in(tx, &sha256(token))? {
+    match find_in(tx, token)? {
         Some(row) => end_family_in(tx, &row),
         None => Ok(()),
     }
@@ -147,10 +150,8 @@ pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
 /// # Errors
 /// `step_up_required`; `unauthenticated` for a token that has ended since it was looked at.
 pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
-    let signed_in_at: Option<i64> =
-        tx.first("select signed_in_at from tokens where token_sha256 = ?1", [sha256(token)], |row| row.get(0))?;
-    match signed_in_at {
-        Some(at) if tx.now <= Timestamp(at).plus(limits.step_up) => Ok(()),
+    match find_in(tx, token)?.map(|row| row.signed_in_at) {
+        Some(at) if tx.now <= at.plus(limits.step_up) => Ok(()),
         Some(_) => Err(Code::StepUpRequired.into()),
         None => Err(Code::Unauthenticated.into()),
     }
@@ -173,7 +174,7 @@ pub struct Device {
 /// The user's devices, the newest sign-in first. `token` is the asking one's.
 pub fn devices(app: &App, user: UserId, token: Option<&Secret>) -> Result<Vec<Device>> {
     app.store.read(|tx| {
-        let current = token.map(|token| find_in(tx, &sha256(token.reveal()))).transpose()?.flatten();
+        let current = token.map(|token| find_in(tx, token.reveal())).transpose()?.flatten();
         let current = current.map(|row| row.family);
         let devices = devices_in(tx, user)?;
         Ok(devices.into_iter().map(|(family, device)| shown(device, Some(family) == current)).collect())
@@ -194,7 +195,7 @@ pub fn end_device(app: &App, user: UserId, id: String) -> Pending<()> {
 
 /// Ends all of the user's devices but the one with this token.
 pub fn end_others_in(tx: &Write<'_>, user: UserId, token: &str) -> Result<()> {
-    let own = find_in(tx, &sha256(token))?.ok_or(Code::Unauthenticated)?;
+    let own = find_in(tx, token)?.ok_or(Code::Unauthenticated)?;
     tx.execute("delete from tokens where user_id = ?1 and family <> ?2", (user.0, own.family)).map(drop)
 }
 
@@ -205,11 +206,12 @@ pub fn end_all_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 
 /// Notes that the token was used. Nobody needs to wait for it.
 pub fn note_use(app: &App, token: &str) -> Pending<()> {
-    let hash = sha256(token);
+    let token = token.to_owned();
     app.store.write(move |tx| {
+        let Some(Place { user, hash }) = place_in(tx, &token)? else { return Ok(()) };
         let noted_before = tx.now.minus(USE_IS_NOTED_AFTER);
-        let sql = "update tokens set last_used_at = ?2 where token_sha256 = ?1 and last_used_at <= ?3";
-        tx.execute(sql, (hash, tx.now.0, noted_before.0)).map(drop)
+        let sql = "update tokens set last_used_at = ?3 where user_id = ?1 and token_sha256 = ?2 and last_used_at <= ?4";
+        tx.execute(sql, (user.0, hash, tx.now.0, noted_before.0)).map(drop)
     })
 }
 
@@ -229,10 +231,33 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 /// Deletes up to `limit` tokens whose family has expired or that expired themselves.
 pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     tx.execute(
-        "delete from tokens where token_sha256 in \
-         (select token_sha256 from tokens where expires_at <= ?1 order by expires_at limit ?2)",
+        "delete from tokens where (user_id, token_sha256) in \
+         (select user_id, token_sha256 from tokens where expires_at <= ?1 order by expires_at limit ?2)",
         (tx.now.0, limit),
     )
+}
+
+/// Where a token stands among all.
+struct Place {
+    user: UserId,
+    hash: [u8; 32],
+}
+
+/// Where the token stands, if it is one. One that does not say whose it is was issued before they did.
+fn place_in(tx: &Read<'_>, token: &str) -> Result<Option<Place>> {
+    let hash = sha256(token);
+    let user = match token.split_once(BEFORE_BITS) {
+        Some((user, _)) => user.parse().ok().map(UserId),
+        None => tx.first("select user_id from nameless_tokens where token_sha256 = ?1", [hash], |row| {
+            row.get(0).map(UserId)
+        })?,
+    };
+    Ok(user.map(|user| Place { user, hash }))
+}
+
+/// A token that says whose it is.
+fn naming(user: UserId, bits: &Secret) -> Secret {
+    Secret::from_text(format!("{user}{BEFORE_BITS}{}", bits.reveal()))
 }
 
 struct TokenRow {
@@ -280,7 +305,8 @@ impl Lifetimes {
 
 fn succeed_in(tx: &Write<'_>, limits: &Auth, row: TokenRow, successor: Secret) -> Result<Issued> {
     let expires_at = tx.now.plus(limits.token_lifetime).min(row.lifetimes.family_ends);
-    tx.execute("update tokens set replaced_at = ?2 where token_sha256 = ?1", (row.hash, tx.now.0))?;
+    let sql = "update tokens set replaced_at = ?3 where user_id = ?1 and token_sha256 = ?2";
+    tx.execute(sql, (row.user.id.0, row.hash, tx.now.0))?;
     let lifetimes = Lifetimes { expires_at, replaced_at: None, last_used_at: tx.now, ..row.lifetimes };
     let user = row.user.id;
     insert_in(tx, &TokenRow { hash: sha256(successor.reveal()), lifetimes, ..row })?;
@@ -290,12 +316,12 @@ fn succeed_in(tx: &Write<'_>, limits: &Auth, row: TokenRow, successor: Secret) -
 fn insert_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
     let Lifetimes { expires_at, family_ends, last_used_at, .. } = row.lifetimes;
     tx.execute(
-        "insert into tokens (token_sha256, user_id, phone_number, email, user_created_at, expires_at, replaced_at, \
+        "insert into tokens (user_id, token_sha256, phone_number, email, user_created_at, expires_at, replaced_at, \
          family, family_expires_at, created_at, label, signed_in_at, last_used_at) \
          values (?1, ?2, ?3, ?4, ?5, ?6, null, ?7, ?8, ?9, ?10, ?11, ?12)",
         (
-            row.hash,
             row.user.id.0,
+            row.hash,
             row.user.phone_number.as_ref().map(PhoneNumber::as_str),
             row.user.email.as_ref().map(EmailAddress::as_str),
             row.user.created_at.0,
@@ -319,19 +345,20 @@ fn delete_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()
     tx.execute("delete from tokens where user_id = ?1 and family = ?2", (user.0, family)).map(drop)
 }
 
-fn find_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<TokenRow>> {
+fn find_in(tx: &Read<'_>, token: &str) -> Result<Option<TokenRow>> {
+    let Some(Place { user, hash }) = place_in(tx, token)? else { return Ok(None) };
     tx.first(
-        "select token_sha256, family, label, signed_in_at, user_id, expires_at, replaced_at, family_expires_at, \
-         last_used_at, phone_number, email, user_created_at from tokens where token_sha256 = ?1",
-        [hash],
+        "select family, label, signed_in_at, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, \
+         email, user_created_at from tokens where user_id = ?1 and token_sha256 = ?2",
+        (user.0, hash),
         |row| {
             Ok(TokenRow {
-                hash: row.get(0)?,
-                family: row.get(1)?,
-                label: row.get(2)?,
-                signed_in_at: Timestamp(row.get(3)?),
-                lifetimes: lifetimes_of(row, 5)?,
-                user: users::addressed(row, UserId(row.get(4)?), 9)?,
+                hash,
+                family: row.get(0)?,
+                label: row.get(1)?,
+                signed_in_at: Timestamp(row.get(2)?),
+                lifetimes: lifetimes_of(row, 3)?,
+                user: users::addressed(row, user, 7)?,
             })
         },
     )

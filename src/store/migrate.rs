@@ -201,6 +201,14 @@ mod tests {
         older.execute_batch("update users set phone_number = '13900139000' where id = 8").unwrap();
         let second = r#"["08",8,"13900139000","a@b.cd",2,20,null,"0B",22,23,"tablet",24,25]"#;
         assert_eq!(tokens(&older), [first, second]);
+        let nameless = |connection: &Connection| -> String {
+            let sql =
+                "select group_concat(hex(token_sha256) || ' ' || user_id, ', ' order by user_id) from nameless_tokens";
+            connection.query_row(sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(nameless(&older), "07 7, 08 8");
+        older.execute_batch("pragma foreign_keys = on; delete from tokens where user_id = 7").unwrap();
+        assert_eq!(nameless(&older), "08 8");
     }
 
     #[test]

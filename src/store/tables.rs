@@ -23,14 +23,14 @@ impl Read<'_> {
 }
 
 impl Write<'_> {
-    /// Deletes every row of these tables, also of those whose triggers refuse it: the triggers are gone for as long as
-    /// that takes, and come back in the same transaction.
+    /// Deletes every row of these tables, also of those with triggers that refuse it: these are gone for as long as that
+    /// takes, and come back in the same transaction.
     pub fn empty(&self, tables: &[String]) -> Result<()> {
         // Children may stand behind their parents in the list.
         self.execute("pragma defer_foreign_keys = on", ())?;
         for table in tables {
             let triggers: Vec<(String, String)> = self.all(
-                "select name, sql from sqlite_schema where type = 'trigger' and tbl_name = ?1",
+                "select name, sql from sqlite_schema where type = 'trigger' and tbl_name = ?1 and sql like '%raise(%'",
                 [table],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;

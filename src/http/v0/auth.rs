@@ -72,7 +72,7 @@ pub struct SignedIn {
     #[schema(value_type = String, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
     /// The token for the calls that follow, as `Authorization: Bearer <token>`.
-    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
@@ -108,7 +108,7 @@ pub struct Validity {
     #[schema(example = false)]
     refreshed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "10001")]
@@ -137,7 +137,7 @@ pub async fn validate_token(call: Call, Token { token }: Token) -> Result<Json<V
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Renewed {
-    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,

@@ -77,7 +77,7 @@ pub async fn send_code(call: Call, SendCode { email, purpose }: SendCode) -> Res
 pub struct SignedInByEmail {
     user: Account,
     /// The token for the calls that follow, as `Authorization: Bearer <token>`.
-    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
@@ -141,7 +141,7 @@ pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshedToken {
-    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,

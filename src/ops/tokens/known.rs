@@ -6,12 +6,12 @@
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
-use super::Lifetimes;
+use super::{Lifetimes, Place};
 use crate::{
     error::Result,
     ops::users::{self, User},
     store::{Read, View},
-    types::UserId,
+    types::sha256,
 };
 
 /// Tokens that a thread remembers at most: some megabytes.
@@ -33,30 +33,32 @@ struct Known {
     /// The view of which all this is known to be true.
     view: Option<View>,
     changes: i64,
+    /// By their hashes.
     tokens: HashMap<[u8; 32], Holding>,
 }
 
-/// The token with this hash, if there is one.
-pub(super) fn holding_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<Holding>> {
+/// What the token is worth, if it is one.
+pub(super) fn holding_in(tx: &Read<'_>, token: &str) -> Result<Option<Holding>> {
     match tx.view() {
-        Some(view) => KNOWN.with_borrow_mut(|known| known.holding_in(tx, view, hash)),
-        None => look_up_in(tx, hash),
+        Some(view) => KNOWN.with_borrow_mut(|known| known.holding_in(tx, view, token)),
+        None => look_up_in(tx, token),
     }
 }
 
 impl Known {
-    fn holding_in(&mut self, tx: &Read<'_>, view: View, hash: &[u8; 32]) -> Result<Option<Holding>> {
+    fn holding_in(&mut self, tx: &Read<'_>, view: View, token: &str) -> Result<Option<Holding>> {
         self.bring_up_to(tx, view)?;
+        let hash = sha256(token);
         // That a token was used is no change of it: when to note the next use is known from the row alone.
-        if let Some(known) = self.tokens.get(hash).filter(|known| !known.lifetimes.is_use_due(tx.now)) {
+        if let Some(known) = self.tokens.get(&hash).filter(|known| !known.lifetimes.is_use_due(tx.now)) {
             return Ok(Some(known.clone()));
         }
-        let found = look_up_in(tx, hash)?;
+        let found = look_up_in(tx, token)?;
         if let Some(found) = &found {
             if self.tokens.len() >= TOKENS {
                 self.tokens.clear();
             }
-            self.tokens.insert(*hash, found.clone());
+            self.tokens.insert(hash, found.clone());
         }
         Ok(found)
     }
@@ -76,36 +78,38 @@ impl Known {
     }
 }
 
-fn look_up_in(tx: &Read<'_>, hash: &[u8; 32]) -> Result<Option<Holding>> {
+fn look_up_in(tx: &Read<'_>, token: &str) -> Result<Option<Holding>> {
+    let Some(Place { user, hash }) = super::place_in(tx, token)? else { return Ok(None) };
     tx.first(
-        "select user_id, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, \
-         user_created_at from tokens where token_sha256 = ?1",
-        [hash],
+        "select expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, user_created_at \
+         from tokens where user_id = ?1 and token_sha256 = ?2",
+        (user.0, hash),
         |row| {
-            let user = users::addressed(row, UserId(row.get(0)?), 5)?;
-            Ok(Holding { user: Arc::new(user), lifetimes: super::lifetimes_of(row, 1)? })
+            let user = Arc::new(users::addressed(row, user, 4)?);
+            Ok(Holding { user, lifetimes: super::lifetimes_of(row, 0)? })
         },
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::{path::Path, thread, time::Duration};
 
     use super::*;
     use crate::{
         clock::Clock,
         config::Config,
+        keys::ServerKey,
         ops::{tokens, users::Address},
         store::{Store, Tuning, Write, thread_parks},
-        types::{PhoneNumber, sha256},
+        types::PhoneNumber,
     };
 
     /// A store with one token, and a second store of the same file, as another process has it.
     struct Opened {
         store: Store,
         other: Store,
-        hash: [u8; 32],
+        token: String,
         _directory: tempfile::TempDir,
     }
 
@@ -121,8 +125,8 @@ mod tests {
                 let (user, _) = users::find_or_create_in(tx, &address)?;
                 tokens::issue_in(tx, &limits, &user, "")
             });
-            let hash = sha256(issued.wait().unwrap().token.reveal());
-            Self { store, other, hash, _directory: directory }
+            let token = issued.wait().unwrap().token.reveal().to_owned();
+            Self { store, other, token, _directory: directory }
         }
 
         /// Changes something elsewhere, on a thread that may wait for it.
@@ -133,7 +137,7 @@ mod tests {
         /// What this thread knows on a view of its own.
         fn known(&self) -> Option<Holding> {
             thread_parks();
-            self.store.read(|tx| holding_in(tx, &self.hash)).unwrap()
+            self.store.read(|tx| holding_in(tx, &self.token)).unwrap()
         }
     }
 
@@ -172,7 +176,7 @@ mod tests {
             "update tokens set label = 'elsewhere'",
             "update tokens set last_used_at = last_used_at - 1",
             "update users set nickname = 'elsewhere'",
-            "insert into tokens select randomblob(32), user_id, phone_number, email, user_created_at, expires_at, \
+            "insert into tokens select user_id, randomblob(32), phone_number, email, user_created_at, expires_at, \
              replaced_at, family, family_expires_at, created_at, label, signed_in_at, last_used_at from tokens",
         ] {
             let (before, after) = around(sql);
@@ -197,11 +201,52 @@ mod tests {
     }
 
     #[test]
+    fn a_token_from_before_tokens_named_their_user_works_on() {
+        let opened = Opened::new();
+        let (key, limits) =
+            (ServerKey::of(Some(&"k".repeat(32).into()), Path::new("")).unwrap(), Config::defaults().unwrap().auth);
+        let moved = opened.store.write(|tx| {
+            tx.execute("update tokens set token_sha256 = ?1, family = ?1", [sha256("from before")])?;
+            tx.execute(
+                "insert into nameless_tokens (token_sha256, user_id) select ?1, id from users",
+                [sha256("from before")],
+            )
+        });
+        assert_eq!(moved.wait().unwrap(), 1);
+        let found = opened.store.read(|tx| holding_in(tx, "from before")).unwrap().unwrap();
+        assert!(opened.store.read(|tx| holding_in(tx, &opened.token)).unwrap().is_none());
+        let replaced =
+            opened.store.write(move |tx| tokens::replace_in(tx, &key, &limits, "from before")).wait().unwrap();
+        assert!(replaced.token.reveal().starts_with(&format!("{}.", found.user.id)));
+        let successor = opened.store.read(|tx| holding_in(tx, replaced.token.reveal())).unwrap().unwrap();
+        assert_eq!(successor.user.id, found.user.id);
+        opened.store.write(|tx| tokens::revoke_in(tx, "from before")).wait().unwrap();
+        let left = "select (select count(*) from tokens) + (select count(*) from nameless_tokens)";
+        assert_eq!(opened.store.read(|tx| tx.one(left, (), |row| row.get::<i64>(0))).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_no_token_is_nobody_s() {
+        let opened = Opened::new();
+        let (user, bits) = opened.token.split_once('.').unwrap();
+        let texts = ["", ".", "1.", ".x", "-1.x", "99999999999999999999.x", "1", bits];
+        for text in texts.map(ToOwned::to_owned).into_iter().chain([
+            format!("0{user}.{bits}"),
+            format!("+{user}.{bits}"),
+            format!("{user}1.{bits}"),
+            format!("{user}.{bits}."),
+            format!("{user}.{}", bits.to_lowercase()),
+        ]) {
+            assert!(opened.store.read(|tx| holding_in(tx, &text)).unwrap().is_none(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_store_knows_nothing_of_another_s_tokens() {
         let (one, other) = (Opened::new(), Opened::new());
         assert!(one.known().is_some());
         thread_parks();
-        assert!(other.store.read(|tx| holding_in(tx, &one.hash)).unwrap().is_none());
+        assert!(other.store.read(|tx| holding_in(tx, &one.token)).unwrap().is_none());
         assert!(one.known().is_some());
     }
 
