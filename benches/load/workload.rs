@@ -89,8 +89,12 @@ impl Workload {
             Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
             Self::List => Requests::reading(of_readers(|account| list(account, ""))),
             Self::CompressedList => Requests::reading(of_readers(|account| list(account, "accept-encoding: gzip\r\n"))),
-            Self::SignIn => Requests::once(scattered(seed::returning().collect()).map(sign_in).collect()),
-            Self::FirstSignIn => Requests::once(scattered(seed::newcomers().collect()).map(sign_in).collect()),
+            Self::SignIn => {
+                Requests::once(scattered(seed::returning().collect()).map(|number| sign_in(&number)).collect())
+            }
+            Self::FirstSignIn => {
+                Requests::once(scattered(seed::newcomers().collect()).map(|number| sign_in(&number)).collect())
+            }
         }
     }
 }
@@ -135,7 +139,7 @@ fn scattered(phone_numbers: Vec<String>) -> impl Iterator<Item = String> {
     (0..count).map(move |number| phone_numbers[number * STRIDE % count].clone())
 }
 
-fn sign_in(phone_number: String) -> Vec<u8> {
+fn sign_in(phone_number: &str) -> Vec<u8> {
     let body = format!(r#"{{"phoneNumber":"{phone_number}","code":"{}"}}"#, seed::CODE);
     request("POST", "/auth/login", "", &body)
 }
