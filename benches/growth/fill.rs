@@ -98,7 +98,7 @@ pub fn close(app: App) {
 }
 
 pub fn token(user: i64) -> String {
-    format!("{user:032x}")
+    format!("{user}.{user:043}")
 }
 
 pub fn phone_number(user: i64) -> String {

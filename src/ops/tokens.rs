@@ -16,7 +16,6 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 
 use self::known::Holding;
-
 use crate::{
     app::App,
     config::Auth,

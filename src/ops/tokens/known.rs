@@ -4,7 +4,7 @@
 //! database, from the view itself; so whoever changes a token, be it another process, ends what is remembered of it
 //! when their change becomes visible, and no sooner or later than that.
 
-use std::{cell::RefCell, collections::HashMap, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, mem, sync::Arc};
 
 use super::{Lifetimes, Place};
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
     types::sha256,
 };
 
-/// Tokens that a thread remembers at most: some megabytes.
-const TOKENS: usize = 10_000;
+/// Tokens of one generation. A thread remembers two: the one that grows, and the one before it.
+const GENERATION: usize = 20_000;
 
 thread_local! {
     static KNOWN: RefCell<Known> = RefCell::default();
@@ -33,9 +33,12 @@ struct Known {
     /// The view of which all this is known to be true.
     view: Option<View>,
     changes: i64,
-    /// By their hashes.
-    tokens: HashMap<[u8; 32], Holding>,
+    young: Generation,
+    old: Generation,
 }
+
+/// Tokens by their hashes.
+type Generation = HashMap<[u8; 32], Holding>;
 
 /// What the token is worth, if it is one.
 pub(super) fn holding_in(tx: &Read<'_>, token: &str) -> Result<Option<Holding>> {
@@ -50,17 +53,26 @@ impl Known {
         self.bring_up_to(tx, view)?;
         let hash = sha256(token);
         // That a token was used is no change of it: when to note the next use is known from the row alone.
-        if let Some(known) = self.tokens.get(&hash).filter(|known| !known.lifetimes.is_use_due(tx.now)) {
+        let is_good = |known: &Holding| !known.lifetimes.is_use_due(tx.now);
+        if let Some(known) = self.young.get(&hash).filter(|known| is_good(known)) {
             return Ok(Some(known.clone()));
         }
-        let found = look_up_in(tx, token)?;
+        let found = match self.old.remove(&hash).filter(is_good) {
+            None => look_up_in(tx, token)?,
+            known => known,
+        };
         if let Some(found) = &found {
-            if self.tokens.len() >= TOKENS {
-                self.tokens.clear();
-            }
-            self.tokens.insert(hash, found.clone());
+            self.remember(hash, found.clone());
         }
         Ok(found)
+    }
+
+    /// Those that nobody has shown for a whole generation are forgotten.
+    fn remember(&mut self, hash: [u8; 32], holding: Holding) {
+        if self.young.len() >= GENERATION {
+            self.old = mem::take(&mut self.young);
+        }
+        self.young.insert(hash, holding);
     }
 
     /// Forgets everything unless it is true of this view as well.
@@ -70,7 +82,7 @@ impl Known {
         }
         let changes = tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0);
         if self.changes != changes || !self.view.is_some_and(|last| last.is_beside(view)) {
-            self.tokens.clear();
+            (self.young, self.old) = Default::default();
             self.changes = changes;
         }
         self.view = Some(view);
@@ -251,12 +263,23 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_remembered_than_there_is_room_for() {
+    fn only_what_was_shown_lately_is_remembered() {
         let opened = Opened::new();
-        let holding = opened.known().unwrap();
-        let others = (0..TOKENS).map(|number| (sha256(&number.to_string()), holding.clone())).collect();
-        KNOWN.with_borrow_mut(|known| known.tokens = others);
-        opened.known();
-        assert_eq!(KNOWN.with_borrow(|known| known.tokens.len()), 1);
+        let shown = opened.known().unwrap();
+        let pass = |tokens: usize| {
+            KNOWN.with_borrow_mut(|known| {
+                for number in 0..tokens {
+                    known.remember(sha256(&format!("{number} of {tokens}")), shown.clone());
+                }
+                assert!(known.young.len() <= GENERATION && known.old.len() <= GENERATION);
+            });
+        };
+        pass(GENERATION);
+        assert!(Arc::ptr_eq(&shown.user, &opened.known().unwrap().user), "is remembered into the next generation");
+        pass(GENERATION - 1);
+        assert!(Arc::ptr_eq(&shown.user, &opened.known().unwrap().user), "and from there into the one after it");
+        pass(GENERATION);
+        pass(GENERATION + 1);
+        assert!(!Arc::ptr_eq(&shown.user, &opened.known().unwrap().user), "is forgotten");
     }
 }
