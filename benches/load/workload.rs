@@ -89,12 +89,8 @@ impl Workload {
             Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
             Self::List => Requests::reading(of_readers(|account| list(account, ""))),
             Self::CompressedList => Requests::reading(of_readers(|account| list(account, "accept-encoding: gzip\r\n"))),
-            Self::SignIn => {
-                Requests::once(scattered(seed::returning().collect()).map(|number| sign_in(&number)).collect())
-            }
-            Self::FirstSignIn => {
-                Requests::once(scattered(seed::newcomers().collect()).map(|number| sign_in(&number)).collect())
-            }
+            Self::SignIn => sign_ins(&seed::returning().collect::<Vec<_>>()),
+            Self::FirstSignIn => sign_ins(&seed::newcomers().collect::<Vec<_>>()),
         }
     }
 }
@@ -130,13 +126,13 @@ fn list(account: &Account, more: &str) -> Vec<u8> {
     request("POST", "/divination-history/get", &(authorization(account) + more), &body)
 }
 
-/// In an order in which none is near those before it: people do not sign in by number, and what is kept by number would be
-/// cheaper to write if they did.
-fn scattered(phone_numbers: Vec<String>) -> impl Iterator<Item = String> {
+/// Everybody signs in, in an order in which nobody is near those before them: people do not sign in by number, and what is
+/// kept by number would be cheaper to write if they did.
+fn sign_ins(phone_numbers: &[String]) -> Requests {
     /// The golden section of a hundred thousand, which it has no factor in common with.
     const STRIDE: usize = 61_803;
     let count = phone_numbers.len();
-    (0..count).map(move |number| phone_numbers[number * STRIDE % count].clone())
+    Requests::once((0..count).map(|number| sign_in(&phone_numbers[number * STRIDE % count])).collect())
 }
 
 fn sign_in(phone_number: &str) -> Vec<u8> {

@@ -187,7 +187,7 @@ pub fn ids_after_in(tx: &Read<'_>, after: UserId, limit: u32) -> Result<Vec<User
 
 pub fn profile_in(tx: &Read<'_>, id: UserId) -> Result<Profile> {
     tx.first("select nickname, gender, birthday, signature from users where id = ?1", [id.0], |row| {
-        profile_of(row, id, 0)
+        profile_of(row, id)
     })?
     .ok_or_else(|| Code::NotFound.into())
 }
@@ -197,7 +197,7 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
     tx.first(
         "update users set nickname = coalesce(?2, nickname), gender = coalesce(?3, gender), \
          birthday = case when ?4 then ?5 else birthday end, signature = coalesce(?6, signature) where id = ?1 \
-         returning id, nickname, gender, birthday, signature",
+         returning nickname, gender, birthday, signature",
         (
             id.0,
             &change.nickname,
@@ -206,7 +206,7 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
             change.birthday.as_ref().and_then(Option::as_ref),
             &change.signature,
         ),
-        |row| profile_of(row, id, 1),
+        |row| profile_of(row, id),
     )?
     .ok_or_else(|| Code::NotFound.into())
 }
@@ -226,15 +226,15 @@ pub fn addressed(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<Us
     })
 }
 
-/// Reads the columns of a profile, the first of which is `first`: nickname, gender, birthday, signature.
-pub fn profile_of(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<Profile> {
-    let gender = row.get_ref(first + 1)?.as_str()?;
+/// Reads the columns of a profile: nickname, gender, birthday, signature.
+fn profile_of(row: &Row<'_>, id: UserId) -> rusqlite::Result<Profile> {
+    let gender = row.get_ref(1)?.as_str()?;
     Ok(Profile {
         id,
-        nickname: row.get(first)?,
+        nickname: row.get(0)?,
         gender: Gender::ALL.into_iter().find(|known| known.name() == gender).unwrap_or(Gender::Unknown),
-        birthday: row.get(first + 2)?,
-        signature: row.get(first + 3)?,
+        birthday: row.get(2)?,
+        signature: row.get(3)?,
     })
 }
 

@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, collections::HashMap, mem, sync::Arc};
 
-use super::{Lifetimes, Place};
+use super::Lifetimes;
 use crate::{
     error::Result,
     ops::users::{self, User},
@@ -44,7 +44,7 @@ type Generation = HashMap<[u8; 32], Holding>;
 pub(super) fn holding_in(tx: &Read<'_>, token: &str) -> Result<Option<Holding>> {
     match tx.view() {
         Some(view) => KNOWN.with_borrow_mut(|known| known.holding_in(tx, view, token)),
-        None => look_up_in(tx, token),
+        None => look_up_in(tx, token, &sha256(token)),
     }
 }
 
@@ -58,7 +58,7 @@ impl Known {
             return Ok(Some(known.clone()));
         }
         let found = match self.old.remove(&hash).filter(is_good) {
-            None => look_up_in(tx, token)?,
+            None => look_up_in(tx, token, &hash)?,
             known => known,
         };
         if let Some(found) = &found {
@@ -90,8 +90,8 @@ impl Known {
     }
 }
 
-fn look_up_in(tx: &Read<'_>, token: &str) -> Result<Option<Holding>> {
-    let Some(Place { user, hash }) = super::place_in(tx, token)? else { return Ok(None) };
+fn look_up_in(tx: &Read<'_>, token: &str, hash: &[u8; 32]) -> Result<Option<Holding>> {
+    let Some(user) = super::named_in(tx, token, hash)? else { return Ok(None) };
     tx.first(
         "select expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, user_created_at \
          from tokens where user_id = ?1 and token_sha256 = ?2",
