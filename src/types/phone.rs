@@ -52,11 +52,16 @@ impl PhoneNumber {
             return Err(invalid());
         }
         let number = PHONE_NUMBER_UTIL.parse(text, Some(rules.default_region.0)).map_err(|_| invalid())?;
-        let region = number.get_region_code().filter(|_| number.is_valid()).ok_or_else(invalid)?;
+        let region = number.get_region_code().ok_or_else(invalid)?;
+        // A number that is not valid in its region is of no type.
+        let type_of_number = number.get_type();
+        if type_of_number == PhoneNumberType::Unknown {
+            return Err(invalid());
+        }
         if !rules.allowed_regions.contains(&Region(region)) {
             return Err(Fault::new(FieldCode::RegionNotAllowed, "numbers of this region are not served"));
         }
-        if !matches!(number.get_type(), PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile) {
+        if !matches!(type_of_number, PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile) {
             return Err(Fault::new(FieldCode::NotMobile, "must be a mobile number"));
         }
         Ok(Self(if region == rules.default_region.0 {
