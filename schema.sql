@@ -1,6 +1,9 @@
 -- Yarrow's whole schema, as it is today. A new database is made from this file; an older one gets the steps of
 -- src/store/migrations that it lacks, and a test holds both equal.
 --
+-- Where a request inserts a row, a check against more than two values compares with each: of such a list SQLite makes a
+-- temporary tree for every row.
+--
 -- Times are integer milliseconds since 1970, UTC. Every table names its owner: the one file in src/ops whose SQL
 -- reads and writes it. Invariants that SQL can hold are constraints; the others are stated.
 
@@ -18,7 +21,8 @@ create table users (
     phone_number text unique,              -- canonical: national digits of the default region, E.164 for others
     email text unique,                     -- trimmed and lower-cased
     nickname text not null default '',
-    gender text not null default 'unknown' check (gender in ('unknown', 'male', 'female', 'other')),
+    gender text not null default 'unknown'
+        check (gender = 'unknown' or gender = 'male' or gender = 'female' or gender = 'other'),
     birthday text,                         -- yyyy-mm-dd
     signature text not null default '',
     created_at integer not null,
@@ -285,7 +289,7 @@ create table sessions (
     sequence integer not null,
     question text not null,
     question_type text,
-    method text not null check (method in ('three_coins', 'yarrow_stalks', 'manual')),
+    method text not null check (method = 'three_coins' or method = 'yarrow_stalks' or method = 'manual'),
     lines text not null check (length(lines) = 6 and lines not glob '*[^6-9]*'), -- bottom up
     cast_at integer not null,              -- the client's own; never used to order or limit
     time_zone text not null,
@@ -412,8 +416,9 @@ create table ledger_entries (
     sequence integer not null check (sequence > 0),
     delta integer not null check (delta <> 0),
     balance_after integer not null check (balance_after >= 0),
-    kind text not null check (kind in ('topup', 'consume', 'reset', 'adjust', 'signup_bonus', 'cast', 'invite_bonus',
-        'invitee_bonus', 'parked', 'restored', 'refund')),
+    kind text not null check (kind = 'consume' or kind = 'cast' or kind = 'topup' or kind = 'reset' or kind = 'adjust'
+        or kind = 'signup_bonus' or kind = 'invite_bonus' or kind = 'invitee_bonus' or kind = 'parked'
+        or kind = 'restored' or kind = 'refund'),
     ref text,
     created_at integer not null,
     unique (user_id, asset, sequence)
@@ -484,9 +489,12 @@ create table idempotency_keys (
     request_sha256 blob not null,
     status integer not null,
     body blob not null,                    -- empty once what it told of was deleted
-    created_at integer not null,
-    unique (caller, route, key)
+    created_at integer not null
 ) strict;
+
+-- Without the route, and so not unique by itself: this is the one tree that such a request writes to all over, and what
+-- is shorter lies on fewer pages. That a key counts once is seen to by the one thread that writes.
+create index idempotency_keys_by_caller on idempotency_keys (caller, key);
 
 -- Owner: admins. The people who operate the service. There is none until the command line makes one.
 create table admins (

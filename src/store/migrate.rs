@@ -38,6 +38,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0019.sql"),
     include_str!("migrations/0020.sql"),
     include_str!("migrations/0021.sql"),
+    include_str!("migrations/0022.sql"),
 ];
 
 /// The version that this program reads and writes.
@@ -209,6 +210,68 @@ mod tests {
         assert_eq!(nameless(&older), "07 7, 08 8");
         older.execute_batch("pragma foreign_keys = on; delete from tokens where user_id = 7").unwrap();
         assert_eq!(nameless(&older), "08 8");
+    }
+
+    #[test]
+    fn a_rewritten_check_finds_the_rows_as_they_were_and_refuses_what_it_refused() {
+        let mut older = Connection::open_in_memory().unwrap();
+        apply(&mut older, &STEPS[..21]).unwrap();
+        let post = |connection: &Connection, seq: i64, kind: &str| {
+            let sql = "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
+                       values (7, 'coin', ?1, 1, ?1, ?2, 1)";
+            connection.execute(sql, (seq, kind)).is_ok()
+        };
+        assert!(post(&older, 1, "topup"));
+        let key = "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
+                   values ('user:7', 'POST /coin/consume', 'k', x'01', 200, x'02', 3)";
+        older.execute(key, []).unwrap();
+        apply(&mut older, &STEPS[21..]).unwrap();
+        let kinds = [
+            "topup",
+            "consume",
+            "reset",
+            "adjust",
+            "signup_bonus",
+            "cast",
+            "invite_bonus",
+            "invitee_bonus",
+            "parked",
+            "restored",
+            "refund",
+        ];
+        assert!((2..).zip(kinds).all(|(seq, kind)| post(&older, seq, kind)));
+        assert!(!post(&older, 13, "gift"));
+        assert!(older.execute("delete from ledger_entries", []).is_err());
+        let text = |sql: &str| -> String { older.query_row(sql, [], |row| row.get(0)).unwrap() };
+        assert_eq!(
+            text("select group_concat(seq || kind, ' ' order by seq) from ledger_entries where seq < 3"),
+            "1topup 2topup"
+        );
+        assert_eq!(
+            text("select caller || route || key || hex(body) from idempotency_keys"),
+            "user:7POST /coin/consumek02"
+        );
+        assert_eq!(text("pragma integrity_check"), "ok");
+    }
+
+    #[test]
+    fn what_requests_insert_makes_no_temporary_trees() {
+        let mut fresh = Connection::open_in_memory().unwrap();
+        create(&mut fresh).unwrap();
+        let operations = |table: &str| -> Vec<String> {
+            let mut columns = fresh.prepare(&format!("select name from pragma_table_info('{table}')")).unwrap();
+            let names: Vec<String> = columns.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+            let values = vec!["null"; names.len()].join(", ");
+            let sql = format!("explain insert into {table} ({}) values ({values})", names.join(", "));
+            let mut steps = fresh.prepare(&sql).unwrap();
+            steps.query_map([], |row| row.get(1)).unwrap().map(Result::unwrap).collect()
+        };
+        assert!(operations("payment_orders").contains(&"OpenEphemeral".to_owned()), "this is how they would be seen");
+        for table in
+            ["users", "codes", "tokens", "history", "balances", "ledger_entries", "idempotency_keys", "sessions"]
+        {
+            assert!(!operations(table).contains(&"OpenEphemeral".to_owned()), "{table}");
+        }
     }
 
     #[test]
