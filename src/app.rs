@@ -64,7 +64,7 @@ pub enum Role {
 }
 
 pub struct App {
-    pub config: Config,
+    pub config: Arc<Config>,
     pub clock: Clock,
     pub store: Store,
     pub phone_rules: PhoneRules,
@@ -110,11 +110,11 @@ impl App {
         if role == Role::Tool {
             demand_installation(&config)?;
         }
-        let looked_at = config.clone();
-        Self::open_installation(config, role, announce).map_err(|error| explain_damage(&looked_at, error))
+        let config = Arc::new(config);
+        Self::open_installation(&config, role, announce).map_err(|error| explain_damage(&config, error))
     }
 
-    fn open_installation(config: Config, role: Role, announce: &Announce) -> Result<Self> {
+    fn open_installation(config: &Arc<Config>, role: Role, announce: &Announce) -> Result<Self> {
         let directory = config.installation.data_dir.0.clone();
         let clock = Clock::default();
         let lock = match (role, lock_directory(&directory)?) {
@@ -124,22 +124,22 @@ impl App {
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
-        let store = open_store(&config, clock.clone(), lock.is_some())?;
-        demand_server_key(&config, &store)?;
+        let store = open_store(config, clock.clone(), lock.is_some())?;
+        demand_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         words::seed(&store)?;
         let sandbox_key =
             || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
-        let payments = Payments::open(&config, &store, clock.clone(), sandbox_key)?;
+        let payments = Payments::open(config, &store, clock.clone(), sandbox_key)?;
         Ok(Self {
             phone_rules: config.phone_rules(),
-            sms: sms_sender(&config, clock.clone(), announce),
+            sms: sms_sender(config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
-            email: email_sender(&config, clock.clone(), announce)?,
+            email: email_sender(config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),
             email_sending: Slots::new(MESSAGES_AT_ONCE),
-            llm: language_models(&config),
+            llm: language_models(config),
             calls: Places::new(config.llm.calls, config.llm.calls_per_user, config.llm.queue),
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
@@ -148,10 +148,10 @@ impl App {
             damage_explained: integrity::Watch::default(),
             code_tally: Arc::default(),
             payments,
-            moderation: moderation(&config, &store, &clock),
+            moderation: moderation(config, &store, &clock),
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),
-            config,
+            config: Arc::clone(config),
             clock,
             store,
             keys,

@@ -8,7 +8,7 @@ pub mod networks;
 pub mod second_factor;
 pub mod sessions;
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use argon2::{
     Argon2,
@@ -179,13 +179,14 @@ pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
 pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client: IpAddr) -> Result<Issued> {
     app.store.read(|tx| networks::admit_in(tx, client))?;
     let permit = app.hashing.enter()?;
-    let (limits, tried, network) = (app.config.admin.clone(), name.to_owned(), codes::client_network(client));
-    let begin = move |tx: &Write<'_>| Ok((reserve_in(tx, &limits, &tried, &network)?, password_of_in(tx, &tried)?));
+    let (config, tried, network) = (Arc::clone(&app.config), name.to_owned(), codes::client_network(client));
+    let begin =
+        move |tx: &Write<'_>| Ok((reserve_in(tx, &config.admin, &tried, &network)?, password_of_in(tx, &tried)?));
     let (attempt, known) = app.store.write(begin).wait()?;
     let hash = known.as_ref().map_or(NOBODY, |(_, hash)| hash);
     let is_right = verify(&permit, hash, password)?;
     let Some((admin, _)) = known.filter(|_| is_right) else { return Err(Code::InvalidCredentials.into()) };
-    let (limits, keys, totp) = (app.config.admin.clone(), app.keys.clone(), totp.map(ToOwned::to_owned));
+    let (config, keys, totp) = (Arc::clone(&app.config), app.keys.clone(), totp.map(ToOwned::to_owned));
     let finish = move |tx: &Write<'_>| {
         let proved = second_factor::prove_in(tx, &keys, admin, totp.as_deref());
         let forget = || tx.execute("delete from admin_attempts where id = ?1", [attempt]);
@@ -193,7 +194,7 @@ pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client
             // A client that asks for the code only when it is needed has failed at nothing.
             Err(error) if error.code == Code::TotpRequired => forget().and_then(|_| Err(error.keeping_changes())),
             Err(error) => Err(error),
-            Ok(()) => forget().and_then(|_| issue_in(tx, &limits, admin)),
+            Ok(()) => forget().and_then(|_| issue_in(tx, &config.admin, admin)),
         }
     };
     app.store.write(finish).wait()

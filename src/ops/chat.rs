@@ -4,6 +4,8 @@
 //! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
 //! screened: the earlier ones were, when they were the last.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::json;
 
@@ -91,10 +93,10 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
     let spoken = conversation.messages.len();
     let request = request(app, &trace_id, &profile, conversation);
     let amount = model_calls::largest_use(app, &request);
-    let (settings, zone) = (app.config.llm.clone(), app.config.limits.time_zone.clone());
+    let config = Arc::clone(&app.config);
     let (traced, provider, model) = (trace_id.clone(), app.llm.name(), app.llm.model().to_owned());
     let begin = app.store.write(move |tx| {
-        let reservation = budget::reserve_in(tx, &settings, &zone, user, amount)?;
+        let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         begin_in(tx, &traced, user, spoken, (provider, &model))?;
         Ok(reservation)
     });
@@ -208,12 +210,12 @@ fn request(app: &App, trace_id: &str, profile: &Profile, conversation: Conversat
 
 fn finish(app: &App, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp> {
     let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
-    let settings = app.config.llm.clone();
+    let config = Arc::clone(&app.config);
     model_calls::write_down(app, &prepared.trace_id, move |tx| {
         if !finish_in(tx, &trace_id, &outcome)? {
             return Ok(None);
         }
-        Ok(Some((tx.now, outcome.settle_in(tx, &settings, &reservation)?)))
+        Ok(Some((tx.now, outcome.settle_in(tx, &config.llm, &reservation)?)))
     })
 }
 

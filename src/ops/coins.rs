@@ -3,7 +3,7 @@
 //! The price is the service's own; nothing in a request can name one. A user's own calls only ever lower a balance:
 //! what raises one is a payment, an administrator, or the grant of a new account.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     app::App,
@@ -81,11 +81,11 @@ pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> 
 /// # Errors
 /// `step_up_required` for an owner who did not prove a code lately; `confirmation_required`; `account_inconsistent`.
 pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
-    let limits = app.config.auth.clone();
+    let config = Arc::clone(&app.config);
     app.store.write(move |tx| {
         once.run_in(tx, |tx| match &by {
             ResetBy::Owner { token } => {
-                tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
+                tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
                 reset_in(tx, user, None)
             }
             ResetBy::Admin(authority, demand) => {

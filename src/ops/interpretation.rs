@@ -13,6 +13,8 @@ pub use record::{
 };
 
 pub use crate::ops::model_calls::Status;
+use std::sync::Arc;
+
 use crate::{
     app::App,
     error::Result,
@@ -74,7 +76,7 @@ pub fn prepare_with(
     let trace_id = model_calls::new_trace_id()?;
     let request = request(app, &trace_id, user, &question, &facts);
     let amount = model_calls::largest_use(app, &request);
-    let (settings, zone) = (app.config.llm.clone(), app.config.limits.time_zone.clone());
+    let config = Arc::clone(&app.config);
     let draft = Draft {
         trace_id: trace_id.clone(),
         user,
@@ -84,7 +86,7 @@ pub fn prepare_with(
         prompt_version: prompt::VERSION,
     };
     let begin: Pending<Reservation> = app.store.write(move |tx| {
-        let reservation = budget::reserve_in(tx, &settings, &zone, user, amount)?;
+        let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         record::begin_in(tx, &draft)?;
         also(tx, &draft.trace_id)?;
         Ok(reservation)
@@ -145,11 +147,11 @@ fn finish(
     also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
 ) -> Result<Record> {
     let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
-    let settings = app.config.llm.clone();
+    let config = Arc::clone(&app.config);
     model_calls::write_down(app, &prepared.trace_id, move |tx| {
         let record = record::finish_in(tx, &trace_id, &outcome)?;
         // Of a record that was deleted meanwhile the use is counted all the same.
-        let warnings = outcome.settle_in(tx, &settings, &reservation)?;
+        let warnings = outcome.settle_in(tx, &config.llm, &reservation)?;
         let Some(record) = record else { return Ok(None) };
         also(tx, &record)?;
         Ok(Some((record, warnings)))

@@ -4,6 +4,8 @@
 //! that deleting an account and registering again earns nothing. A redemption checks everything before it changes
 //! anything, so that a sign-in that carries a bad code can go on without it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -107,8 +109,8 @@ pub fn find(app: &App, user: UserId) -> Pending<Invite> {
 /// # Errors
 /// Those of [`redeem_in`] and of [`Once::run_in`].
 pub fn redeem(app: &App, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
-    let (key, rules) = (app.keys.clone(), app.config.points.clone());
-    app.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &rules, user, &code)))
+    let (key, config) = (app.keys.clone(), Arc::clone(&app.config));
+    app.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
 }
 
 /// Redeems somebody's code for a user and gives both their points. When it fails, nothing has changed.

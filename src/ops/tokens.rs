@@ -79,9 +79,9 @@ pub fn holder_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<(Standing,
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
 pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
-    let (token, limits) = (token.to_owned(), app.config.auth.clone());
+    let (token, config) = (token.to_owned(), Arc::clone(&app.config));
     app.store.write(move |tx| match find_in(tx, &token)? {
-        Some(row) if row.standing(tx.now, &limits) == Standing::Reused => end_family_in(tx, &row),
+        Some(row) if row.standing(tx.now, &config.auth) == Standing::Reused => end_family_in(tx, &row),
         _ => Ok(()),
     })
 }

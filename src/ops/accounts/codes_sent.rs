@@ -1,7 +1,7 @@
 //! Sending codes: the place in the budgets is taken before the message goes out, and given back only when it certainly
 //! did not.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -45,25 +45,25 @@ pub struct SentCode {
 /// and no budget used. When it is unknown whether the message went out, `provider_timeout`: the code stays live and
 /// the budget used, because the message may well arrive.
 pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
-    let limits = app.config.auth.clone();
-    let sent = SentCode { expires_in: lifetime(app, &request.address), resend_after: limits.resend_after };
-    if let Some(fixed) = limits.review_accounts.get(request.address.as_str()) {
+    let config = Arc::clone(&app.config);
+    let sent = SentCode { expires_in: lifetime(app, &request.address), resend_after: config.auth.resend_after };
+    if let Some(fixed) = config.auth.review_accounts.get(request.address.as_str()) {
         let new_code = new_code(app, request, fixed.expose_secret());
-        app.store.write(move |tx| codes::make_fixed_live_in(tx, &limits, &new_code)).wait()?;
+        app.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
         return Ok(sent);
     }
     let code = codes::random(digits(&request.address))?;
     let new_code = new_code(app, request, code.reveal());
     let network = codes::client_network(request.client);
     // Who has spent a budget is told so before anything else: a flood must not take the places of others.
-    app.store.read(|tx| codes::require_budget_in(tx, &limits, &new_code.recipient, &network))?;
+    app.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
     let _slot = slot(app, &request.address)?;
     let reserved = new_code.clone();
     let reservation = app
         .store
         .write(move |tx| {
-            let reservation = codes::reserve_in(tx, &limits, &reserved.recipient, &network)?;
-            codes::make_live_in(tx, &limits, &reserved)?;
+            let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &network)?;
+            codes::make_live_in(tx, &config.auth, &reserved)?;
             Ok(reservation)
         })
         .wait()?;

@@ -50,28 +50,26 @@ pub struct SignedIn {
 /// `invalid_code`, whatever it is that does not fit.
 pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
     let SignIn { address, code, label, invite_code } = sign_in;
-    let invited = invite_code.map(|code| (code, app.config.points.clone()));
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
     let recipient = Recipient::of(&app.keys, address.as_str());
-    let (limits, initial_coins, key, terms) =
-        (app.config.auth.clone(), app.config.coins.initial, app.keys.clone(), terms(app));
+    let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
     let tally = Arc::clone(&app.code_tally);
     app.store.write_checked_first(move |tx| {
         tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
-            Some(user) if invited.is_none() => enter_in(tx, &limits, user, &label)?,
+            Some(user) if invite_code.is_none() => enter_in(tx, &config.auth, user, &label)?,
             // What can fail after a change is undone as a whole.
             known => tx.attempt(|tx| {
                 let is_new_user = known.is_none();
                 let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
                 let mut welcome = Welcome::default();
                 if is_new_user {
-                    coins::open_in(tx, &key, user.id, &address, initial_coins)?;
+                    coins::open_in(tx, &key, user.id, &address, config.coins.initial)?;
                     welcome = welcome_in(tx, &key, user.id, &address, terms)?;
                 }
-                let redeem = |(code, rules): &(_, _)| redeem_in(tx, &key, rules, user.id, code);
-                let invite = invited.as_ref().map(redeem).transpose()?;
-                Ok(SignedIn { is_new_user, welcome, invite, ..enter_in(tx, &limits, user, &label)? })
+                let redeem = |code| redeem_in(tx, &key, &config.points, user.id, code);
+                let invite = invite_code.as_ref().map(redeem).transpose()?;
+                Ok(SignedIn { is_new_user, welcome, invite, ..enter_in(tx, &config.auth, user, &label)? })
             })?,
         };
         codes::withdraw_in(tx, &recipient, Purpose::SignIn, hmac)?;
@@ -100,10 +98,10 @@ pub fn change_address(
 ) -> Pending<(User, Welcome)> {
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::Address, code);
     let recipient = Recipient::of(&app.keys, address.as_str());
-    let (limits, key, terms) = (app.config.auth.clone(), app.keys.clone(), terms(app));
+    let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
     let tally = Arc::clone(&app.code_tally);
     app.store.write(move |tx| {
-        tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
+        tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
         tally.note(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
         let before = users::find_in(tx, user)?.address_like(&address);
         if before.as_ref() == Some(&address) {

@@ -5,6 +5,8 @@
 //! the network log until its retention ends. The points of an account with an email address are parked for that
 //! address; those of an account with only a phone number stay where they are, because nothing may be kept of the number.
 
+use std::sync::Arc;
+
 use crate::{
     app::App,
     error::Result,
@@ -40,12 +42,12 @@ pub enum EraseBy {
 /// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
 /// cannot be parked until the account is repaired.
 pub fn erase(app: &App, user: UserId, by: EraseBy) -> Pending<()> {
-    let (limits, key, home) = (app.config.auth.clone(), app.keys.clone(), app.config.limits.time_zone.clone());
+    let (config, key) = (Arc::clone(&app.config), app.keys.clone());
     app.store.write(move |tx| {
         if let EraseBy::Owner { token } = &by {
-            tokens::require_recent_sign_in_in(tx, &limits, token.reveal())?;
+            tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
         }
-        erase_in(tx, &key, &home, user)
+        erase_in(tx, &key, &config.limits.time_zone, user)
     })
 }
 

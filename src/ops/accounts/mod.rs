@@ -10,6 +10,8 @@ pub use export::export;
 pub use joining::{SignIn, SignedIn, change_address, sign_in};
 pub use leaving::{EraseBy, erase};
 
+use std::sync::Arc;
+
 use crate::{
     app::App,
     error::{Code, Result},
@@ -53,8 +55,8 @@ pub fn validate_token(app: &App, token: &Secret) -> Pending<Option<Validated>> {
 }
 
 fn validate_by_replacing(app: &App, token: &Secret) -> Pending<Option<Validated>> {
-    let (token, limits, key) = (token.clone(), app.config.auth.clone(), app.keys.clone());
-    app.store.write(move |tx| match tokens::replace_in(tx, &key, &limits, token.reveal()) {
+    let (token, config, key) = (token.clone(), Arc::clone(&app.config), app.keys.clone());
+    app.store.write(move |tx| match tokens::replace_in(tx, &key, &config.auth, token.reveal()) {
         Ok(issued) => {
             let user = users::find_in(tx, issued.user)?;
             Ok(Some(Validated { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
@@ -69,8 +71,8 @@ fn validate_by_replacing(app: &App, token: &Secret) -> Pending<Option<Validated>
 /// # Errors
 /// `unauthenticated` for a token that is no good.
 pub fn refresh_token(app: &App, token: &Secret) -> Pending<Issued> {
-    let (token, limits, key) = (token.clone(), app.config.auth.clone(), app.keys.clone());
-    app.store.write(move |tx| tokens::replace_in(tx, &key, &limits, token.reveal()))
+    let (token, config, key) = (token.clone(), Arc::clone(&app.config), app.keys.clone());
+    app.store.write(move |tx| tokens::replace_in(tx, &key, &config.auth, token.reveal()))
 }
 
 /// Ends the sign-in that the token belongs to. An unknown token is as signed out as one can be.

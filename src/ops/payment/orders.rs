@@ -1,5 +1,7 @@
 //! Orders: what a user is about to buy, at the price of that moment, and how far it came.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::{
@@ -140,12 +142,13 @@ impl Order {
 /// # Errors
 /// `unknown_package` for a pair that is not in the price list.
 pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<Order> {
-    let settings = app.config.payment.clone();
-    if !settings.packages.contains(amount, coin_count) {
+    let config = Arc::clone(&app.config);
+    if !config.payment.packages.contains(amount, coin_count) {
         return Pending::known(Err(Code::UnknownPackage.into()));
     }
     let channel = app.payments.gateway.name();
     app.store.write(move |tx| {
+        let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
         if let Some(open) = find_open_in(tx, user, channel, amount, coin_count, made_since)? {
             return Ok(open);
