@@ -53,12 +53,13 @@ create index code_sends_by_address on code_sends (address, sent_at);
 create index code_sends_by_client on code_sends (client_network, sent_at);
 create index code_sends_by_time on code_sends (sent_at);
 
--- Owner: tokens. Sign-in tokens, kept as SHA-256 beside the others of their user, whom a token names. A family is one
--- sign-in and the tokens that replaced each other since; at most one token of a family is not replaced. A replaced token
--- works for a short grace, and ends its family when it is used after that. What most answers tell of a user stands in
--- their tokens too, because a request whose token is not known looks it up, and a second row far from it costs as much
--- again.
+-- Owner: tokens. Sign-in tokens, kept as SHA-256 and found by their user, whom a token names: an index of the hashes would
+-- be many times as large. A family is one sign-in and the tokens that replaced each other since; at most one token of a
+-- family is not replaced. A replaced token works for a short grace, and ends its family when it is used after that. What
+-- most answers tell of a user stands in their tokens too, because a request whose token is not known looks it up, and a
+-- second row far from it costs as much again.
 create table tokens (
+    id integer primary key,
     user_id integer not null references users (id) on delete cascade,
     token_sha256 blob not null,
     phone_number text,                     -- the user's, as are the next two
@@ -71,10 +72,10 @@ create table tokens (
     created_at integer not null,
     label text not null,                   -- what the device calls itself
     signed_in_at integer not null,         -- when the family began
-    last_used_at integer not null,         -- to the hour
-    primary key (user_id, token_sha256)
-) strict, without rowid;
+    last_used_at integer not null          -- to the hour
+) strict;
 
+create index tokens_by_user on tokens (user_id);
 create index tokens_by_expiry on tokens (expires_at);
 
 create trigger tokens_know_their_user after update of phone_number, email, created_at on users
@@ -83,12 +84,10 @@ begin
     where user_id = new.id;
 end;
 
--- Owner: tokens. Whose the tokens are that were issued before tokens named their user.
+-- Owner: tokens. Whose the tokens are that were issued before tokens named their user, until they end.
 create table nameless_tokens (
-    token_sha256 blob not null,
-    user_id integer not null,
-    primary key (token_sha256, user_id),
-    foreign key (user_id, token_sha256) references tokens (user_id, token_sha256) on delete cascade
+    token_sha256 blob primary key,
+    user_id integer not null
 ) strict, without rowid;
 
 -- Owner: tokens. One row, whose number goes up whenever a token may be worth something else than before, so that
@@ -108,6 +107,7 @@ end;
 create trigger tokens_end after delete on tokens
 begin
     insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
+    delete from nameless_tokens where token_sha256 = old.token_sha256;
 end;
 
 -- Owner: words. The local list of content moderation, and the phrases that are innocent although they contain one.

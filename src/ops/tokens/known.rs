@@ -188,7 +188,7 @@ mod tests {
             "update tokens set label = 'elsewhere'",
             "update tokens set last_used_at = last_used_at - 1",
             "update users set nickname = 'elsewhere'",
-            "insert into tokens select user_id, randomblob(32), phone_number, email, user_created_at, expires_at, \
+            "insert into tokens select null, user_id, randomblob(32), phone_number, email, user_created_at, expires_at, \
              replaced_at, family, family_expires_at, created_at, label, signed_in_at, last_used_at from tokens",
         ] {
             let (before, after) = around(sql);
