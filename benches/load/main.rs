@@ -52,7 +52,7 @@ const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
 /// What is measured, in the order of the report.
-const CASES: [Workload; 13] = [
+const CASES: [Workload; 14] = [
     Workload::Profile,
     Workload::Balance,
     Workload::UnreadCount,
@@ -61,6 +61,7 @@ const CASES: [Workload; 13] = [
     Workload::SaveAlone,
     Workload::Consume,
     Workload::KeyedConsume,
+    Workload::KeyedAtRandom,
     Workload::Mix,
     Workload::List,
     Workload::CompressedList,

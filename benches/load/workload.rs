@@ -17,6 +17,7 @@ pub enum Workload {
     SaveAlone,
     Consume,
     KeyedConsume,
+    KeyedAtRandom,
     Mix,
     List,
     CompressedList,
@@ -34,6 +35,7 @@ impl Workload {
             Self::SaveAlone => "save, one client",
             Self::Consume => "coin consume",
             Self::KeyedConsume => "coin consume, keyed",
+            Self::KeyedAtRandom => "consume, random keys",
             Self::Save => "durable history save",
             Self::Mix => "90% reads, 10% saves",
             Self::List => "list of 20",
@@ -82,9 +84,13 @@ impl Workload {
             }
             Self::Save | Self::SaveAlone => Requests::writing(Kind::Save, of_all(save)),
             Self::Consume => Requests::writing(Kind::Consume, of_all(|account| consume(account, ""))),
-            Self::KeyedConsume => {
-                let keyed = |account: &Account| consume(account, &format!("idempotency-key: {NUMBER}\r\n"));
-                Requests::writing(Kind::Consume, of_all(keyed))
+            Self::KeyedConsume => Requests::writing(Kind::Consume, of_all(|account| consume_once(account, ""))),
+            Self::KeyedAtRandom => {
+                let scattered = |account: &Account| {
+                    let place = account.user_id.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    consume_once(account, &format!("{place:016x}"))
+                };
+                Requests::writing(Kind::Consume, of_all(scattered))
             }
             Self::Mix => Requests::mixed(of_all(|account| get("/user/profile", account)), 10, Kind::Save, of_all(save)),
             Self::List => Requests::reading(of_readers(|account| list(account, ""))),
@@ -110,6 +116,13 @@ fn authorization(account: &Account) -> String {
 
 fn consume(account: &Account, more: &str) -> Vec<u8> {
     request("POST", "/coin/consume", &(authorization(account) + more), "")
+}
+
+/// With a key as long as a UUID, that begins with `start`. Without one it begins with what counts the requests, as a UUID
+/// of version 7 begins with the time; the other way round the next key stands anywhere, as a random one does.
+fn consume_once(account: &Account, start: &str) -> Vec<u8> {
+    let end = &"-7000-8000-0000000000000"[start.len()..];
+    consume(account, &format!("idempotency-key: {start}{NUMBER}{end}\r\n"))
 }
 
 fn save(account: &Account) -> Vec<u8> {

@@ -139,9 +139,35 @@ pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result
     .map(drop)
 }
 
-/// Deletes the answers to the user's requests.
-pub fn erase_user_in(tx: &Write<'_>, leaving: UserId) -> Result<()> {
-    tx.execute("delete from idempotency_keys where caller = ?1", [user(leaving)]).map(drop)
+/// Whose answers are to be deleted, and where they are: no index has keys by their caller, so all are looked through, for
+/// longer than a write may hold up the others.
+#[derive(Clone, Debug)]
+pub struct Found {
+    caller: String,
+    ids: Vec<i64>,
+    /// The newest of all keys at that moment.
+    newest: Option<i64>,
+}
+
+/// Looks for the answers to the user's requests.
+pub fn find_user_in(tx: &Read<'_>, leaving: UserId) -> Result<Found> {
+    let caller = user(leaving);
+    let ids = tx.all("select id from idempotency_keys where caller = ?1", [&caller], |row| row.get(0))?;
+    let newest = tx.one("select max(id) from idempotency_keys", (), |row| row.get(0))?;
+    Ok(Found { caller, ids, newest })
+}
+
+/// Deletes the answers to the user's requests: those that were found, and those given since.
+pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
+    let Found { caller, ids, newest } = found;
+    for id in ids {
+        tx.execute("delete from idempotency_keys where id = ?1 and caller = ?2", (id, caller))?;
+    }
+    // Ids go on from the newest while that is there, and may begin anew once it has gone.
+    let is_there = "select exists (select 1 from idempotency_keys where id = ?1)";
+    let is_there = tx.one(is_there, [newest], |row| row.get::<bool>(0))?;
+    let since = newest.filter(|_| is_there).unwrap_or(0);
+    tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, caller)).map(drop)
 }
 
 /// Deletes up to `limit` answers that are older than `age`.
@@ -207,4 +233,61 @@ fn insert_in(tx: &Write<'_>, claim: &Claim, kept: &Kept) -> Result<()> {
         (&claim.caller, &claim.route, &claim.key, claim.request_sha256, kept.status, &kept.body, tx.now.0),
     )
     .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Clock,
+        store::{Store, Tuning},
+    };
+
+    fn claim(caller: UserId, key: &str) -> Claim {
+        Claim {
+            caller: user(caller),
+            route: "POST /coin/consume".into(),
+            key: key.into(),
+            request_sha256: [0; 32],
+            kept_for: Duration::from_hours(72),
+        }
+    }
+
+    /// The keys that are left of two users', when one leaves who was looked for before `since`.
+    fn left_after(since: impl FnOnce(&Write<'_>) -> Result<()> + Send + 'static) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), true).unwrap();
+        let keep =
+            |tx: &Write<'_>, caller, key| insert_in(tx, &claim(caller, key), &Kept { status: 200, body: vec![1] });
+        let before = store.write(move |tx| {
+            keep(tx, UserId(1), "b")?;
+            keep(tx, UserId(2), "a")
+        });
+        before.wait().unwrap();
+        let found = store.read(|tx| find_user_in(tx, UserId(1))).unwrap();
+        assert_eq!(found.ids.len(), 1);
+        let erased = store.write(move |tx| {
+            since(tx)?;
+            keep(tx, UserId(1), "c")?;
+            keep(tx, UserId(2), "d")?;
+            erase_user_in(tx, &found)
+        });
+        erased.wait().unwrap();
+        let left = "select group_concat(caller || key, ' ' order by key) from idempotency_keys";
+        store.read(|tx| tx.one(left, (), |row| row.get(0))).unwrap()
+    }
+
+    #[test]
+    fn who_leaves_leaves_no_answer_whenever_it_was_given() {
+        assert_eq!(left_after(|_| Ok(())), "user:2a user:2d");
+        let all_swept = |tx: &Write<'_>| tx.execute("delete from idempotency_keys", ()).map(drop);
+        assert_eq!(left_after(all_swept), "user:2d");
+        let newest_gone = |tx: &Write<'_>| tx.execute("delete from idempotency_keys where key = 'a'", ()).map(drop);
+        assert_eq!(left_after(newest_gone), "user:2d");
+        let answered_anew = |tx: &Write<'_>| {
+            delete_in(tx, &claim(UserId(1), "b"))?;
+            insert_in(tx, &claim(UserId(1), "b"), &Kept { status: 200, body: vec![2] })
+        };
+        assert_eq!(left_after(answered_anew), "user:2a user:2d");
+    }
 }

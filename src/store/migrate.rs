@@ -40,6 +40,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0021.sql"),
     include_str!("migrations/0022.sql"),
     include_str!("migrations/0023.sql"),
+    include_str!("migrations/0024.sql"),
 ];
 
 /// The version that this program reads and writes.

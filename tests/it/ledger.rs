@@ -337,6 +337,7 @@ fn every_list_has_an_index() {
         "select count(*) from balances where suspended_at is not null",
         "select id from ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
         "select id from idempotency_keys where caller = ?1 and route = ?2 and key = ?3",
+        "delete from idempotency_keys where id >= ?1 and caller = ?2",
         "select tried_at from admin_attempts where name = ?1 order by tried_at desc limit 1 offset ?2",
         "select tried_at from admin_attempts where client_network = ?1 order by tried_at desc limit 1 offset ?2",
         "select id from admin_attempts where tried_at <= ?1 order by tried_at limit ?2",

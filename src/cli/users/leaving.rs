@@ -15,7 +15,10 @@ use crate::{
         accounts::{self, EraseBy},
         users::User,
     },
-    store::backup::{failed_at, make_new},
+    store::{
+        Pending,
+        backup::{failed_at, make_new},
+    },
     types::UserId,
 };
 
@@ -65,7 +68,7 @@ pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, ye
     );
     confirm(yes, &question)?;
     let by = authority(reason);
-    match accounts::erase(app, user.id, EraseBy::Operator).wait() {
+    match accounts::erase(app, user.id, EraseBy::Operator).and_then(Pending::wait) {
         Err(error) if error.code == Code::AccountInconsistent => {
             return Err(error.detail(format!("Run `yarrow points repair {}` first.", user.id)));
         }

@@ -121,7 +121,8 @@ pub async fn export(call: Call, _: Nothing) -> Result<Download> {
 
 pub async fn delete(call: Call, _: Bare) -> Result<NoContent> {
     let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
-    call.committed(accounts::erase(&call.app, user, EraseBy::Owner { token })).await?;
+    let erased = call.blocking(move |app| accounts::erase(app, user, EraseBy::Owner { token })).await?;
+    call.committed(erased).await?;
     Ok(NoContent)
 }
 

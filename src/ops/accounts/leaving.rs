@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::{
     app::App,
+    config::Auth,
     error::Result,
     keys::ServerKey,
     ops::{
@@ -18,7 +19,7 @@ use crate::{
         known_emails::{self, Mark},
         notifications, preferences, residue, sessions, tokens, users, violations,
     },
-    store::{Pending, Write},
+    store::{Pending, Read, Write},
     types::{Secret, TimeZone, UserId},
 };
 
@@ -32,7 +33,7 @@ pub enum EraseBy {
     Operator,
 }
 
-/// Deletes the account.
+/// Deletes the account. Looks for what nothing finds by its user first, which blocks; the write comes after that.
 ///
 /// When it is answered, the rows with the user's addresses, texts and tokens are overwritten in the database file and
 /// gone from its log; if somebody was reading from the log, it is emptied half a minute later at most, or at the next
@@ -41,18 +42,29 @@ pub enum EraseBy {
 /// # Errors
 /// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
 /// cannot be parked until the account is repaired.
-pub fn erase(app: &App, user: UserId, by: EraseBy) -> Pending<()> {
+pub fn erase(app: &App, user: UserId, by: EraseBy) -> Result<Pending<()>> {
     let (config, key) = (Arc::clone(&app.config), app.keys.clone());
-    app.store.write(move |tx| {
-        if let EraseBy::Owner { token } = &by {
-            tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
+    let answers = app.store.read(|tx| {
+        by.require_in(tx, &config.auth)?;
+        idempotency::find_user_in(tx, user)
+    })?;
+    Ok(app.store.write(move |tx| {
+        by.require_in(tx, &config.auth)?;
+        erase_in(tx, &key, &config.limits.time_zone, user, &answers)
+    }))
+}
+
+impl EraseBy {
+    fn require_in(&self, tx: &Read<'_>, limits: &Auth) -> Result<()> {
+        match self {
+            Self::Owner { token } => tokens::require_recent_sign_in_in(tx, limits, token.reveal()),
+            Self::Operator => Ok(()),
         }
-        erase_in(tx, &key, &config.limits.time_zone, user)
-    })
+    }
 }
 
 /// Days that stay are those of `home`.
-pub fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId) -> Result<()> {
+fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answers: &idempotency::Found) -> Result<()> {
     let user = users::find_in(tx, id)?;
     if let Some(email) = &user.email {
         known_emails::park_in(tx, Mark::of(key, email), id)?;
@@ -71,7 +83,7 @@ pub fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId) ->
     history::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
-    idempotency::erase_user_in(tx, id)?;
+    idempotency::erase_user_in(tx, answers)?;
     users::delete_in(tx, id)?;
     tx.leave_no_trace();
     residue::note_in(tx)
