@@ -145,28 +145,28 @@ pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result
 pub struct Found {
     caller: String,
     ids: Vec<i64>,
-    /// The newest of all keys at that moment.
-    newest: Option<i64>,
+    /// The newest of all keys at that moment, 0 without any.
+    newest: i64,
 }
 
 /// Looks for the answers to the user's requests.
 pub fn find_user_in(tx: &Read<'_>, leaving: UserId) -> Result<Found> {
     let caller = user(leaving);
     let ids = tx.all("select id from idempotency_keys where caller = ?1", [&caller], |row| row.get(0))?;
-    let newest = tx.one("select max(id) from idempotency_keys", (), |row| row.get(0))?;
+    let newest = tx.one("select coalesce(max(id), 0) from idempotency_keys", (), |row| row.get(0))?;
     Ok(Found { caller, ids, newest })
 }
 
 /// Deletes the answers to the user's requests: those that were found, and those given since.
 pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
     let Found { caller, ids, newest } = found;
+    // Ids go on from the newest while that is there, and may begin anew once it has gone. Asked for before anything is
+    // deleted here, because the newest may be one of these.
+    let since = "select coalesce(max(id), 0) from idempotency_keys where id = ?1";
+    let since: i64 = tx.one(since, [newest], |row| row.get(0))?;
     for id in ids {
         tx.execute("delete from idempotency_keys where id = ?1 and caller = ?2", (id, caller))?;
     }
-    // Ids go on from the newest while that is there, and may begin anew once it has gone.
-    let is_there = "select exists (select 1 from idempotency_keys where id = ?1)";
-    let is_there = tx.one(is_there, [newest], |row| row.get::<bool>(0))?;
-    let since = newest.filter(|_| is_there).unwrap_or(0);
     tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, caller)).map(drop)
 }
 

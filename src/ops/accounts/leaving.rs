@@ -45,6 +45,7 @@ pub enum EraseBy {
 pub fn erase(app: &App, user: UserId, by: EraseBy) -> Result<Pending<()>> {
     let (config, key) = (Arc::clone(&app.config), app.keys.clone());
     let answers = app.store.read(|tx| {
+        // Whoever may not is refused before anything is looked for.
         by.require_in(tx, &config.auth)?;
         idempotency::find_user_in(tx, user)
     })?;
