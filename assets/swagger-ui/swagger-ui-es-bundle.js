@@ -1,0 +1,1 @@
+// Left out: no page asks for it.
