@@ -1,18 +1,15 @@
-//! Parses the command line, runs it, and turns what went wrong into an exit code.
+//! Runs the command line, and turns what went wrong into an exit code.
 
 use std::process::ExitCode;
 
-use yarrow::{
-    cli,
-    error::{Code, Error},
-};
+use yarrow::{cli, error::Code};
 
 fn main() -> ExitCode {
     match cli::run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            cli::complain(&sentence(&error));
-            ExitCode::from(exit_code(error.code))
+        Err(failure) => {
+            failure.tell();
+            ExitCode::from(exit_code(failure.error.code))
         }
     }
 }
@@ -27,14 +24,5 @@ const fn exit_code(code: Code) -> u8 {
         Code::ChecksFailed => 5,
         Code::DataDirectoryUnusable => 6,
         _ => 1,
-    }
-}
-
-fn sentence(error: &Error) -> String {
-    let fields = error.fields.iter().map(|fault| format!("`{}` {}", fault.field, fault.message));
-    match error.code {
-        Code::InvalidParameters => fields.collect::<Vec<_>>().join("; "),
-        Code::Configuration => format!("the configuration is wrong:\n{}", error.detail),
-        _ => error.explained(),
     }
 }

@@ -49,7 +49,7 @@ use self::taming::{tamed, tamed_line};
 use crate::{
     app::{Announce, App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, load, load_and_examine},
-    error::{Code, Error, Result},
+    error::{Code, Error, FieldError, Result},
     ops::{
         audit::{self as ops_audit, Act},
         ledger::Authority,
@@ -115,43 +115,55 @@ enum Subcommands {
     Version(version::VersionArgs),
 }
 
+/// Why a command failed, for whoever gave it.
+pub struct Failure {
+    pub error: Error,
+    is_told_in_json: bool,
+}
+
 /// Runs the command that this process was started with.
 ///
 /// # Errors
 /// Whatever the command fails with; wrong usage ends the process with code 2 before that.
-pub fn run() -> Result<()> {
+pub fn run() -> Result<(), Failure> {
     let Cli { common, command } = Cli::parse();
-    match command {
-        Subcommands::Serve(args) => serve::run(&common, &args),
-        Subcommands::Demo(args) => demo::run(&common, &args),
-        Subcommands::Admin(args) => admin::run(&common, args),
-        Subcommands::Ai(args) => ai::run(&common, &args),
-        Subcommands::Coins(args) => coins::run(&common, args),
-        Subcommands::Points(args) => points::run(&common, args),
-        Subcommands::Ledger(args) => ledger::run(&common, args),
-        Subcommands::Payments(args) => payments::run(&common, args),
-        Subcommands::Logs(args) => logs::run(&common, args),
-        Subcommands::Words(args) => words::run(&common, args),
-        Subcommands::Violations(args) => violations::run(&common, args),
-        Subcommands::Moderation(args) => moderation::run(&common, args),
-        Subcommands::Notify(args) => notify::run(&common, args),
-        Subcommands::Records(args) => records::run(&common, args),
-        Subcommands::Release(args) => release::run(&common, args),
-        Subcommands::Feedback(args) => feedback::run(&common, args),
-        Subcommands::Users(args) => users::run(&common, args),
-        Subcommands::Sync(args) => sync::run(&common, &args),
-        Subcommands::Cleanup(args) => cleanup::run(&common, &args),
-        Subcommands::Audit(args) => audit::run(&common, args),
-        Subcommands::Doctor(args) => doctor::run(&common, &args),
-        Subcommands::Backup(args) => backup::run(&common, args),
-        Subcommands::Alerts(args) => alerts::run(&common, &args),
-        Subcommands::Restore(args) => restore::run(&common, &args),
-        Subcommands::Config(args) => config::run(&common, &args),
-        Subcommands::Healthcheck(args) => healthcheck::run(&common, &args),
-        Subcommands::Openapi(args) => openapi::run(&common, &args),
-        Subcommands::Completions(args) => completions::run(&common, &args),
-        Subcommands::Man(args) => man::run(&common, &args),
-        Subcommands::Version(args) => version::run(&common, &args),
+    command.run(&common).map_err(|error| Failure { error, is_told_in_json: common.json })
+}
+
+impl Subcommands {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Serve(args) => serve::run(common, &args),
+            Self::Demo(args) => demo::run(common, &args),
+            Self::Admin(args) => admin::run(common, args),
+            Self::Ai(args) => ai::run(common, &args),
+            Self::Coins(args) => coins::run(common, args),
+            Self::Points(args) => points::run(common, args),
+            Self::Ledger(args) => ledger::run(common, args),
+            Self::Payments(args) => payments::run(common, args),
+            Self::Logs(args) => logs::run(common, args),
+            Self::Words(args) => words::run(common, args),
+            Self::Violations(args) => violations::run(common, args),
+            Self::Moderation(args) => moderation::run(common, args),
+            Self::Notify(args) => notify::run(common, args),
+            Self::Records(args) => records::run(common, args),
+            Self::Release(args) => release::run(common, args),
+            Self::Feedback(args) => feedback::run(common, args),
+            Self::Users(args) => users::run(common, args),
+            Self::Sync(args) => sync::run(common, &args),
+            Self::Cleanup(args) => cleanup::run(common, &args),
+            Self::Audit(args) => audit::run(common, args),
+            Self::Doctor(args) => doctor::run(common, &args),
+            Self::Backup(args) => backup::run(common, args),
+            Self::Alerts(args) => alerts::run(common, &args),
+            Self::Restore(args) => restore::run(common, &args),
+            Self::Config(args) => config::run(common, &args),
+            Self::Healthcheck(args) => healthcheck::run(common, &args),
+            Self::Openapi(args) => openapi::run(common, &args),
+            Self::Completions(args) => completions::run(common, &args),
+            Self::Man(args) => man::run(common, &args),
+            Self::Version(args) => version::run(common, &args),
+        }
     }
 }
 
@@ -336,9 +348,33 @@ fn announce() -> Announce {
     })
 }
 
-/// Says why the command failed. If nobody listens, the exit code still does.
-pub fn complain(sentence: &str) {
-    drop(writeln!(std::io::stderr(), "yarrow: {sentence}"));
+impl Failure {
+    /// Says on standard error why the command failed. If nobody listens, the exit code still does.
+    pub fn tell(&self) {
+        let Self { error, is_told_in_json } = self;
+        let line = if *is_told_in_json { problem(error).to_string() } else { format!("yarrow: {}", sentence(error)) };
+        drop(writeln!(std::io::stderr(), "{line}"));
+    }
+}
+
+/// What is the same of an error here and over HTTP: code, sentence and bad parameters.
+fn problem(error: &Error) -> Value {
+    let fault =
+        |fault: &FieldError| json!({ "field": fault.field, "code": fault.code.name(), "message": fault.message });
+    let mut problem = json!({ "code": error.code.name(), "detail": sentence(error) });
+    if !error.fields.is_empty() {
+        problem["errors"] = error.fields.iter().map(fault).collect();
+    }
+    problem
+}
+
+fn sentence(error: &Error) -> String {
+    let fields = error.fields.iter().map(|fault| format!("`{}` {}", fault.field, fault.message));
+    match error.code {
+        Code::InvalidParameters => fields.collect::<Vec<_>>().join("; "),
+        Code::Configuration => format!("the configuration is wrong:\n{}", error.detail),
+        _ => error.explained(),
+    }
 }
 
 /// Sends log lines to standard error from here on.

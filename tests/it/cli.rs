@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Binary, Setup,
+    Binary, Ended, Setup, install,
     vendors::{Reply, Vendor},
 };
 
@@ -189,6 +189,28 @@ fn contradictions_between_settings_stop_the_start_and_make_nothing() {
         assert!(stderr(&output).contains(fault), "{fault} is not in:\n{}", stderr(&output));
     }
     assert!(!directory.exists());
+}
+
+#[test]
+fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    let run = |arguments: &[&str]| Ended::run(directory.path(), arguments, "");
+    let unknown = run(&["coins", "balance", "13800138000"]).expect(4);
+    assert_eq!(unknown.problem(), json!({ "code": "not_found", "detail": "There is no user `13800138000`." }));
+    assert_eq!((unknown.text().as_str(), unknown.complaint().lines().count()), ("", 1));
+    let wrong = run(&["words", "add", "赌"]).expect(2).problem();
+    let faults = wrong["errors"].as_array().unwrap();
+    assert_eq!((&wrong["code"], faults.len()), (&json!("invalid_parameters"), 1));
+    assert_eq!((&faults[0]["field"], &faults[0]["code"]), (&json!("word"), &json!("too_short")));
+    assert!(wrong["detail"].as_str().unwrap().contains(faults[0]["message"].as_str().unwrap()), "{wrong}");
+    let misconfigured = run(&["config", "show", "--listen", "nowhere"]).expect(3).problem();
+    assert_eq!(misconfigured["code"], "configuration");
+    assert!(misconfigured["detail"].as_str().unwrap().contains("server.listen"), "{misconfigured}");
+    let plain =
+        Binary::command().arg("--data-dir").arg(directory.path()).args(["users", "show", "1"]).output().unwrap();
+    assert_code(&plain, 4);
+    assert_eq!(stderr(&plain), "yarrow: There is no user `1`.\n");
 }
 
 #[test]

@@ -44,6 +44,13 @@ impl Ended {
     pub fn complaint(&self) -> String {
         String::from_utf8_lossy(&self.0.stderr).into_owned()
     }
+
+    /// The complaint as programs read it: the last line of all that was said.
+    #[track_caller]
+    pub fn problem(&self) -> Value {
+        let complaint = self.complaint();
+        serde_json::from_str(complaint.lines().last().unwrap()).unwrap_or_else(|error| panic!("{error}: {complaint}"))
+    }
 }
 
 /// Makes an installation at rest, as a first start does.
