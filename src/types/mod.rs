@@ -22,7 +22,7 @@ pub use fen::{Fen, InvalidAmount};
 pub use json::JsonText;
 pub use micros::{Micros, NoAmount};
 pub use phone::{PhoneNumber, PhoneRules, Region};
-pub use text::clean;
+pub use text::{clean, is_invisible};
 pub use time::{Date, TimeZone, Timestamp, decimal_milliseconds};
 
 /// A user's number in this service. Written as a decimal string in answers, because clients in languages whose

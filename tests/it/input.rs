@@ -241,6 +241,26 @@ fn absurd_values_in_json_are_no_fault() {
 }
 
 #[test]
+fn a_text_that_nobody_sees_is_none() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    for (method, path, field) in [
+        ("PUT", "/user/nickname", "nickname"),
+        ("PUT", "/user/signature", "signature"),
+        ("POST", "/divination-history/save", "question"),
+        ("POST", "/feedback", "content"),
+    ] {
+        let send = |text: &str| {
+            let body = json!({ "localRecordId": "1", "jsonData": {}, "type": "bug", field: text });
+            server.request(method, path).by(&user).json(&body).send()
+        };
+        send("\u{200b}\u{feff} \u{2060}").expect_fields(&[(field, "invalid_character")]);
+        assert!(send("\u{200b}☯\u{fe0f}").status < 300, "{method} {path}");
+    }
+    assert_eq!(server.get("/user/profile").by(&user).send().expect(200).json()["nickname"], "\u{200b}☯\u{fe0f}");
+}
+
+#[test]
 fn nul_and_half_surrogates_are_refused_everywhere() {
     let world = World::new();
     let characters = ["invalid_character", "invalid_format", "unknown_value", "invalid_type"];
