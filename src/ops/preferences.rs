@@ -75,8 +75,10 @@ pub struct Change {
     pub account: Option<bool>,
     pub activity: Option<bool>,
     pub promotion: Option<bool>,
-    pub locale: Option<Locale>,
-    pub time_zone: Option<TimeZone>,
+    /// The inner nothing takes the choice back.
+    pub locale: Option<Option<Locale>>,
+    /// Likewise.
+    pub time_zone: Option<Option<TimeZone>>,
 }
 
 pub fn find(app: &App, user: UserId) -> Result<Preferences> {
@@ -126,17 +128,20 @@ fn change_in(tx: &Write<'_>, user: UserId, change: &Change) -> Result<Preference
     users::require_in(tx, user)?;
     tx.one(
         "insert into preferences (user_id, account, activity, promotion, locale, time_zone, updated_at) \
-         values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?5, ?6, ?7) \
+         values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?6, ?8, ?9) \
          on conflict (user_id) do update set account = coalesce(?2, account), activity = coalesce(?3, activity), \
-         promotion = coalesce(?4, promotion), locale = coalesce(?5, locale), time_zone = coalesce(?6, time_zone), \
-         updated_at = ?7 returning account, activity, promotion, locale, time_zone, updated_at",
+         promotion = coalesce(?4, promotion), locale = case when ?5 then ?6 else locale end, \
+         time_zone = case when ?7 then ?8 else time_zone end, updated_at = ?9 \
+         returning account, activity, promotion, locale, time_zone, updated_at",
         (
             user.0,
             change.account,
             change.activity,
             change.promotion,
-            change.locale.map(Locale::name),
-            change.time_zone.as_ref().map(ToString::to_string),
+            change.locale.is_some(),
+            change.locale.flatten().map(Locale::name),
+            change.time_zone.is_some(),
+            change.time_zone.as_ref().and_then(Option::as_ref).map(ToString::to_string),
             tx.now.0,
         ),
         preferences_of,

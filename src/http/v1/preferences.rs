@@ -22,8 +22,8 @@ use crate::{
 parameters! {
     Change {
         notifications: optional Switches = "notifications", "Kinds of notification to switch on or off. `system` is always on.";
-        locale: optional Locale = "locale", "The language of messages.";
-        time_zone: optional TimeZone = "timeZone", "A zone of the IANA database.";
+        locale: optional Revocable<Locale> = "locale", "The language of messages. An empty text takes the choice back.";
+        time_zone: optional Revocable<TimeZone> = "timeZone", "A zone of the IANA database. An empty text takes the choice back.";
     }
 }
 
@@ -83,7 +83,8 @@ pub async fn find(call: Call, _: Nothing) -> Result<Json<Preferences>> {
 
 pub async fn change(call: Call, change: Change) -> Result<Json<Preferences>> {
     let Switches { account, activity, promotion } = change.notifications.unwrap_or_default();
-    let Change { locale, time_zone, .. } = change;
+    let (locale, time_zone) =
+        (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
     let change = preferences::Change { account, activity, promotion, locale, time_zone };
     let pending = preferences::change(&call.app, call.user()?, change);
     Ok(Json(call.committed(pending).await?.into()))
@@ -122,6 +123,24 @@ impl Parameter for Switches {
         let properties: serde_json::Map<String, Value> =
             Kind::ALL.iter().map(|kind| (kind.name().to_owned(), json!({ "type": "boolean" }))).collect();
         json!({ "properties": properties, "additionalProperties": false, "example": { "promotion": false } })
+    }
+}
+
+/// A choice, or an empty text to take it back.
+pub struct Revocable<T>(Option<T>);
+
+impl<T: Parameter> Parameter for Revocable<T> {
+    const EMPTY_IS_A_VALUE: bool = true;
+
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        if text(given)?.trim().is_empty() {
+            return Ok(Self(None));
+        }
+        T::read(given, rules).map(|chosen| Self(Some(chosen)))
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        T::schema(limits)
     }
 }
 

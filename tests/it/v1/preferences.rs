@@ -39,6 +39,23 @@ fn what_is_sent_changes_and_the_rest_stays() {
 }
 
 #[test]
+fn a_choice_can_be_taken_back() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let change = |body: Value| server.patch("/api/v1/preferences").by(&user).json(&body).send().expect(200).json();
+    let chosen = |found: &Value| (found["locale"].clone(), found["timeZone"].clone());
+    let first = change(json!({ "locale": "", "timeZone": " ", "notifications": { "promotion": false } }));
+    assert_eq!(chosen(&first), (Value::Null, Value::Null));
+    change(json!({ "locale": "en", "timeZone": "Europe/London" }));
+    assert_eq!(chosen(&change(json!({ "locale": null, "timeZone": null }))), (json!("en"), json!("Europe/London")));
+    assert_eq!(chosen(&change(json!({ "locale": "" }))), (Value::Null, json!("Europe/London")));
+    let last = change(json!({ "timeZone": "" }));
+    assert_eq!(chosen(&last), (Value::Null, Value::Null));
+    assert_eq!(last["notifications"]["promotion"], false);
+    assert_eq!(server.get("/api/v1/preferences").by(&user).send().json(), last);
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_every_fault() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
