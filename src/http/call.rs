@@ -118,6 +118,10 @@ impl Call {
         }
     }
 
+    pub fn is_admin(&self) -> bool {
+        matches!(self.caller, Caller::Admin(_))
+    }
+
     /// The administrator who is calling.
     ///
     /// # Errors
@@ -149,7 +153,7 @@ impl Call {
     /// `not_yours` for a user who names another; for an administrator `not_found`, or `invalid_parameters` if the
     /// request names nobody or two different users.
     pub fn subject(&self, claims: &Claims) -> Result<Arc<User>> {
-        if self.admin().is_err() {
+        if !self.is_admin() {
             return self.acting_user(claims);
         }
         let find = |tx: &Read<'_>| match (claims.users().next(), &claims.phone_number) {
@@ -173,7 +177,7 @@ impl Call {
     /// # Errors
     /// As [`Self::subject`].
     pub fn subject_id(&self, claims: &Claims) -> Result<UserId> {
-        if self.admin().is_err() { self.acting_for(claims) } else { self.subject(claims).map(|user| user.id) }
+        if self.is_admin() { self.subject(claims).map(|user| user.id) } else { self.acting_for(claims) }
     }
 
     /// The user who is calling, if those whom the request names are nobody else.

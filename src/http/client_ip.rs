@@ -15,8 +15,8 @@ pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr
     if !is_trusted(&client) {
         return client;
     }
-    let lines: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
-    let hops = lines.iter().rev().filter_map(|line| line.to_str().ok()).flat_map(|line| line.rsplit(','));
+    let lines = headers.get_all(FORWARDED_FOR).iter();
+    let hops = lines.rev().filter_map(|line| line.to_str().ok()).flat_map(|line| line.rsplit(','));
     for hop in hops {
         // A hop that is no address was not written by a proxy of ours: what stands before it is worth nothing.
         let Ok(address) = hop.trim().parse::<IpAddr>() else { return client };

@@ -168,7 +168,8 @@ where
     ) -> Result<BoxFuture<'_, Result<Response<Body>>>> {
         let parameters = fields(&call, path, uri, P::BODY)?.parse::<P>()?;
         let doing = self.operation.call(call, parameters);
-        Ok(Box::pin(async { doing.await?.into_response() }))
+        // An async block around it would move the whole of it once more, the call included.
+        Ok(Box::pin(doing.map(|outcome| outcome.and_then(Answer::into_response))))
     }
 
     fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>> {
@@ -319,7 +320,7 @@ fn fields<'request>(
         BodyShape::Named => body::pairs(&call.body, &call.headers, None)?,
         BodyShape::NamedOrItems(list) => body::pairs(&call.body, &call.headers, Some(list))?,
     };
-    let rules = Rules { config: &app.config, phone: &app.phone_rules, headers: &call.headers, now: app.clock.now() };
+    let rules = Rules { config: &app.config, phone: &app.phone_rules, headers: &call.headers, clock: &app.clock };
     Ok(Fields::new(path, query, body, rules))
 }
 

@@ -71,7 +71,8 @@ impl Chosen {
 
 /// Whether a client can unpack gzip, and does not refuse it.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let Some(accepted) = accepted else { return false };
     accepted.split(',').any(|encoding| {
         let (name, weight) = encoding.split_once(';').unwrap_or((encoding, ""));
         let is_refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));

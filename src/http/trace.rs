@@ -1,6 +1,7 @@
 //! What happens around every request: an id, a bound on how many run, a log line, a network log entry.
 
 use std::{
+    convert::Infallible,
     net::IpAddr,
     sync::{
         Arc, OnceLock,
@@ -14,6 +15,7 @@ use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, Method, Request, Response},
 };
+use futures_util::FutureExt;
 use tower::Service;
 use tower_http::{
     CompressionLevel,
@@ -108,14 +110,14 @@ impl Routers {
 }
 
 /// Routers are always ready and never fail: what goes wrong is a response.
-async fn call<S, B>(mut service: S, request: Request<Body>) -> Response<B>
+fn call<S, B>(mut service: S, request: Request<Body>) -> impl Future<Output = Response<B>>
 where
-    S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>,
+    S: Service<Request<Body>, Response = Response<B>, Error = Infallible>,
 {
-    match service.call(request).await {
+    service.call(request).map(|outcome| match outcome {
         Ok(response) => response,
         Err(never) => match never {},
-    }
+    })
 }
 
 fn too_many_requests() -> Error {

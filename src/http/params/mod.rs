@@ -13,13 +13,14 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
+    clock::Clock,
     config::{Config, Limits},
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
         body::{Given, Pair},
         guard,
     },
-    types::{Date, PhoneNumber, PhoneRules, Secret, Timestamp, UserId},
+    types::{Date, PhoneNumber, PhoneRules, Secret, UserId},
 };
 
 pub use values::{
@@ -33,7 +34,7 @@ pub struct Rules<'app> {
     pub config: &'app Config,
     pub phone: &'app PhoneRules,
     pub headers: &'app HeaderMap,
-    pub now: Timestamp,
+    pub clock: &'app Clock,
 }
 
 impl Rules<'_> {
@@ -43,7 +44,7 @@ impl Rules<'_> {
 
     /// Today, where the service is at home.
     pub fn today(&self) -> Date {
-        self.limits().time_zone.today(self.now)
+        self.limits().time_zone.today(self.clock.now())
     }
 }
 

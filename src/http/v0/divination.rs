@@ -201,7 +201,7 @@ pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<
 }
 
 pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<InterpretationRecord>> {
-    let owner = call.admin().is_err().then(|| call.user()).transpose()?;
+    let owner = (!call.is_admin()).then(|| call.user()).transpose()?;
     let record = interpretation::find_by_trace(&call.app, owner, &of.trace_id.0)?;
     call.context.subject.get_or_init(|| record.user);
     Ok(Json(record.into()))

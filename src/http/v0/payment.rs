@@ -108,7 +108,7 @@ pub struct PaymentStatus {
 }
 
 pub async fn update_balance(call: Call, result: PaymentClaim) -> Result<Confirmed> {
-    if call.admin().is_ok() {
+    if call.is_admin() {
         return settle_by_hand(call, result).await;
     }
     let user = call.acting_for(&Claims::of_user(result.user_id))?;

@@ -317,7 +317,7 @@ impl CastAt {
 impl Parameter for CastAt {
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let at = Self(text(given)?.into_owned());
-        at.read_in(&rules.config.limits.time_zone, rules.now)?;
+        at.read_in(&rules.config.limits.time_zone, rules.clock.now())?;
         Ok(at)
     }
 
