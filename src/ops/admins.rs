@@ -347,12 +347,11 @@ fn random_credential(prefix: &str) -> Result<Secret> {
 
 /// Counts a try before it is known how it ends.
 fn reserve_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<i64> {
-    let by_name = "select tried_at from admin_attempts where name = ?1 order by tried_at desc limit 1 offset ?2";
-    let by_client =
-        "select tried_at from admin_attempts where client_network = ?1 order by tried_at desc limit 1 offset ?2";
+    let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
+    let by_client = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
     let mut wait = Duration::ZERO;
     for (sql, key) in [(by_name, name), (by_client, client_network)] {
-        let oldest: Option<i64> = tx.first(sql, (key, limits.attempts - 1), |row| row.get(0))?;
+        let oldest: Option<i64> = tx.first(sql, (key, limits.attempts - 1, tx.now.0), |row| row.get(0))?;
         let opens_at = oldest.map(|tried_at| Timestamp(tried_at).plus(limits.attempts_window));
         wait = wait.max(opens_at.map_or(Duration::ZERO, |opens_at| opens_at.since(tx.now)));
     }

@@ -124,9 +124,11 @@ pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_n
 /// As [`reserve_in`].
 pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<()> {
     let address = recipient.0.as_str();
-    let per_address = "select sent_at from code_sends where address = ?1 order by sent_at desc limit 1 offset ?2";
-    let per_client = "select sent_at from code_sends where client_network = ?1 order by sent_at desc limit 1 offset ?2";
-    let over_all = "select sent_at from code_sends where ?1 = '' order by sent_at desc limit 1 offset ?2";
+    let per_address =
+        "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+    let per_client = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+    let over_all =
+        "select sent_at from code_sends where ?1 = '' and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
     let windows = [
         (per_address, address, 1, limits.resend_after),
         (per_address, address, limits.sends_per_address_hour, HOUR),
@@ -142,10 +144,11 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, cl
     if wait > Duration::ZERO { Err(Error::new(Code::TooManyRequests).retry_after(wait)) } else { Ok(()) }
 }
 
-/// How long until a window that allows `allowed` messages takes one more: the oldest that still counts must leave.
+/// How long until a window that allows `allowed` messages takes one more: the oldest that still counts must leave. What was
+/// sent by a clock that was ahead does not count.
 fn time_until_open(tx: &Read<'_>, sql: &'static str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
     let Some(offset) = allowed.checked_sub(1) else { return Ok(window) };
-    let oldest: Option<i64> = tx.first(sql, (key, offset), |row| row.get(0))?;
+    let oldest: Option<i64> = tx.first(sql, (key, offset, tx.now.0), |row| row.get(0))?;
     Ok(oldest.map_or(Duration::ZERO, |sent_at| Timestamp(sent_at).plus(window).since(tx.now)))
 }
 

@@ -91,7 +91,7 @@ pub fn check_if_due(app: &App) -> Result<()> {
     }
     let Standing { last, is_unexplained, .. } = app.store.read(|tx| standing_in(tx, app))?;
     let good_for = if is_unexplained { every.min(GOOD_FOR_AFTER_DAMAGE) } else { every };
-    if last.is_some_and(|last| app.clock.now() < last.at().plus(good_for)) {
+    if last.is_some_and(|last| last.at().is_within(good_for, app.clock.now())) {
         return Ok(());
     }
     check(app)

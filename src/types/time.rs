@@ -21,6 +21,12 @@ impl Timestamp {
         Self(self.0.saturating_sub(milliseconds(duration)))
     }
 
+    /// Whether it was no longer than this before `now`. A time that is still to come was not: a clock that was ahead for a
+    /// moment leaves such times behind, and nothing must wait for them.
+    pub fn is_within(self, span: Duration, now: Self) -> bool {
+        self <= now && now < self.plus(span)
+    }
+
     /// How long it is from now until then; nothing when that is past.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -235,7 +235,7 @@ pub fn upload_if_due(app: &App) -> Result<bool> {
         return Ok(false);
     }
     let Standing { last, failure } = app.store.read(standing_in)?;
-    let has_just_failed = failure.is_some_and(|failure| app.clock.now() < failure.at().plus(AGAIN_AFTER));
+    let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(AGAIN_AFTER, app.clock.now()));
     let newest = list(&app.config)?.into_iter().next();
     let is_new = newest.is_some_and(|newest| last.is_none_or(|last| last.name != newest.name));
     if has_just_failed || !is_new {

@@ -135,7 +135,7 @@ pub fn inspect_copy(copy: &Copy, progress: Progress<'_>) -> Result<Report> {
 /// As [`verify`].
 pub fn verify_if_due(app: &App) -> Result<bool> {
     let last = app.store.read(last_in)?;
-    if last.is_some_and(|last| app.clock.now() < last.at().plus(DAY)) {
+    if last.is_some_and(|last| last.at().is_within(DAY, app.clock.now())) {
         return Ok(false);
     }
     verify(app, &mut |_, _| ()).map(|_| true)
