@@ -253,18 +253,22 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason:
         Verdict::Dismiss => Decision::Dismiss,
     };
     let order_no = orders::find(app, order_no)?.order_no;
-    let order = match settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()? {
-        Answered::Now(order) => order,
-        Answered::Before(_) => return Err(Error::internal("a command without a key was answered by an earlier one")),
-    };
+    let order = done_now(settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record(app, "payments settle", Some(order.user), by)?;
     show_order(common, &order)
+}
+
+fn done_now<T>(answered: Answered<T>) -> Result<T> {
+    match answered {
+        Answered::Now(done) => Ok(done),
+        Answered::Before(_) => Err(Error::internal("a command without a key was answered by an earlier one")),
+    }
 }
 
 fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
     let by = authority(Some(reason));
     let wish = Wish { order_no: orders::find(app, &wish.order_no)?.order_no, ..wish };
-    let done = refunds::refund(app, &wish, &by)?;
+    let done = done_now(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
     record(app, "payments refund", Some(done.order.user), by)?;
     let json = json!({ "refund": refund_json(&done.refund), "order": order_json(&done.order) });
     common.answer(&json, || {

@@ -17,6 +17,7 @@ use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
+        accept::weight,
         guard::bearer_token,
         params::Claims,
         reply::{Replayable, kept_problem, kept_resource},
@@ -89,9 +90,11 @@ impl Call {
         if is_english { Locale::English } else { Locale::Chinese }
     }
 
-    /// Whether the client asked for an event stream.
+    /// Whether the client asked for an event stream, and would not rather have JSON.
     pub fn wants_stream(&self) -> bool {
-        self.header(header::ACCEPT).contains("text/event-stream")
+        let accepted = self.header(header::ACCEPT);
+        let json = weight(accepted, "application/json").unwrap_or(0.0);
+        weight(accepted, "text/event-stream").is_some_and(|weight| weight > 0.0 && weight >= json)
     }
 
     fn header(&self, name: HeaderName) -> &str {
@@ -250,6 +253,21 @@ impl Call {
     {
         let once = self.once(status, shown.clone())?;
         Ok(replayable(status, &shown, self.screened(move |app| operation(app, once)).await?))
+    }
+
+    /// Like [`Self::answer_once`], for what blocks before its answer can be kept, and counts once by itself.
+    ///
+    /// # Errors
+    /// Those of [`Self::answer_once`].
+    pub async fn blocking_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
+    where
+        T: Send + 'static,
+        W: Serialize,
+        S: Fn(&T) -> W + Clone + Send + 'static,
+        O: FnOnce(&App, Once<T>) -> Result<Answered<T>> + Send + 'static,
+    {
+        let once = self.once(status, shown.clone())?;
+        Ok(replayable(status, &shown, self.blocking(move |app| operation(app, once)).await?))
     }
 
     /// What an operation needs to answer the same request once.

@@ -4,6 +4,7 @@
 //! body, time limit) → a handler in `v0/`, named like the operation it calls. `routes` is the one page where every
 //! endpoint stands with its access and its documentation; router, API document and tests follow from it.
 
+mod accept;
 mod admin;
 pub mod body;
 mod call;

@@ -8,6 +8,7 @@ use axum::{
 };
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
+use super::accept::weight;
 use crate::error::{Error, Result};
 
 /// One content in both forms.
@@ -72,12 +73,7 @@ impl Chosen {
 /// Whether a client can unpack gzip, and does not refuse it.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    let Some(accepted) = accepted else { return false };
-    accepted.split(',').any(|encoding| {
-        let (name, weight) = encoding.split_once(';').unwrap_or((encoding, ""));
-        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
-        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
-    })
+    accepted.and_then(|accepted| weight(accepted, "gzip")).is_some_and(|weight| weight > 0.0)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Server, Setup, settled};
+use crate::kit::{Caller, Server, Setup, at_once, settled};
 
 const OWN: &str = "13800138000";
 
@@ -88,6 +88,27 @@ fn refunds_take_back_coins_once_for_each_number() {
     let total = &report(&server, 0)["total"];
     assert_eq!((&total["coinsCredited"], &total["coinsReturned"]), (&json!(60), &json!(60)));
     assert_eq!((&total["amountPaid"], &total["amountRefunded"]), (&json!("6.00"), &json!("6.00")));
+}
+
+#[test]
+fn a_refund_that_is_asked_for_again_with_its_key_has_its_first_answer() {
+    let server = Setup::default().start();
+    let (user, token) = (server.sign_in(OWN), server.api_key("shop"));
+    let path = format!("/admin/payments/{}/refund", paid_order(&server, &user));
+    let refund = |amount: &str, key: &str| {
+        let body = json!({ "amount": amount, "reason": "test" });
+        server.post(&path).token(&token).header("idempotency-key", key).json(&body)
+    };
+    let first = refund("1.00", "a").send().expect(200);
+    assert_eq!(first.header("idempotency-replayed"), None);
+    let copies = at_once((0..8).map(|_| refund("2.00", "b")).collect());
+    assert!(copies.iter().all(|answer| answer.status == 200 && answer.json() == copies[0].json()));
+    assert_eq!(copies.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count(), 1);
+    let again = refund("1.00", "a").send().expect(200);
+    assert_eq!((again.json(), again.header("idempotency-replayed")), (first.json(), Some("true")));
+    refund("3.00", "a").send().expect_problem(422, "idempotency_key_reused");
+    assert_eq!(server.coins(&user), 30);
+    assert_eq!(server.value::<i64>("select count(*) from payment_refunds"), 2);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     config::Limits,
     error::{Fault, FieldCode, Result},
     http::{
@@ -21,7 +22,8 @@ use crate::{
         payment::{
             callbacks::{self, Callback, Receipt},
             orders::{self, Order},
-            reconcile, refunds,
+            reconcile,
+            refunds::{self, Refunded},
             report::{self, Difference, Sums},
             sandbox::{self, Delivery, Rehearsal},
             settle::{self, Decision, Outcome, Verdict},
@@ -353,7 +355,7 @@ pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>
     let user = orders::find(&call.app, &order_no)?.user;
     call.context.subject.get_or_init(|| user);
     let decision = settle.decision;
-    let operation = |app: &crate::app::App, once| settle::settle(app, &order_no, decision, by, once);
+    let operation = |app: &App, once| settle::settle(app, &order_no, decision, by, once);
     call.answer_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 
@@ -364,7 +366,13 @@ pub struct OrderRefunded {
     order: AdminOrder,
 }
 
-pub async fn refund(call: Call, refund: GiveBack) -> Result<Json<OrderRefunded>> {
+impl From<&Refunded> for OrderRefunded {
+    fn from(done: &Refunded) -> Self {
+        Self { refund: done.refund.clone().into(), order: (&done.order).into() }
+    }
+}
+
+pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
     let by = call.authority(Some(refund.reason.0))?;
     let refund_no = refund.refund_no.map(|OrderNo(number)| number);
     let wish = refunds::Wish {
@@ -372,9 +380,10 @@ pub async fn refund(call: Call, refund: GiveBack) -> Result<Json<OrderRefunded>>
         amount: refund.amount.map(|Amount(amount)| amount),
         refund_no: refund_no.or_else(|| call.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
-    let done = call.blocking(move |app| refunds::refund(app, &wish, &by)).await?;
-    call.context.subject.get_or_init(|| done.order.user);
-    Ok(Json(OrderRefunded { refund: done.refund.into(), order: done.order.into() }))
+    let user = orders::find(&call.app, &wish.order_no)?.user;
+    call.context.subject.get_or_init(|| user);
+    let operation = move |app: &App, once| refunds::refund(app, &wish, &by, once);
+    call.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
 }
 
 /// The refund number that a caller's `Idempotency-Key` stands for.

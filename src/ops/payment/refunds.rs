@@ -9,6 +9,7 @@ use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
     ops::{
+        idempotency::{Answered, Once},
         ledger::Authority,
         payment::{
             orders::{self, Order},
@@ -68,13 +69,22 @@ pub struct Refunded {
     pub order: Order,
 }
 
-/// Gives money back, and takes back the coins that it bought. Blocks on the provider.
+/// Gives money back, and takes back the coins that it bought: once for each number, with one answer for each key. Blocks on
+/// the provider.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number that was
+/// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or a key that was
 /// used for another refund; `invalid_parameters`; those of the provider, after which the same refund may be asked
 /// for again.
-pub fn refund(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
+pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
+    if let Some(kept) = once.answered_before(app)? {
+        return Ok(Answered::Before(kept));
+    }
+    let refunded = give_back(app, wish, by)?;
+    app.store.write(move |tx| once.run_in(tx, |_| Ok(refunded))).wait()
+}
+
+fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
     let (wish, authority) = (numbered(wish)?, by.clone());
     let channel = app.payments.gateway.name();
     let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
