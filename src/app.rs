@@ -1,7 +1,7 @@
 //! The application: configuration, store, providers and clock, opened alike by the server and by every command.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     path::Path,
     sync::Arc,
 };
@@ -131,6 +131,7 @@ impl App {
         let sandbox_key =
             || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(config, &store, clock.clone(), sandbox_key)?;
+        leave_to_owner(&directory)?;
         Ok(Self {
             phone_rules: config.phone_rules(),
             sms: sms_sender(config, clock.clone(), announce),
@@ -180,11 +181,20 @@ pub fn demand_installation(config: &Config) -> Result<()> {
     }
     let way_out = newest_backup(config).map_or_else(
         || "`yarrow serve` makes one there".to_owned(),
-        |newest| format!("There are backups: `yarrow restore {}` puts the newest there", newest.name),
+        |newest| format!("There are backups: `yarrow restore {}` puts one there", newest.name),
     );
     let directory = directory.display();
     let detail = format!("There is no installation in {directory}. {way_out}; --data-dir names another directory.");
     Err(Error::new(Code::NotFound).detail(detail))
+}
+
+/// Gives what a first start as root has made to whom the directory belongs.
+fn leave_to_owner(directory: &Path) -> Result<()> {
+    let made = KEYS.into_iter().chain([DATABASE, "yarrow.db-wal", "yarrow.db-shm"]).map(|name| directory.join(name));
+    for path in made.filter(|path| path.exists()) {
+        store::backup::leave_to_owner(&path).map_err(|error| store::backup::failed_at(&path, error))?;
+    }
+    Ok(())
 }
 
 /// Refuses to go on under another key than the one that the database was filled under. A first start makes the key
@@ -196,7 +206,7 @@ fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
     }
     let way_out = newest_backup(config).map_or_else(
         || "`yarrow restore FILE --keys` takes it from a backup".to_owned(),
-        |newest| format!("`yarrow restore {} --keys` takes it from the newest backup", newest.name),
+        |newest| format!("`yarrow restore {} --keys` takes it from a backup", newest.name),
     );
     let detail = format!(
         "{} is missing, and what the database keeps under it would not be recognised under another. {way_out} and \
@@ -250,16 +260,18 @@ fn has_keys(directory: &Path) -> bool {
     KEYS.iter().any(|key| directory.join(key).exists())
 }
 
-/// The backup that somebody is pointed to. A directory of backups that cannot be read has none to point to.
+/// The backup that somebody is pointed to: the newest that was found sound, or else the newest. A directory of backups
+/// that cannot be read has none to point to.
 fn newest_backup(config: &Config) -> Option<backups::Backup> {
-    backups::list(config).ok()?.into_iter().next()
+    let all = backups::list(config).ok()?;
+    backups::newest_sound(&all, Clock::default().now()).or_else(|| all.first()).cloned()
 }
 
 /// Says what was lost, and what there is to put in its place.
 fn lost(config: &Config, what: &str) -> Error {
     let way_out = match newest_backup(config) {
         Some(newest) => format!(
-            "The newest backup is of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
+            "There is a backup of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
             newest.at, newest.name
         ),
         None => format!(
@@ -405,8 +417,7 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
         let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let _ = File::open(parent).and_then(|parent| parent.sync_all());
     }
-    let path = directory.join(LOCK);
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let opened = store::backup::open_lock(&directory.join(LOCK));
     let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

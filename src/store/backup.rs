@@ -299,5 +299,35 @@ pub fn make_new(path: &Path) -> Result<File> {
     options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| failed_at(path, error))
+    let file = options.open(path).map_err(|error| failed_at(path, error))?;
+    leave_to_owner(path).map_err(|error| failed_at(path, error))?;
+    Ok(file)
+}
+
+/// Opens the file that is locked in the place of a directory, and makes it if there is none.
+///
+/// # Errors
+/// Those of the file system.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    leave_to_owner(path)?;
+    Ok(file)
+}
+
+/// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the service
+/// runs as a user of its own who could not open it.
+///
+/// # Errors
+/// Those of the file system.
+pub fn leave_to_owner(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (of_directory, own) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
+        if own.uid() == 0 && of_directory.uid() != 0 {
+            chown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
+        }
+    }
+    Ok(())
 }

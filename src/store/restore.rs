@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::backup::{Copy, Progress, beside, failed_at, make_new, publish, sync_directory};
+use super::backup::{Copy, Progress, beside, failed_at, leave_to_owner, make_new, publish, sync_directory};
 use crate::error::{Code, Error, Result};
 
 /// The database in a data directory.
@@ -122,7 +122,11 @@ pub fn make_private_directory(directory: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory).map_err(|error| failed_at(directory, error))
+    if directory.is_dir() {
+        return Ok(());
+    }
+    builder.recursive(true).create(directory).map_err(|error| failed_at(directory, error))?;
+    leave_to_owner(directory).map_err(|error| failed_at(directory, error))
 }
 
 /// Moves a file and what belongs to it aside and the new one to its place, as far as that has not been done.

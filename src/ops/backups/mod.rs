@@ -14,7 +14,7 @@ mod retention;
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::File,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -233,8 +233,16 @@ pub fn run_if_due(app: &App) -> Result<bool> {
         return Ok(false);
     }
     // What is in the directory counts, not what is remembered: somebody may have emptied it.
-    let newest = list(&app.config)?.into_iter().map(|backup| backup.at).max();
-    if newest.is_some_and(|at| app.clock.now() < at.plus(every)) {
+    let now = app.clock.now();
+    let kept = match list(&app.config) {
+        Ok(kept) => kept,
+        // No backup can be made there either, and that is to be told like any other failure.
+        Err(error) => {
+            note(app, &Err(error.again()))?;
+            return Err(error);
+        }
+    };
+    if kept.into_iter().any(|backup| backup.at.is_within(every, now)) {
         return Ok(false);
     }
     if is_known_to_fail(app)? {
@@ -249,8 +257,8 @@ pub fn run_if_due(app: &App) -> Result<bool> {
 /// Whether the database was found damaged a short while ago, so that a copy of it would only be found damaged again.
 fn is_known_to_fail(app: &App) -> Result<bool> {
     let last = app.store.read(|tx| integrity::standing_in(tx, app))?.last;
-    let until = |check: &integrity::Check| check.at().plus(app.config.backup.every);
-    Ok(last.is_some_and(|check| check.fault.is_some() && app.clock.now() < until(&check)))
+    let is_fresh = |check: &integrity::Check| check.at().is_within(app.config.backup.every, app.clock.now());
+    Ok(last.is_some_and(|check| check.fault.is_some() && is_fresh(&check)))
 }
 
 /// The backups, newest first.
@@ -294,9 +302,11 @@ pub fn findings(path: &Path, now: Timestamp) -> Result<Option<Findings>> {
     carried.get(ABOUT).map(|about| serde_json::from_slice(about).map_err(Error::internal)).transpose()
 }
 
-/// What is remembered of the last backup and the last failure.
+/// What is remembered of the last backup and the last failure. A backup of a time to come was made while the clock was
+/// ahead, and says nothing of how old the last one is.
 pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
     let last: Option<Remembered> = remembered_in(tx, LAST_BACKUP)?;
+    let last = last.filter(|last| last.at() <= tx.now);
     let failure: Option<Failed> = remembered_in(tx, LAST_FAILURE)?;
     let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
     Ok(Standing { failure: failure.filter(is_newer), last })
@@ -339,8 +349,7 @@ fn enter(directory: &Path) -> Result<File> {
     let failed =
         |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
     make_private_directory(directory)?;
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(directory.join("backup.lock"));
-    let lock = opened.map_err(failed)?;
+    let lock = backup::open_lock(&directory.join("backup.lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
