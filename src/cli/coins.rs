@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Common, authority, confirm, find_user, record, table};
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     ops::{
         coins::{self, LARGEST_INCREASE, ResetBy},
         idempotency::{Answered, Once},
@@ -105,5 +105,9 @@ pub fn synchronise(common: &Common, app: &App, command: &str) -> Result<()> {
             ["issues".to_owned(), issues.len().to_string()],
         ];
         table(["accounts", ""], rows)
-    })
+    })?;
+    match issues.len() {
+        0 => Ok(()),
+        left => Err(Error::new(Code::ChecksFailed).detail(format!("{left} issues are left."))),
+    }
 }

@@ -74,6 +74,9 @@ fn verify(common: &Common, app: &App) -> Result<()> {
         bar.set_position(done.unsigned_abs());
     })?;
     bar.finish_and_clear();
+    if report.suspended > 0 {
+        record(app, "ledger verify", None, authority(Some(format!("{} accounts closed", report.suspended))))?;
+    }
     show_report(common, &report)?;
     if report.is_consistent() {
         return Ok(());

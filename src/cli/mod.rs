@@ -48,7 +48,7 @@ use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::Subscriber
 use self::taming::{tamed, tamed_line};
 use crate::{
     app::{Announce, App, Role},
-    config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, load, load_and_examine},
+    config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
     error::{Code, Error, FieldError, Result},
     ops::{
         audit::{self as ops_audit, Act},
@@ -124,10 +124,21 @@ pub struct Failure {
 /// Runs the command that this process was started with.
 ///
 /// # Errors
-/// Whatever the command fails with; wrong usage ends the process with code 2 before that.
+/// Whatever the command fails with. Wrong usage ends the process with code 2 before that, unless it is to be told in JSON.
 pub fn run() -> Result<(), Failure> {
-    let Cli { common, command } = Cli::parse();
+    let Cli { common, command } = Cli::try_parse().or_else(|fault| misused(&fault))?;
     command.run(&common).map_err(|error| Failure { error, is_told_in_json: common.json })
+}
+
+/// What the parser found wrong. It says so itself, with help, unless the line asks for JSON.
+fn misused(fault: &clap::Error) -> Result<Cli, Failure> {
+    if !(fault.use_stderr() && is_argument_given("--json")) {
+        fault.exit();
+    }
+    let said = fault.to_string();
+    let sentence = said.trim_start_matches("error: ").lines().take_while(|line| !line.is_empty()).map(str::trim);
+    let sentence = sentence.collect::<Vec<_>>().join(" ");
+    Err(Failure { error: Error::new(Code::InvalidRequest).detail(sentence), is_told_in_json: true })
 }
 
 impl Subcommands {

@@ -11,7 +11,7 @@ use crate::{
     clock::Clock,
     config::Config,
     error::Result,
-    ops::backups,
+    ops::backups::{self, Findings},
 };
 
 /// Put a backup in the place of the data directory's database. The server must not be running. What was there is moved
@@ -37,14 +37,22 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     }
     let directory = config.installation.data_dir.0.display().to_string();
     confirm(args.yes, &format!("Put {} in the place of the database in {directory}?", path.display()))?;
+    let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
     // Opening it is the proof, and migrates it if it is of an older version.
     let app = App::open(config, Role::Tool, &super::announce())?;
     record(&app, "restore", None, authority(Some(path.display().to_string())))?;
     let took_ms = u64::try_from(restored.took.as_millis()).unwrap_or(u64::MAX);
-    common.answer(&json!({ "restored": path, "into": directory, "aside": restored.aside, "tookMs": took_ms }), || {
+    let json = json!({
+        "restored": path, "into": directory, "aside": restored.aside, "tookMs": took_ms, "sound": is_sound,
+    });
+    common.answer(&json, || {
         let aside = restored.aside.as_ref().map(|aside| format!("\nwhat was there is in {}", aside.display()));
-        format!("restored {} in {:.1?}{}", path.display(), restored.took, aside.unwrap_or_default())
+        let warning = (is_sound == Some(false)).then_some(
+            "\nits contents were not consistent when it was made: see `yarrow ledger verify` and `yarrow sync users`",
+        );
+        let (aside, warning) = (aside.unwrap_or_default(), warning.unwrap_or_default());
+        format!("restored {} in {:.1?}{aside}{warning}", path.display(), restored.took)
     })
 }
 

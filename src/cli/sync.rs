@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Common, authority, record, table};
 use crate::{
     app::App,
-    error::Result,
+    error::{Code, Error, Result},
     ops::{user_data, users},
 };
 
@@ -57,7 +57,13 @@ fn synchronise_users(common: &Common, app: &App) -> Result<()> {
         let left =
             done.issues.iter().map(|(user, issue)| [user.to_string(), issue.code.to_owned(), issue.detail.clone()]);
         format!("{}\n{}", table(["users", ""], rows), table(["user", "issue", ""], left))
-    })
+    })?;
+    match done.inconsistent {
+        0 => Ok(()),
+        left => {
+            Err(Error::new(Code::ChecksFailed).detail(format!("{left} users have issues that are left for a person.")))
+        }
+    }
 }
 
 /// A bar on standard error; nothing where no terminal watches.

@@ -19,7 +19,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use declare::{Declaration, Shown};
 pub use masking::without_secrets;
-pub use sources::{Loaded, Sources, load, load_and_examine};
+pub use sources::{Loaded, Sources, is_argument_given, load, load_and_examine};
 pub use values::{
     Bytes, Directory, EmailProvider, EmailTls, LlmProvider, LogFormat, ModerationProvider, Packages, PaymentGateway,
     S3Addressing, SmsProvider, TokenPrice,

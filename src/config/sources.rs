@@ -38,6 +38,11 @@ impl Sources {
     }
 }
 
+/// Whether this process was started with the argument, wherever that stands: for when the line as a whole makes no sense.
+pub fn is_argument_given(argument: &str) -> bool {
+    std::env::args_os().any(|given| given == argument)
+}
+
 /// The configuration, and every value with its origin.
 #[derive(Debug)]
 pub struct Loaded {

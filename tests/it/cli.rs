@@ -207,6 +207,11 @@ fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
     let misconfigured = run(&["config", "show", "--listen", "nowhere"]).expect(3).problem();
     assert_eq!(misconfigured["code"], "configuration");
     assert!(misconfigured["detail"].as_str().unwrap().contains("server.listen"), "{misconfigured}");
+    for (misused, said) in [(&["ai", "usage", "--days", "0"][..], "--days"), (&["users", "show"], "<WHO>")] {
+        let problem = run(misused).expect(2).problem();
+        assert_eq!(problem["code"], "invalid_request");
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{problem}");
+    }
     let plain =
         Binary::command().arg("--data-dir").arg(directory.path()).args(["users", "show", "1"]).output().unwrap();
     assert_code(&plain, 4);
