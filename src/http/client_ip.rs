@@ -1,6 +1,6 @@
 //! Which address a request comes from, when proxies stand between.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
@@ -19,13 +19,18 @@ pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr
     let hops = lines.rev().filter_map(|line| line.to_str().ok()).flat_map(|line| line.rsplit(','));
     for hop in hops {
         // A hop that is no address was not written by a proxy of ours: what stands before it is worth nothing.
-        let Ok(address) = hop.trim().parse::<IpAddr>() else { return client };
+        let Some(address) = address_of(hop.trim()) else { return client };
         client = address.to_canonical();
         if !is_trusted(&client) {
             return client;
         }
     }
     client
+}
+
+/// The address of a hop. Some proxies write the port behind it.
+fn address_of(hop: &str) -> Option<IpAddr> {
+    hop.parse().or_else(|_| hop.parse::<SocketAddr>().map(|address| address.ip())).ok()
 }
 
 #[cfg(test)]
@@ -46,6 +51,12 @@ mod tests {
         assert_eq!(seen("203.0.113.1", &["198.51.100.7"]), "203.0.113.1");
         assert_eq!(seen("127.0.0.1", &["198.51.100.7"]), "198.51.100.7");
         assert_eq!(seen("::ffff:127.0.0.1", &["198.51.100.7"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn a_port_behind_an_address_is_passed_over() {
+        assert_eq!(seen("127.0.0.1", &["198.51.100.7:4711"]), "198.51.100.7");
+        assert_eq!(seen("127.0.0.1", &["1.1.1.1, [2001:db8::1]:4711, 10.0.0.2:80"]), "2001:db8::1");
     }
 
     #[test]

@@ -252,6 +252,10 @@ fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
         return components.get(name).map_or(Value::Null, |schema| example_of(schema, components));
     }
+    if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
+        let parts = parts.iter().map(|part| example_of(part, components));
+        return parts.filter_map(|part| part.as_object().cloned()).flatten().collect::<Map<_, _>>().into();
+    }
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         return properties.iter().map(|(name, schema)| (name.clone(), example_of(schema, components))).collect();
     }

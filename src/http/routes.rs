@@ -137,7 +137,7 @@ fn accounts() -> Vec<Endpoint> {
             "Changes the parts of the profile that are sent.").fails(&[ContentRejected, ModerationUnavailable]),
         Endpoint::new(Method::DELETE, "/api/v1/account", OwnUser, account::delete,
             "Deletes the account and everything that says whose it was. The caller must have signed in a few minutes ago.")
-            .body(SMALL).fails(&[StepUpRequired, NotFound, AccountInconsistent]),
+            .body(SMALL).fails(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
         Endpoint::new(Method::GET, "/api/v1/account/export", OwnUser, account::export,
             "Everything that is held of the caller."),
         Endpoint::new(Method::POST, "/api/v1/account/address", OwnUser, account::change_address,
@@ -220,7 +220,7 @@ fn interpretations() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/divination/enhanced", OwnUser, divination::interpret,
             "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
-            .fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[NotYours, NotFound, ContentRejected, ModerationUnavailable, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         Endpoint::new(Method::GET, "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
             "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,

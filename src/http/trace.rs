@@ -13,7 +13,7 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    http::{HeaderName, HeaderValue, Method, Request, Response},
+    http::{HeaderName, HeaderValue, Method, Request, Response, Version, header},
 };
 use futures_util::FutureExt;
 use tower::Service;
@@ -87,6 +87,7 @@ impl Envelope {
         request.extensions_mut().insert(Arc::clone(&context));
         let mut note = Note { shared: &self.shared, context, method: request.method().clone(), status: CLIENT_LEFT };
         let mut response = match Running::enter(&self.shared) {
+            Some(_running) if !names_its_host(&request) => problem(&ambiguous_host(), &note.context.request_id),
             Some(_running) if compress => call(self.routers.compressing.clone(), request).await.map(Body::new),
             Some(_running) => call(self.routers.plain.clone(), request).await,
             None => problem(&too_many_requests(), &note.context.request_id),
@@ -118,6 +119,20 @@ where
         Ok(response) => response,
         Err(never) => match never {},
     })
+}
+
+/// Whether the request says once for whom it is. One that says so twice may be read in another way by a proxy.
+fn names_its_host(request: &Request<Body>) -> bool {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(_), None) => true,
+        (None, _) => request.version() < Version::HTTP_11,
+        (Some(_), Some(_)) => false,
+    }
+}
+
+fn ambiguous_host() -> Error {
+    Error::new(Code::InvalidRequest).detail("A request has one `Host` header.")
 }
 
 fn too_many_requests() -> Error {

@@ -56,16 +56,17 @@ pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
     app.store.write(move |tx| match &author {
         Author::User(user) => {
             users::require_in(tx, *user)?;
+            let author = users::find_in(tx, *user)?;
             let sql = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
-                       order by created_at desc limit 1 offset ?2";
-            require_place_in(tx, sql, (user.0, per_user.saturating_sub(1)), per_user)?;
-            insert_in(tx, Some(*user), None, None, &content)
+                       and created_at <= ?3 order by created_at desc limit 1 offset ?2";
+            require_place_in(tx, sql, (user.0, per_user.saturating_sub(1), tx.now.0), per_user)?;
+            insert_in(tx, Some(*user), author.phone_number.as_ref(), None, &content)
         }
         Author::Stranger { client, user, phone_number } => {
             let network = client_network(*client);
-            let sql = "select created_at from feedback where client_network = ?1 \
+            let sql = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
                        order by created_at desc limit 1 offset ?2";
-            require_place_in(tx, sql, (&network, per_client.saturating_sub(1)), per_client)?;
+            require_place_in(tx, sql, (&network, per_client.saturating_sub(1), tx.now.0), per_client)?;
             insert_in(tx, *user, phone_number.as_ref(), Some(&network), &content)
         }
     })
@@ -113,7 +114,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 pub fn erase_user_in(tx: &Write<'_>, user: UserId, phone_number: Option<&PhoneNumber>) -> Result<()> {
     tx.execute("delete from feedback where user_id = ?1", [user.0])?;
     if let Some(phone_number) = phone_number {
-        tx.execute("delete from feedback where phone_number = ?1", [phone_number.as_str()])?;
+        tx.execute("delete from feedback where phone_number = ?1 and is_verified = 0", [phone_number.as_str()])?;
     }
     Ok(())
 }

@@ -241,6 +241,50 @@ fn absurd_values_in_json_are_no_fault() {
 }
 
 #[test]
+fn a_model_s_answer_is_bounded_in_bytes() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let save = |text: &str| {
+        let record = json!({ "localRecordId": "1", "jsonData": {}, "aiResult": text });
+        server.post("/divination-history/save").by(&user).json(&record).send()
+    };
+    assert!(save(&"字".repeat((32 << 10) / 3)).status < 300);
+    save(&"字".repeat((32 << 10) / 3 + 1)).expect_fields(&[("aiResult", "too_long")]);
+}
+
+#[test]
+fn a_request_names_its_host_once() {
+    let server = Setup::default().start();
+    for head in ["GET /healthz HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nhost: a\r\nhost: b\r\n"] {
+        let answer = server.send_raw(format!("{head}connection: close\r\n\r\n").as_bytes());
+        answer.expect_problem(400, "invalid_request");
+    }
+    server.send_raw(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").expect(200);
+    server.send_raw(b"GET /healthz HTTP/1.0\r\n\r\n").expect(200);
+}
+
+#[test]
+fn whoever_names_another_is_refused_by_the_model_s_endpoints_too() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let ask = |path: &str, mut body: Value, name: &str, value: &str| {
+        body[name] = json!(value);
+        server.post(path).by(&user).json(&body).send()
+    };
+    for (path, body) in [
+        ("/llm/chat", json!({ "messages": [{ "role": "user", "content": "今年换工作合适吗？" }] })),
+        (
+            "/divination/enhanced",
+            json!({ "question": "今年换工作合适吗？", "divinationData": { "lines": [7, 8, 9, 7, 8, 6] } }),
+        ),
+    ] {
+        ask(path, body.clone(), "userId", &other.user_id).expect_problem(403, "not_yours");
+        ask(path, body.clone(), "phoneNumber", "13800138001").expect_problem(403, "not_yours");
+        ask(path, body, "phoneNumber", "+86 138 0013 8000").expect(200);
+    }
+}
+
+#[test]
 fn a_text_that_nobody_sees_is_none() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");

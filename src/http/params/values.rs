@@ -288,8 +288,26 @@ texts! {
     NotificationText(|limits| limits.notification_text as usize), false, "更新后即可使用。";
     /// A name or a password, as it is compared and never kept.
     Credential(|_| 256), false, "correct horse battery staple";
-    /// A model's answer that the client stores.
-    AiResult(|limits| limits.ai_result.as_usize()), true, "水雷屯：万事起头难……";
+}
+
+/// A model's answer that the client stores. Its limit is one of bytes.
+pub struct AiResult(pub String);
+
+impl Parameter for AiResult {
+    const EMPTY_IS_A_VALUE: bool = true;
+
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let limit = rules.limits().ai_result.as_usize();
+        let text = clean(&text(given)?, limit)?;
+        if text.len() > limit {
+            return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
+        }
+        Ok(Self(text))
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": limits.ai_result.as_usize(), "example": "水雷屯：万事起头难……" })
+    }
 }
 
 impl Parameter for ContentType {

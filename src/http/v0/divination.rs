@@ -32,6 +32,7 @@ const SLOW: u32 = 10_000;
 parameters! {
     Interpret {
         user_id: optional UserId = "userId", "The caller's own id.";
+        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
         question_type: optional Label = "questionType", "What the question is about.";
         question: required Question = "question", "The question. Screened before a model sees it.";
         divination_data: optional DivinationData = "divinationData", "The casting: lines, names or anything that says what was cast.";
@@ -83,7 +84,7 @@ parameters! {
 }
 
 pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
-    let user = call.acting_for(&Claims::of_user(ask.user_id))?;
+    let user = call.acting_for(&Claims { user_id: ask.user_id, phone_number: ask.phone_number, id: None })?;
     let asked = call.locale();
     let prepare = move |app: &App| {
         let question = interpretation::Question {

@@ -19,7 +19,7 @@ use crate::{
         body::Given,
         call::{Call, Context},
         interpreting::place,
-        params::{Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
+        params::{Claims, Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
         reply::{Answer, AnswerDocument, JSON, Json, Problem},
         stream::{Events, Listening},
     },
@@ -29,7 +29,7 @@ use crate::{
         preferences,
     },
     providers::llm::{Flow, Message, Piece, Role},
-    types::clean,
+    types::{PhoneNumber, UserId, clean},
 };
 
 /// What only the server may say. `model`, `n` and `user`, which every library sends, are passed over instead.
@@ -42,6 +42,8 @@ parameters! {
         stream: optional Flag = "stream", "Whether the answer comes as events.";
         temperature: optional Temperature = "temperature", "From 0 to 2.";
         max_tokens: optional MaxTokens = "max_tokens", "The most tokens of the answer; the server has a limit of its own.";
+        user_id: optional UserId = "userId", "The caller's own id.";
+        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
     }
 }
 
@@ -122,7 +124,7 @@ impl Answer for Relayed {
 }
 
 pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
-    let user = call.user()?;
+    let user = call.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
     let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream();
     let locale = call.locale();
     let place = place(&call, user).await?;

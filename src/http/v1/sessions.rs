@@ -310,7 +310,7 @@ impl CastAt {
         if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
             return Ok(at);
         }
-        Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to now"))
+        Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to a day from now"))
     }
 }
 

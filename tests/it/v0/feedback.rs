@@ -32,7 +32,7 @@ fn a_user_writes_in_their_own_name_only() {
     let first = &listed["items"][1];
     assert_eq!(
         (&first["userId"], &first["isVerified"], &first["phoneNumber"]),
-        (&json!(user.user_id), &json!(true), &Value::Null)
+        (&json!(user.user_id), &json!(true), &json!(OWN))
     );
     assert_eq!((&first["id"], &first["createdAt"]), (&made["id"], &made["createdAt"]));
 }
