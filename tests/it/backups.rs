@@ -424,3 +424,17 @@ fn a_backup_that_would_fill_the_disk_is_not_made() {
     assert!(refused.complaint().contains("MiB free"), "{}", refused.complaint());
     assert!(listed(&directory).is_empty());
 }
+
+#[test]
+fn a_backup_directory_that_cannot_be_read_is_told_as_a_failure() {
+    let temporary = tempfile::tempdir().unwrap();
+    let server =
+        Setup::default().with("BACKUP_EVERY", "1 s").with("BACKUP_DIRECTORY", temporary.path().display()).start();
+    let state = || server.get("/readyz").send().expect(200).json()["backups"].clone();
+    eventually("a backup", || state() == "current");
+    std::fs::remove_dir_all(temporary.path()).unwrap();
+    std::fs::write(temporary.path(), "in the way").unwrap();
+    eventually("the failure", || state() == "failed");
+    std::fs::remove_file(temporary.path()).unwrap();
+    eventually("another backup", || state() == "current");
+}
