@@ -315,18 +315,19 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 }
 
 /// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the service
-/// runs as a user of its own who could not open it.
+/// runs as a user of its own who could not open it. Follows no link: whoever owns the directory could lead root elsewhere.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn leave_to_owner(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::{MetadataExt, chown};
+        use std::os::unix::fs::{MetadataExt, lchown};
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (of_directory, own) = (std::fs::metadata(directory)?, std::fs::metadata(path)?);
-        if own.uid() == 0 && of_directory.uid() != 0 {
-            chown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
+        let (of_directory, own) = (std::fs::metadata(directory)?, std::fs::symlink_metadata(path)?);
+        let is_own = own.is_dir() || own.is_file() && own.nlink() == 1;
+        if is_own && own.uid() == 0 && of_directory.uid() != 0 {
+            lchown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
         }
     }
     Ok(())
