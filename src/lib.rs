@@ -9,7 +9,8 @@
 //! - [`providers`]: the outside world.
 //! - [`ops`]: what the service can do, one subject a file.
 //! - [`app`]: all of this opened together.
-//! - [`jobs`], [`http`], [`cli`]: the doors. They parse, prove who is calling, and reply; none of them reaches SQL.
+//! - [`jobs`], [`http`] and, in the binary's own crate, `cli`: the doors. They parse, prove who is calling, and reply; none of them
+//!   reaches SQL.
 //!
 //! What always holds:
 //!
@@ -34,4 +35,3 @@ pub mod ops;
 pub mod app;
 pub mod jobs;
 pub mod http;
-pub mod cli;

@@ -1,8 +1,11 @@
-//! Runs the command line, and turns what went wrong into an exit code.
+//! Runs the command line, and turns what went wrong into an exit code. The command line is a crate of its own over the
+//! library that serves: what few call is compiled for size (`packaging/profile/rustc`).
 
 use std::process::ExitCode;
 
-use yarrow::{cli, error::Code};
+mod cli;
+
+use yarrow::error::Code;
 
 fn main() -> ExitCode {
     match cli::run() {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Common, authority, confirm, print, record, table};
-use crate::{
+use yarrow::{
     app::{App, Role},
     error::{Code, Error, Result},
     ops::admins::{self, Admin},

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{Common, authority, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
     ops::{

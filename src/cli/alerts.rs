@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Common, authority, record, table};
-use crate::{
+use yarrow::{
     error::{Code, Error, Result},
     ops::{alerts, condition},
 };

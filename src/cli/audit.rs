@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, find_user_id, paged, table, time};
-use crate::{
+use yarrow::{
     error::Result,
     ops::audit::{self, Filter, Recorded},
 };

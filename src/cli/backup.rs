@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::{Common, authority, print, record, start_logging, table};
-use crate::{
+use yarrow::{
     app::{App, demand_installation},
     clock::Clock,
     error::{Code, Error, Result},

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, authority, confirm, find_user, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{

@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use serde_json::json;
 
 use super::{Cli, Common};
-use crate::error::{Error, Result};
+use yarrow::error::{Error, Result};
 
 /// Print the completions of a shell.
 #[derive(Debug, Args)]

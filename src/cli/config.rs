@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, print, table};
-use crate::{
+use yarrow::{
     config::{DECLARATIONS, Declaration, Shown},
     error::Result,
 };

@@ -5,7 +5,7 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
 use clap::Args;
 
 use super::{Common, announce, start_logging};
-use crate::{
+use yarrow::{
     app::{Announce, App, Role},
     config::{Directory, Sources, load},
     error::{Error, Result},

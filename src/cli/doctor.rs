@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::{Common, table};
-use crate::{
+use yarrow::{
     app::{App, Role},
     error::{Code, Error, Result},
     ops::{

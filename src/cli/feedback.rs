@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{Common, PageArgs, authority, find_user, paged, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::Result,
     ops::feedback::{self, Filter},

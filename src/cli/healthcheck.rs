@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Common, print};
-use crate::{
+use yarrow::{
     error::{Code, Error, Result},
     providers::{Failure, client},
 };

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, find_user, print, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::ledger::{self, Asset, Discrepancy, Report},

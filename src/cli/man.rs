@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory};
 use serde_json::json;
 
 use super::{Cli, Common, print};
-use crate::{
+use yarrow::{
     error::{Error, Result},
     store::backup::failed_at,
 };

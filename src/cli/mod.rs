@@ -46,7 +46,7 @@ use terminal_size::Width;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use self::taming::{tamed, tamed_line};
-use crate::{
+use yarrow::{
     app::{Announce, App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
     error::{Code, Error, FieldError, Result},
@@ -389,7 +389,7 @@ fn sentence(error: &Error) -> String {
 }
 
 /// Sends log lines to standard error from here on.
-fn start_logging(settings: &crate::config::Log) -> Result<()> {
+fn start_logging(settings: &yarrow::config::Log) -> Result<()> {
     let filter: Targets = settings.level.parse().map_err(Error::internal)?;
     let registry = tracing_subscriber::registry().with(filter);
     // Colours are for terminals; in a journal or a file they are noise.

@@ -7,7 +7,7 @@ use super::{
     Common, PageArgs, authority, paged, record, table,
     words::{TextKind, shown},
 };
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::moderation::{

@@ -4,7 +4,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, confirm, find_user, paged, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Error, FieldError, Result},
     ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
@@ -124,7 +124,7 @@ fn draft(app: &App, args: SendArgs) -> Result<Draft> {
 }
 
 fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> String {
-    use crate::error::{Fault, FieldCode};
+    use yarrow::error::{Fault, FieldCode};
     let read = clean(given, limit as usize).and_then(|text| {
         if text.is_empty() { Err(Fault::new(FieldCode::Required, "must not be empty")) } else { Ok(text) }
     });

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Common, print};
-use crate::{error::Result, http};
+use yarrow::{error::Result, http};
 
 /// Print the OpenAPI document.
 #[derive(Debug, Args)]

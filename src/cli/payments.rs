@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, confirm, find_user, paged, print, record, table, time};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
     ops::{

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, find_user, ledger, record};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, find_user, paged, record, table, time};
-use crate::{
+use yarrow::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
     ops::interpretation::{self, Record},

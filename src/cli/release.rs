@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, paged, record, table};
-use crate::{
+use yarrow::{
     error::{Error, Result},
     ops::releases::{self, AppVersion, DownloadUrl, Draft, Release},
 };

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Common, authority, backup::watch, confirm, record, start_logging};
-use crate::{
+use yarrow::{
     app::{App, Role},
     clock::Clock,
     config::Config,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::{Common, announce, start_logging};
-use crate::{
+use yarrow::{
     app::{App, Role},
     error::Result,
     http::serve,

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::{Common, authority, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{user_data, users},

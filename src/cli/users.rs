@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{Common, authority, find_user, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{

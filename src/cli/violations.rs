@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, confirm, find_user, paged, record, table, words::TextKind};
-use crate::{
+use yarrow::{
     app::App,
     error::{Error, Result},
     ops::{

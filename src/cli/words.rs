@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::{Common, PageArgs, authority, paged, print, record, table};
-use crate::{
+use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{

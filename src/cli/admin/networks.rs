@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::json;
 
-use crate::{
+use crate::cli::{Common, authority, record};
+use yarrow::{
     app::App,
-    cli::{Common, authority, record},
     error::{Code, Result},
     ops::admins::networks,
 };

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{
+use crate::cli::{Common, authority, confirm, record, table};
+use yarrow::{
     app::App,
-    cli::{Common, authority, confirm, record, table},
     error::{Code, Result},
     ops::admins::sessions,
 };

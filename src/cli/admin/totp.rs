@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::first_line;
-use crate::{
+use crate::cli::{Common, authority, confirm, record};
+use yarrow::{
     app::App,
-    cli::{Common, authority, confirm, record},
     error::{Code, Error, Result},
     ops::admins::second_factor,
 };

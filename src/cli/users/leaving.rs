@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::json;
 
-use crate::{
+use crate::cli::{Common, authority, confirm, record};
+use yarrow::{
     app::App,
-    cli::{Common, authority, confirm, record},
     error::{Code, Error, Result},
     ops::{
         accounts::{self, EraseBy},

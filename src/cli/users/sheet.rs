@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{issue_table, issues};
-use crate::{cli::table, ops::support::Sheet};
+use crate::cli::table;
+use yarrow::ops::support::Sheet;
 
 pub fn json_of(sheet: &Sheet) -> Value {
     json!({
@@ -89,7 +90,7 @@ fn sign_ins(text: &mut String, sheet: &Sheet) {
     section(
         "Signed in",
         some(&sheet.devices, |rows| {
-            let row = |row: &crate::ops::tokens::Device| {
+            let row = |row: &yarrow::ops::tokens::Device| {
                 [row.label.clone(), row.signed_in_at.to_string(), row.last_used_at.to_string()]
             };
             table(["device", "since", "last used"], rows.iter().map(row))
@@ -98,7 +99,7 @@ fn sign_ins(text: &mut String, sheet: &Sheet) {
     section(
         "Live codes",
         some(&sheet.live_codes, |rows| {
-            let row = |row: &crate::ops::codes::LiveCode| {
+            let row = |row: &yarrow::ops::codes::LiveCode| {
                 [row.purpose.clone(), MASKED.to_owned(), row.tries_left.to_string(), row.expires_at.to_string()]
             };
             table(["for", "code", "tries left", "until"], rows.iter().map(row))
@@ -120,7 +121,7 @@ fn money(text: &mut String, sheet: &Sheet) {
     section(
         "Ledger",
         some(&sheet.entries, |rows| {
-            let row = |row: &crate::ops::ledger::Entry| {
+            let row = |row: &yarrow::ops::ledger::Entry| {
                 [
                     row.created_at.to_string(),
                     row.asset.name().to_owned(),
@@ -136,7 +137,7 @@ fn money(text: &mut String, sheet: &Sheet) {
     section(
         "Changed by people and repairs",
         some(&sheet.changes, |rows| {
-            let row = |row: &crate::ops::ledger::Change| {
+            let row = |row: &yarrow::ops::ledger::Change| {
                 [
                     row.created_at.to_string(),
                     row.actor.clone(),
@@ -151,7 +152,7 @@ fn money(text: &mut String, sheet: &Sheet) {
     section(
         "Orders",
         some(&sheet.orders, |rows| {
-            let row = |row: &crate::ops::payment::orders::Order| {
+            let row = |row: &yarrow::ops::payment::orders::Order| {
                 [
                     row.created_at.to_string(),
                     row.order_no.clone(),
@@ -171,7 +172,7 @@ fn words(text: &mut String, sheet: &Sheet) {
     section(
         "Interpretations",
         some(&sheet.records, |rows| {
-            let row = |row: &crate::ops::interpretation::Record| {
+            let row = |row: &yarrow::ops::interpretation::Record| {
                 [
                     row.created_at.to_string(),
                     row.trace_id.clone(),
@@ -186,7 +187,7 @@ fn words(text: &mut String, sheet: &Sheet) {
     section(
         "Refused texts",
         some(&sheet.violations, |rows| {
-            let row = |row: &crate::ops::violations::Recorded| {
+            let row = |row: &yarrow::ops::violations::Recorded| {
                 [
                     row.at.to_string(),
                     row.content_type.clone(),
@@ -201,7 +202,7 @@ fn words(text: &mut String, sheet: &Sheet) {
     section(
         "Notices",
         some(&sheet.notices, |rows| {
-            let row = |row: &crate::ops::notifications::Received| {
+            let row = |row: &yarrow::ops::notifications::Received| {
                 [
                     row.notification.created_at.to_string(),
                     row.notification.kind.name().to_owned(),
