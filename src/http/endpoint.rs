@@ -70,18 +70,33 @@ impl Endpoint {
         P: Parameters,
         A: Answer + Send + 'static,
     {
+        let task = Arc::new(Typed { operation, types: PhantomData });
+        Self::of(method, path, access, task, summary, P::describe(), A::describe)
+    }
+
+    /// What is in the program once, and not for each endpoint.
+    #[inline(never)]
+    fn of(
+        method: Method,
+        path: &'static str,
+        access: Access,
+        task: Arc<dyn Task>,
+        summary: &'static str,
+        parameters: Vec<Described>,
+        describe_answer: fn() -> AnswerDocument,
+    ) -> Self {
         Self {
             method,
             path,
             access,
             summary,
-            parameters: P::describe(),
+            parameters,
             is_creation: false,
-            describe_answer: A::describe,
+            describe_answer,
             codes: &[],
             body_limit: |limits| limits.body,
             is_repeatable: false,
-            task: Arc::new(Typed { operation, types: PhantomData }),
+            task,
         }
     }
 

@@ -65,7 +65,13 @@ fn description() -> String {
 
 fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
     let own = endpoints.iter().flat_map(|endpoint| endpoint.answer().schemas);
-    own.chain(schemas::<Problem<'static>>()).collect()
+    object(&mut own.chain(schemas::<Problem<'static>>()))
+}
+
+/// An object of these members. Whatever collects into a map sorts, and each kind of iterator would have a sort of its own
+/// in the program.
+pub fn object(members: &mut dyn Iterator<Item = (String, Value)>) -> Map<String, Value> {
+    members.collect()
 }
 
 fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Value>) -> Value {
@@ -134,24 +140,18 @@ fn idempotency_key() -> Value {
 }
 
 fn request_body(parameters: &[&Described], limits: &Limits) -> Value {
-    let properties: Map<String, Value> = parameters
-        .iter()
-        .map(|parameter| {
-            let mut schema = (parameter.schema)(limits);
-            schema["description"] = parameter.meaning.into();
-            (parameter.name.to_owned(), schema)
-        })
-        .collect();
+    let properties = object(&mut parameters.iter().map(|parameter| {
+        let mut schema = (parameter.schema)(limits);
+        schema["description"] = parameter.meaning.into();
+        (parameter.name.to_owned(), schema)
+    }));
     let required: Vec<_> =
         parameters.iter().filter(|parameter| parameter.is_required).map(|parameter| parameter.name).collect();
-    let example: Map<String, Value> = properties
-        .iter()
-        .filter(|(name, _)| required.is_empty() || required.contains(&name.as_str()))
-        .filter_map(|(name, schema)| {
-            let of_items = || Some(json!([schema.get("items")?.get("example")?]));
-            Some((name.clone(), schema.get("example").cloned().or_else(of_items)?))
-        })
-        .collect();
+    let of_required = properties.iter().filter(|(name, _)| required.is_empty() || required.contains(&name.as_str()));
+    let example = object(&mut of_required.filter_map(|(name, schema)| {
+        let of_items = || Some(json!([schema.get("items")?.get("example")?]));
+        Some((name.clone(), schema.get("example").cloned().or_else(of_items)?))
+    }));
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -167,14 +167,14 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
     let answer = endpoint.answer();
     for (status, meaning) in &answer.statuses {
-        let contents = answer.contents.iter().map(|(content_type, schema)| {
+        let mut contents = answer.contents.iter().map(|(content_type, schema)| {
             let mut content = json!({ "schema": schema });
             if *content_type == "application/json" {
                 content["example"] = example_of(schema, components);
             }
             ((*content_type).to_owned(), content)
         });
-        let response = json!({ "description": meaning, "content": contents.collect::<Map<_, _>>() });
+        let response = json!({ "description": meaning, "content": object(&mut contents) });
         responses.insert(status.as_str().to_owned(), response);
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
@@ -239,7 +239,7 @@ fn problem_of(status: StatusCode, codes: &[Code]) -> Value {
         "description": names.join(", "),
         "content": { "application/problem+json": {
             "schema": reference::<Problem<'static>>(),
-            "examples": codes.iter().map(example).collect::<Map<_, _>>(),
+            "examples": object(&mut codes.iter().map(example)),
         } },
     })
 }
@@ -254,10 +254,11 @@ fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
     }
     if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
         let parts = parts.iter().map(|part| example_of(part, components));
-        return parts.filter_map(|part| part.as_object().cloned()).flatten().collect::<Map<_, _>>().into();
+        return object(&mut parts.filter_map(|part| part.as_object().cloned()).flatten()).into();
     }
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        return properties.iter().map(|(name, schema)| (name.clone(), example_of(schema, components))).collect();
+        let of_member = |(name, schema): (&String, &Value)| (name.clone(), example_of(schema, components));
+        return object(&mut properties.iter().map(of_member)).into();
     }
     match schema.get("type").and_then(Value::as_str) {
         Some("array") => json!([schema.get("items").map_or(Value::Null, |items| example_of(items, components))]),

@@ -12,6 +12,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        openapi::object,
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
     },
@@ -120,8 +121,8 @@ impl Parameter for Switches {
     }
 
     fn schema(_: &Limits) -> Value {
-        let properties: serde_json::Map<String, Value> =
-            Kind::ALL.iter().map(|kind| (kind.name().to_owned(), json!({ "type": "boolean" }))).collect();
+        let properties =
+            object(&mut Kind::ALL.iter().map(|kind| (kind.name().to_owned(), json!({ "type": "boolean" }))));
         json!({ "properties": properties, "additionalProperties": false, "example": { "promotion": false } })
     }
 }

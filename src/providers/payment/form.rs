@@ -59,12 +59,14 @@ pub(super) fn encode_all<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, V
 
 /// The text signed for a request: all fields but `sign`, empty ones dropped, sorted by name, joined raw.
 pub(super) fn request_text<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
-    canonical_text(fields, |name, value| name != "sign" && !value.is_empty())
+    let signed = borrowed(fields).filter(|(name, value)| *name != "sign" && !value.is_empty());
+    canonical_text(signed.collect())
 }
 
 /// The text signed for a notification: all fields but `sign` and `sign_type`, empty ones kept, sorted by name.
 pub(super) fn notification_text<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
-    canonical_text(fields, |name, _| name != "sign" && name != "sign_type")
+    let signed = borrowed(fields).filter(|(name, _)| *name != "sign" && *name != "sign_type");
+    canonical_text(signed.collect())
 }
 
 /// Whether `value` contains the text of another field by one of these names: `6.00&refund_fee=1.50`.
@@ -88,14 +90,13 @@ pub(super) fn value_of<'a>(fields: &'a [Field], name: &str) -> Option<&'a str> {
     (!value.is_empty()).then_some(value)
 }
 
-fn canonical_text<Name: AsRef<str>, Value: AsRef<str>>(
-    fields: &[(Name, Value)],
-    signed: impl Fn(&str, &str) -> bool,
-) -> String {
-    let borrowed = fields.iter().map(|(name, value)| (name.as_ref(), value.as_ref()));
-    let mut kept: Vec<(&str, &str)> = borrowed.filter(|(name, value)| signed(name, value)).collect();
-    kept.sort_by_key(|&(name, _)| name);
-    let pairs: Vec<String> = kept.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+fn borrowed<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> impl Iterator<Item = (&str, &str)> {
+    fields.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+}
+
+fn canonical_text(mut signed: Vec<(&str, &str)>) -> String {
+    signed.sort_by_key(|&(name, _)| name);
+    let pairs: Vec<String> = signed.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.join("&")
 }
 
