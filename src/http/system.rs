@@ -205,7 +205,7 @@ pub async fn docs_file(call: Call, DocsFile { file }: DocsFile) -> Result<FileAn
 }
 
 fn docs(file: &str, headers: &HeaderMap) -> Result<FileAnswer> {
-    let config = Config::new(["/openapi.json"]).validator_url("none").display_request_duration(true);
+    let config = Config::new(["/openapi.json"]).use_base_layout().validator_url("none").display_request_duration(true);
     let served =
         utoipa_swagger_ui::serve(file, Arc::new(config)).map_err(|error| Error::internal(error.to_string()))?;
     let SwaggerFile { bytes, content_type, gzpipped, .. } = served.ok_or(Code::NotFound)?;
