@@ -1,15 +1,29 @@
-//! Notes what the program is built from, for `yarrow version`.
+//! Notes what the program is built from, for `yarrow version`, packs its larger tables, and has it linked as the system
+//! allows.
 //!
-//! It asks nothing of the network, and fails at nothing: built from an archive the commit is unknown, unless
-//! `YARROW_COMMIT` says it. Git is asked for release builds only, so that a commit does not make every test compile
-//! anew.
+//! It asks nothing of the network. Built from an archive the commit is unknown, unless `YARROW_COMMIT` says it. Git is
+//! asked for release builds only, so that a commit does not make every test compile anew.
 
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 
-use std::{env, path::Path, process::Command};
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+    process::Command,
+};
 
-fn main() {
+use flate2::{Compression, write::GzEncoder};
+
+/// Tables of half a megabyte that few requests need, and those once.
+const PACKED: [&str; 2] = ["character-parts.tsv", "han-words.txt"];
+
+fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
+    for table in PACKED {
+        pack(table)?;
+    }
     println!("cargo:rerun-if-env-changed=YARROW_COMMIT");
     let profile = variable("PROFILE");
     let commit = env::var("YARROW_COMMIT").ok().filter(|commit| !commit.is_empty());
@@ -20,6 +34,32 @@ fn main() {
     {
         println!("cargo:rustc-env=BUILT_{name}={value}");
     }
+    if understands_packed_relocations() {
+        println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
+    Ok(())
+}
+
+fn pack(table: &str) -> io::Result<()> {
+    let source = format!("assets/{table}");
+    println!("cargo:rerun-if-changed={source}");
+    let file = File::create(Path::new(&variable("OUT_DIR")).join(format!("{table}.gz")))?;
+    let mut packer = GzEncoder::new(file, Compression::best());
+    packer.write_all(&fs::read(source)?)?;
+    packer.finish()?;
+    Ok(())
+}
+
+/// Whether the C library here can start a program whose relocations are packed, which makes it a twentieth smaller. GNU's
+/// can from 2.36 on; what is built on an older system is as large as it was, and runs there.
+fn understands_packed_relocations() -> bool {
+    if variable("HOST") != variable("TARGET") {
+        return false;
+    }
+    let version = said(Command::new("getconf").arg("GNU_LIBC_VERSION"));
+    let version = version.as_deref().and_then(|version| version.strip_prefix("glibc ")?.split_once('.'));
+    let numbers = version.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    numbers.is_some_and(|(major, minor): (u32, u32)| (major, minor) >= (2, 36))
 }
 
 fn variable(name: &str) -> String {

@@ -20,6 +20,7 @@ mod gaps;
 mod letters;
 mod lexicon;
 mod lookalikes;
+mod packed;
 mod pages;
 mod parts;
 mod signs;

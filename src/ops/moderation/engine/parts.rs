@@ -9,9 +9,11 @@ use super::{
     dictionary::dictionary,
     folding::{Fold, folding},
     letters::Letter,
+    packed,
 };
 
-const PARTS: &str = include_str!("../../../../assets/character-parts.tsv");
+/// `assets/character-parts.tsv`.
+const PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/character-parts.tsv.gz"));
 
 /// Pairs of folded letters, and the letter that they look like.
 pub(super) struct Parts {
@@ -41,21 +43,23 @@ impl Parts {
     fn read() -> Self {
         let empty = Pair { first: '\0', second: '\0', whole: None };
         let mut parts = Self { slots: vec![empty; SLOTS], filter: vec![0; FILTER_BITS / 64] };
-        for line in PARTS.lines().filter(|line| !line.starts_with('#')) {
-            let Some((whole, splits)) = line.split_once('\t') else { continue };
-            let Some(whole) = whole.chars().next().and_then(folded) else { continue };
-            for split in splits.split(' ') {
-                let mut letters = split.chars().filter_map(folded);
-                if let (Some(first), Some(second)) = (letters.next(), letters.next())
-                    // Folding can make a part of its whole: then nothing is taken apart.
-                    && first != whole
-                    && second != whole
-                {
-                    parts.insert(first, second, whole);
-                }
+        packed::each_line(PARTS, |line| parts.read_line(line));
+        parts
+    }
+
+    fn read_line(&mut self, line: &str) {
+        let Some((whole, splits)) = line.split_once('\t') else { return };
+        let Some(whole) = whole.chars().next().and_then(folded) else { return };
+        for split in splits.split(' ') {
+            let mut letters = split.chars().filter_map(folded);
+            if let (Some(first), Some(second)) = (letters.next(), letters.next())
+                // Folding can make a part of its whole: then nothing is taken apart.
+                && first != whole
+                && second != whole
+            {
+                self.insert(first, second, whole);
             }
         }
-        parts
     }
 
     /// Keeps the first whole of a pair that makes two.
