@@ -1,12 +1,13 @@
 //! Alerts: a few rules about the installation, and telling somebody once when one begins to hold, now and then while
 //! it does, and once when it holds no longer.
 //!
-//! What was told is remembered in the database, so a restart repeats nothing. A message that could not be delivered
-//! is tried again at the next look.
+//! What was told is remembered in the database, so a restart repeats nothing. A message that could not be delivered is
+//! tried again, less and less often.
 
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use secrecy::ExposeSecret;
@@ -26,6 +27,9 @@ use crate::{
 };
 
 const TOLD: &str = "alerts.told";
+/// How long after the first failed delivery the next is tried; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
 /// A rule, and whether it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,12 +116,23 @@ pub fn run(app: &App) -> Result<()> {
     };
     let mut told = app.told.remembered(|| app.store.read(told_in));
     let messages = due(&told, &findings, now, app);
+    let mut undelivered = app.told.undelivered();
+    undelivered.retain(|rule, _| messages.iter().any(|message| message.rule == *rule));
     let before = told.clone();
-    for message in messages {
+    for mut message in messages {
+        let attempts = undelivered.entry(message.rule.clone()).or_insert_with(|| Attempts::none(message.since));
+        if attempts.are_enough(now) {
+            continue;
+        }
+        message.since = attempts.since;
         if deliver(app, &message) {
+            undelivered.remove(&message.rule);
             apply(&mut told, &message, now);
+        } else {
+            attempts.add(now);
         }
     }
+    app.told.remember_undelivered(undelivered);
     if told == before {
         return Ok(());
     }
@@ -214,20 +229,62 @@ fn backup_detail(state: BackupState, condition: &Condition) -> String {
 
 /// What this process has told, so that a database that cannot be read or written makes nobody hear the same again.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Option<AllTold>>);
+pub struct Memory(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    told: Option<AllTold>,
+    undelivered: Undelivered,
+}
+
+/// Attempts to tell of a rule that nobody has heard of yet.
+type Undelivered = BTreeMap<String, Attempts>;
 
 impl Memory {
     /// What was told. Before the first time that is for the database to say, if it can.
     fn remembered(&self, read: impl FnOnce() -> Result<AllTold>) -> AllTold {
-        self.lock().get_or_insert_with(|| read().unwrap_or_default()).clone()
+        self.lock().told.get_or_insert_with(|| read().unwrap_or_default()).clone()
     }
 
     fn remember(&self, told: &AllTold) {
-        *self.lock() = Some(told.clone());
+        self.lock().told = Some(told.clone());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<AllTold>> {
+    fn undelivered(&self) -> Undelivered {
+        self.lock().undelivered.clone()
+    }
+
+    fn remember_undelivered(&self, undelivered: Undelivered) {
+        self.lock().undelivered = undelivered;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    /// What the first said, and all others say.
+    since: Timestamp,
+    failed: u32,
+    last: Timestamp,
+}
+
+impl Attempts {
+    const fn none(since: Timestamp) -> Self {
+        Self { since, failed: 0, last: since }
+    }
+
+    fn add(&mut self, now: Timestamp) {
+        (self.failed, self.last) = (self.failed.saturating_add(1), now);
+    }
+
+    /// Whether the next can wait.
+    fn are_enough(&self, now: Timestamp) -> bool {
+        let Some(repeated) = self.failed.checked_sub(1) else { return false };
+        let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(repeated)).min(LONGEST_WAIT);
+        self.last.is_within(wait, now)
     }
 }
 
@@ -243,12 +300,7 @@ fn due(told: &AllTold, findings: &[Finding], now: Timestamp, app: &App) -> Vec<M
 }
 
 /// The message that is due about one rule.
-fn due_of(
-    told: Option<&Told>,
-    finding: &Finding,
-    now: Timestamp,
-    remind_after: std::time::Duration,
-) -> Option<Message> {
+fn due_of(told: Option<&Told>, finding: &Finding, now: Timestamp, remind_after: Duration) -> Option<Message> {
     let message = |event, since| {
         let Finding { rule, detail, .. } = finding.clone();
         Some(Message { event, rule, detail, since })
@@ -329,8 +381,6 @@ fn as_json(app: &App, message: &Message) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -366,6 +416,21 @@ mod tests {
         let first = due_of(told.get("disk_low"), &finding(true), Timestamp(1), HOUR);
         let second = due_of(told.get("disk_low"), &finding(true), Timestamp(2), HOUR);
         assert_eq!(first.map(|message| message.event), second.map(|message| message.event));
+    }
+
+    #[test]
+    fn what_cannot_be_delivered_is_tried_less_and_less_often() {
+        let mut attempts = Attempts::none(Timestamp(0));
+        let mut tried_at = Vec::new();
+        for second in 0..3_000 {
+            let now = Timestamp(second * 1_000);
+            if !attempts.are_enough(now) {
+                attempts.add(now);
+                tried_at.push(second);
+            }
+        }
+        assert_eq!(tried_at, [0, 5, 15, 35, 75, 155, 315, 635, 1_235, 1_835, 2_435]);
+        assert!(!attempts.are_enough(Timestamp(0)), "a clock that was ahead holds nothing up");
     }
 
     #[test]

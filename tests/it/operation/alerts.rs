@@ -1,6 +1,7 @@
 //! Alerts, from the rule to whoever is told.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -59,6 +60,9 @@ fn somebody_is_told_when_a_rule_begins_and_ceases_to_hold() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let message = wait_for(&server, &webhook, "code_budget", "firing");
+    let of_budget = told(&webhook).into_iter().filter(|message| message["rule"] == "code_budget");
+    let begun: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();
+    assert_eq!(begun.len(), 1, "all attempts say since when the rule holds: {begun:?}");
     assert!(
         message["detail"].as_str().unwrap().starts_with("2500 verification codes of a budget of 5000"),
         "{message}"
