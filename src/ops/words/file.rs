@@ -106,11 +106,14 @@ fn fields(line: &str) -> Result<(String, Option<String>), String> {
             None => Err("has something between the quoted word and its type".into()),
         };
     }
-    let parts = before_quoted_kind(line).or_else(|| line.split_once('\t')).or_else(|| line.rsplit_once(','));
-    Ok(match parts {
-        Some((word, kind)) => (word.to_owned(), Some(plain_field(kind))),
-        None => (line.to_owned(), None),
-    })
+    if let Some((word, kind)) = before_quoted_kind(line).or_else(|| line.split_once('\t')) {
+        return Ok((word.to_owned(), Some(plain_field(kind))));
+    }
+    match line.rsplit_once(',') {
+        Some((word, _)) if word.contains(',') => Err("has several commas: a word with a comma in it is quoted".into()),
+        Some((word, kind)) => Ok((word.to_owned(), Some(plain_field(kind)))),
+        None => Ok((line.to_owned(), None)),
+    }
 }
 
 /// A plain word and its quoted type, in which commas and tabs separate nothing.
@@ -173,13 +176,14 @@ mod tests {
 
     #[test]
     fn what_is_no_word_is_skipped_with_its_line() {
-        let mut text = format!("ok\n*,other\n赌\n{}\n\"open\n賭 博\n赌博\n", "长".repeat(51)).into_bytes();
+        let mut text =
+            format!("ok\n*,other\n赌\n{}\n\"open\n賭 博\n赌博\nfree,money,ads\n", "长".repeat(51)).into_bytes();
         text.extend(b"\xc4\xe3\xba\xc3\n");
         let (words, skipped) = read(&text);
         assert_eq!(words, pairs(&[("ok", "other"), ("賭 博", "other")]));
         let lines: Vec<_> = skipped.iter().map(|(line, _)| *line).collect();
-        assert_eq!(lines, [2, 3, 4, 5, 7, 8], "{skipped:?}");
-        assert_eq!(skipped[5].1, "is not UTF-8");
+        assert_eq!(lines, [2, 3, 4, 5, 7, 8, 9], "{skipped:?}");
+        assert_eq!(skipped[6].1, "is not UTF-8");
     }
 
     #[test]

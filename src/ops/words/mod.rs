@@ -105,14 +105,17 @@ fn seed_in(tx: &Write<'_>) -> Result<()> {
     settings::put_in(tx, SEEDED, "true")
 }
 
-/// Whether a text can be listed: with letters or digits, with more than one of them unless `force` says so, and no
-/// longer than `longest` characters.
+/// Whether a text can be listed: on one line, with letters or digits, with more than one of them unless `force` says so,
+/// and no longer than `longest` characters.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check(text: &str, longest: usize, force: bool) -> Result<(), Fault> {
     if text.chars().count() > longest {
         return Err(Fault::new(FieldCode::TooLong, format!("must be at most {longest} characters long")));
+    }
+    if text.contains(['\n', '\r']) {
+        return Err(Fault::new(FieldCode::InvalidCharacter, "must stand on one line"));
     }
     match normalise(text).chars().filter(|character| !character.is_whitespace()).count() {
         0 => Err(Fault::new(FieldCode::InvalidFormat, "must have a letter or a digit")),

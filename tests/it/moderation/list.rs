@@ -84,6 +84,7 @@ fn what_can_be_no_word_is_refused() {
     add(json!({ "word": "*** " })).expect_fields(&[("word", "invalid_format")]);
     add(json!({ "word": "" })).expect_fields(&[("word", "required")]);
     add(json!({ "word": "长".repeat(51) })).expect_fields(&[("word", "too_long")]);
+    add(json!({ "word": "赌\n博" })).expect_fields(&[("word", "invalid_character")]);
     add(json!({ "word": "好词", "type": "长".repeat(65) })).expect_fields(&[("type", "too_long")]);
     add(json!({ "word": "赌", "force": "maybe" })).expect_fields(&[("force", "invalid_type")]);
     assert_eq!(add(json!({ "word": "赌", "force": true })).expect(201).json()["type"], "other");
