@@ -267,24 +267,24 @@ impl Memory {
 struct Attempts {
     /// What the first said, and all others say.
     since: Timestamp,
-    failed: u32,
     last: Timestamp,
+    /// How long the next waits after the last.
+    wait: Duration,
 }
 
 impl Attempts {
     const fn none(since: Timestamp) -> Self {
-        Self { since, failed: 0, last: since }
+        Self { since, last: since, wait: Duration::ZERO }
     }
 
     fn add(&mut self, now: Timestamp) {
-        (self.failed, self.last) = (self.failed.saturating_add(1), now);
+        self.last = now;
+        self.wait = (self.wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
     }
 
     /// Whether the next can wait.
     fn are_enough(&self, now: Timestamp) -> bool {
-        let Some(repeated) = self.failed.checked_sub(1) else { return false };
-        let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(repeated)).min(LONGEST_WAIT);
-        self.last.is_within(wait, now)
+        self.last.is_within(self.wait, now)
     }
 }
 
