@@ -3,7 +3,7 @@
 //! Nobody has to sign in for it, so ids and numbers in it are claims unless a token proved them. What strangers may
 //! send is counted by client network, which is forgotten a day later.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use rusqlite::Params;
 use serde_json::json;
@@ -11,7 +11,11 @@ use serde_json::json;
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::{Each, codes::client_network, users},
+    ops::{
+        Each,
+        codes::client_network,
+        users::{self, User},
+    },
     store::{Pending, Read, Row, Write},
     types::{Listing, Page, PhoneNumber, Timestamp, UserId},
 };
@@ -22,8 +26,8 @@ const CLIENT_KEPT: Duration = Duration::from_hours(24);
 /// Who wrote it.
 #[derive(Clone, Debug)]
 pub enum Author {
-    /// A signed-in user.
-    User(UserId),
+    /// A signed-in user, as the token says.
+    User(Arc<User>),
     /// Anybody, with what they say of themselves.
     Stranger { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
 }
@@ -55,12 +59,11 @@ pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
     let (per_user, per_client) = (app.config.limits.feedback_per_user, app.config.limits.feedback_per_client);
     app.store.write(move |tx| match &author {
         Author::User(user) => {
-            users::require_in(tx, *user)?;
-            let author = users::find_in(tx, *user)?;
+            users::require_in(tx, user.id)?;
             let sql = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
                        and created_at <= ?3 order by created_at desc limit 1 offset ?2";
-            require_place_in(tx, sql, (user.0, per_user.saturating_sub(1), tx.now.0), per_user)?;
-            insert_in(tx, Some(*user), author.phone_number.as_ref(), None, &content)
+            require_place_in(tx, sql, (user.id.0, per_user.saturating_sub(1), tx.now.0), per_user)?;
+            insert_in(tx, Some(user.id), user.phone_number.as_ref(), None, &content)
         }
         Author::Stranger { client, user, phone_number } => {
             let network = client_network(*client);

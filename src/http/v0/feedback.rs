@@ -1,5 +1,7 @@
 //! `/feedback`: what anybody may write to the operators.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -56,5 +58,5 @@ fn author(call: &Call, submit: &Submit) -> Result<Author> {
         let (user_id, id) = (submit.user_id, submit.same_user_id);
         call.acting_for(&Claims { user_id, id, phone_number: phone_number.clone() })?;
     }
-    Ok(Author::User(call.user()?))
+    Ok(Author::User(Arc::clone(call.own()?)))
 }
