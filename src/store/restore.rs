@@ -119,12 +119,12 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
 /// # Errors
 /// Storage errors.
 pub fn make_private_directory(directory: &Path) -> Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     if directory.is_dir() {
         return Ok(());
     }
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(directory).map_err(|error| failed_at(directory, error))?;
     leave_to_owner(directory).map_err(|error| failed_at(directory, error))
 }

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// `assets/han-words.txt`.
-const WORDS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/han-words.txt.gz"));
+pub(super) const WORDS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/han-words.txt.gz"));
 
 /// Words that the list lacks: newer ones, and those of this app's subject. All get the same middling frequency.
 const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \

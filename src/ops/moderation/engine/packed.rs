@@ -12,19 +12,16 @@ pub(super) fn each_line(table: &[u8], mut line: impl FnMut(&str)) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{dictionary::WORDS, parts::PARTS},
+        *,
+    };
 
     #[test]
     fn a_table_is_read_to_its_end() {
         for (packed, text) in [
-            (
-                &include_bytes!(concat!(env!("OUT_DIR"), "/han-words.txt.gz"))[..],
-                include_str!("../../../../assets/han-words.txt"),
-            ),
-            (
-                include_bytes!(concat!(env!("OUT_DIR"), "/character-parts.tsv.gz")),
-                include_str!("../../../../assets/character-parts.tsv"),
-            ),
+            (WORDS, include_str!("../../../../assets/han-words.txt")),
+            (PARTS, include_str!("../../../../assets/character-parts.tsv")),
         ] {
             let mut lines = Vec::new();
             each_line(packed, |line| lines.push(line.to_owned()));

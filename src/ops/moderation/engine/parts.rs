@@ -13,7 +13,7 @@ use super::{
 };
 
 /// `assets/character-parts.tsv`.
-const PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/character-parts.tsv.gz"));
+pub(super) const PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/character-parts.tsv.gz"));
 
 /// Pairs of folded letters, and the letter that they look like.
 pub(super) struct Parts {
