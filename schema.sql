@@ -357,20 +357,28 @@ create table invite_addresses (
 
 -- Owner: access_log. Entries of the network log, written in batches behind the requests and numbered in their order
 -- without gaps. `entries` is a JSON array of [at, user_id, client_ip, method, route, status, duration_us, request_id],
--- at most 4096 of them. The route is the template, never the path.
+-- at most 4096 of them. The route is the template, never the path. A number in place of a method or a route is a place in
+-- `texts`, and one in place of a request's id stands for its last eight hexadecimal digits.
 create table access_log_blocks (
     first_entry integer primary key,
     last_entry integer not null,
     first_at integer not null,             -- the earliest and the latest entry; clocks may have been set back
     last_at integer not null,
-    entries text not null
+    entries text not null,
+    base_at integer not null default 0,    -- what the entries' times count from
+    id_start text not null default '',     -- what ids that are numbers begin with
+    texts text not null default '[]'       -- a JSON array
 ) strict;
 
 -- Owner: access_log. One row a request, for whoever looks by hand; it unpacks every block that is asked for.
 create view access_log as
-    select access_log_blocks.first_entry + entry.key as id, entry.value ->> 0 as at, entry.value ->> 1 as user_id,
-        entry.value ->> 2 as client_ip, entry.value ->> 3 as method, entry.value ->> 4 as route,
-        entry.value ->> 5 as status, entry.value ->> 6 as duration_us, entry.value ->> 7 as request_id
+    select first_entry + entry.key as id, base_at + (entry.value ->> 0) as at, entry.value ->> 1 as user_id,
+        entry.value ->> 2 as client_ip,
+        iif(typeof(entry.value ->> 3) = 'integer', texts ->> (entry.value ->> 3), entry.value ->> 3) as method,
+        iif(typeof(entry.value ->> 4) = 'integer', texts ->> (entry.value ->> 4), entry.value ->> 4) as route,
+        entry.value ->> 5 as status, entry.value ->> 6 as duration_us,
+        iif(typeof(entry.value ->> 7) = 'integer', id_start || printf('%08x', entry.value ->> 7), entry.value ->> 7)
+            as request_id
     from access_log_blocks, json_each(access_log_blocks.entries) as entry;
 
 -- Owner: access_log. Runs of entries of the network log, in its order and without gaps between them, that have been

@@ -62,7 +62,9 @@ struct Shared {
 
 impl Envelope {
     pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestTally>) -> Result<Self> {
-        let shared = Shared { app, running: AtomicU32::new(0), ids: RequestIds::new()?, requests };
+        let ids = RequestIds::new()?;
+        app.access_log.expect_ids(&ids.prefix);
+        let shared = Shared { app, running: AtomicU32::new(0), ids, requests };
         Ok(Self { shared: Arc::new(shared), routers: Routers::over(router) })
     }
 

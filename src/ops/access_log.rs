@@ -32,6 +32,7 @@ use crate::{
 
 /// Entries that wait at most: some seconds of the busiest traffic.
 const WAITING: i64 = 200_000;
+
 /// One answered request. The route is the template, because paths and queries carry phone numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'request> {
@@ -72,6 +73,12 @@ impl Recorder {
     pub fn wake_this_thread(&self) {
         // There is one server in a process, and one thread in it that writes the log.
         let _ = self.writer.set(std::thread::current());
+    }
+
+    /// Says what the ids begin with that the service gives requests; what follows are eight hexadecimal digits. Entries
+    /// take less room then.
+    pub fn expect_ids(&self, start: &str) {
+        self.waiting().expect_ids(start);
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -4,15 +4,27 @@
 //! written out when their requests ended, as a JSON array of arrays, so that the view `access_log` can show them to
 //! whoever looks into the database by hand. Entries are numbered without gaps; a block knows the numbers of its first
 //! and its last.
+//!
+//! What many entries of a block would repeat stands in it once, because each byte is written to the disk twice: times
+//! count from the block's, and in place of a text may stand a number, which is a place among the block's texts, or in an
+//! id what follows the start that the service's own ids have in common.
 
-use std::{borrow::Cow, collections::VecDeque};
+use std::{
+    borrow::Cow,
+    collections::VecDeque,
+    fmt::{self, Formatter},
+    ptr,
+};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, Visitor},
+};
 
 use super::{Entry, search::Logged};
 use crate::{
     error::{Error, Result},
-    store::{Read, Write},
+    store::{Read, Row, Write},
     types::{Timestamp, UserId},
 };
 
@@ -22,13 +34,22 @@ pub(super) const BLOCK: i64 = 4096;
 /// Blocks deleted by one operation, if they are small ones: a few milliseconds of the writer's time.
 const SLICE: u32 = 64;
 
+/// Hexadecimal digits at the end of an id that is kept as a number.
+const DIGITS: usize = 8;
+
 /// Entries that are not in the store yet.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     entries: i64,
     first_at: Timestamp,
     last_at: Timestamp,
-    /// The JSON array without its end.
+    /// What the times of entries count from.
+    base_at: Timestamp,
+    /// What ids that are kept as numbers begin with.
+    id_start: String,
+    /// What entries give the place of.
+    texts: Vec<&'static str>,
+    /// The JSON array.
     written: Vec<u8>,
 }
 
@@ -37,6 +58,10 @@ pub(super) struct Block {
 pub(super) struct Waiting {
     blocks: VecDeque<Block>,
     entries: i64,
+    /// What the ids of most requests begin with.
+    id_start: String,
+    /// Bytes of the last block that was full.
+    usual_size: usize,
 }
 
 impl Waiting {
@@ -44,13 +69,21 @@ impl Waiting {
         self.entries
     }
 
+    /// Blocks that are begun from now on keep ids that begin with this as numbers.
+    pub(super) fn expect_ids(&mut self, start: &str) {
+        start.clone_into(&mut self.id_start);
+    }
+
     /// Writes the entry behind the others. True if now there is a full block and there was none.
     pub(super) fn push(&mut self, entry: &Entry<'_>) -> bool {
         if self.blocks.back().is_none_or(Block::is_full) {
-            self.blocks.push_back(Block::begun(entry.at));
+            self.blocks.push_back(Block::begun(entry.at, self.id_start.clone(), self.usual_size));
         }
         if let Some(block) = self.blocks.back_mut() {
             self.entries += i64::from(block.push(entry));
+            if block.is_full() {
+                self.usual_size = block.written.len();
+            }
         }
         self.blocks.len() == 1 && self.blocks.front().is_some_and(Block::is_full)
     }
@@ -75,8 +108,9 @@ impl Waiting {
 }
 
 impl Block {
-    fn begun(at: Timestamp) -> Self {
-        Self { entries: 0, first_at: at, last_at: at, written: Vec::new() }
+    fn begun(at: Timestamp, id_start: String, size: usize) -> Self {
+        let written = Vec::with_capacity(size);
+        Self { entries: 0, first_at: at, last_at: at, base_at: at, id_start, texts: Vec::new(), written }
     }
 
     /// Whether no further entry comes into it.
@@ -86,20 +120,28 @@ impl Block {
 
     /// True if the entry could be written, as it always can.
     fn push(&mut self, entry: &Entry<'_>) -> bool {
-        let end = self.written.len();
-        self.written.push(if end == 0 { b'[' } else { b',' });
         let row = (
-            entry.at.0,
+            entry.at.0 - self.base_at.0,
             entry.user.map(|user| user.0),
             entry.client,
-            entry.method,
-            entry.route,
+            self.place_of(entry.method),
+            entry.route.map(|route| self.place_of(route)),
             entry.status,
             u64::try_from(entry.duration.as_micros()).unwrap_or(u64::MAX),
-            entry.request_id,
+            self.shortened(entry.request_id),
         );
-        if serde_json::to_writer(&mut self.written, &row).is_err() {
+        // The array's end moves behind the entry.
+        let is_first = self.written.pop().is_none();
+        let end = self.written.len();
+        self.written.push(if is_first { b'[' } else { b',' });
+        let outcome = serde_json::to_writer(&mut self.written, &row);
+        if outcome.is_err() {
             self.written.truncate(end);
+        }
+        if outcome.is_ok() || !is_first {
+            self.written.push(b']');
+        }
+        if outcome.is_err() {
             return false;
         }
         self.first_at = self.first_at.min(entry.at);
@@ -107,51 +149,166 @@ impl Block {
         self.entries += 1;
         true
     }
+
+    /// Where this text is among the block's. There are as many as there are endpoints, and the same one is always in the
+    /// same place of the memory.
+    fn place_of(&mut self, text: &'static str) -> usize {
+        self.texts.iter().position(|known| ptr::eq(*known, text)).unwrap_or_else(|| {
+            self.texts.push(text);
+            self.texts.len() - 1
+        })
+    }
+
+    /// The id without the start that most have in common, if that leaves a number.
+    fn shortened<'id>(&self, id: &'id str) -> Said<'id> {
+        let number =
+            id.strip_prefix(self.id_start.as_str()).filter(|digits| digits.len() == DIGITS).and_then(number_of);
+        number.map_or(Said::Text(id.into()), |number| Said::Number(number.into()))
+    }
+}
+
+/// What these digits say, if they are all hexadecimal and no capitals.
+fn number_of(digits: &str) -> Option<u32> {
+    digits.bytes().try_fold(0_u32, |number, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some((number << 4) | u32::from(value))
+    })
+}
+
+/// A text as it stands in an entry: itself, or a number in its place.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Said<'block> {
+    Number(u64),
+    Text(Cow<'block, str>),
+}
+
+impl<'de: 'block, 'block> Deserialize<'de> for Said<'block> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Said<'de>;
+
+            fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text or a number")
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> std::result::Result<Self::Value, E> {
+                Ok(Said::Number(number))
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> std::result::Result<Self::Value, E> {
+                Ok(Said::Text(text.into()))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<Self::Value, E> {
+                Ok(Said::Text(text.to_owned().into()))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// An entry as it is written.
 #[derive(Deserialize)]
+struct Written<'block>(
+    i64,
+    Option<i64>,
+    #[serde(borrow)] Cow<'block, str>,
+    #[serde(borrow)] Said<'block>,
+    #[serde(borrow)] Option<Said<'block>>,
+    u16,
+    i64,
+    #[serde(borrow)] Said<'block>,
+);
+
+/// What the entries of a block have in common.
+struct Shared<'block> {
+    base_at: i64,
+    id_start: &'block str,
+    texts: Vec<&'block str>,
+}
+
+/// An entry as it is read.
 pub(super) struct Kept<'block> {
-    pub at: i64,
+    pub at: Timestamp,
     pub user: Option<i64>,
-    #[serde(borrow)]
-    pub client_ip: Cow<'block, str>,
+    pub client_ip: &'block str,
     pub method: &'block str,
     pub route: Option<&'block str>,
     pub status: u16,
     pub duration_us: i64,
-    #[serde(borrow)]
-    pub request_id: Cow<'block, str>,
+    id_start: &'block str,
+    id: &'block Said<'block>,
+}
+
+impl<'block> Shared<'block> {
+    fn text(&self, said: &'block Said<'block>) -> Result<&'block str> {
+        match said {
+            Said::Text(text) => Ok(text),
+            Said::Number(place) => usize::try_from(*place)
+                .ok()
+                .and_then(|place| self.texts.get(place).copied())
+                .ok_or_else(|| Error::internal("a block of the network log lacks a text")),
+        }
+    }
+
+    fn entry(&'block self, written: &'block Written<'block>) -> Result<Kept<'block>> {
+        let Written(at, user, client_ip, method, route, status, duration_us, id) = written;
+        Ok(Kept {
+            at: Timestamp(self.base_at + at),
+            user: *user,
+            client_ip,
+            method: self.text(method)?,
+            route: route.as_ref().map(|route| self.text(route)).transpose()?,
+            status: *status,
+            duration_us: *duration_us,
+            id_start: self.id_start,
+            id,
+        })
+    }
 }
 
 impl Kept<'_> {
-    pub(super) fn at(&self) -> Timestamp {
-        Timestamp(self.at)
-    }
-
     pub(super) fn to_logged(&self, id: i64) -> Logged {
         Logged {
             id,
-            at: self.at(),
+            at: self.at,
             user: self.user.map(UserId),
-            client_ip: self.client_ip.clone().into_owned(),
+            client_ip: self.client_ip.to_owned(),
             method: self.method.to_owned(),
             route: self.route.map(str::to_owned),
             status: self.status,
             duration_us: self.duration_us,
-            request_id: self.request_id.clone().into_owned(),
+            request_id: match self.id {
+                Said::Text(id) => id.to_string(),
+                Said::Number(number) => format!("{}{number:0DIGITS$x}", self.id_start),
+            },
         }
     }
 }
 
 pub(super) fn insert_in(tx: &Write<'_>, block: &Block) -> Result<()> {
     let first = newest_entry_in(tx)?.unwrap_or(0) + 1;
-    let mut written = std::str::from_utf8(&block.written).map_err(Error::internal)?.to_owned();
-    written.push(']');
     tx.execute(
-        "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \
-         values (?1, ?2, ?3, ?4, ?5)",
-        (first, first + block.entries - 1, block.first_at.0, block.last_at.0, written),
+        "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries, base_at, id_start, texts) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (
+            first,
+            first + block.entries - 1,
+            block.first_at.0,
+            block.last_at.0,
+            std::str::from_utf8(&block.written).map_err(Error::internal)?,
+            block.base_at.0,
+            &block.id_start,
+            serde_json::to_string(&block.texts).map_err(Error::internal)?,
+        ),
     )
     .map(drop)
 }
@@ -165,21 +322,29 @@ pub(super) fn each_in(
 ) -> Result<i64> {
     let mut seen = 0;
     tx.each(
-        "select first_entry, entries from access_log_blocks where first_entry between ?1 and ?2 and last_entry >= ?3 \
-         order by first_entry",
+        "select first_entry, entries, base_at, id_start, texts from access_log_blocks \
+         where first_entry between ?1 and ?2 and last_entry >= ?3 order by first_entry",
         (first.saturating_sub(BLOCK - 1), last, first),
         |row| {
             let begin: i64 = row.get(0)?;
-            let entries: Vec<Kept<'_>> =
-                serde_json::from_str(row.get_ref(1)?.as_str().map_err(Error::internal)?).map_err(Error::internal)?;
-            for (id, kept) in (begin..).zip(&entries).filter(|(id, _)| (first..=last).contains(id)) {
-                each(id, kept)?;
+            let entries: Vec<Written<'_>> = serde_json::from_str(text_of(row, 1)?).map_err(Error::internal)?;
+            let shared = Shared {
+                base_at: row.get(2)?,
+                id_start: text_of(row, 3)?,
+                texts: serde_json::from_str(text_of(row, 4)?).map_err(Error::internal)?,
+            };
+            for (id, written) in (begin..).zip(&entries).filter(|(id, _)| (first..=last).contains(id)) {
+                each(id, &shared.entry(written)?)?;
                 seen += 1;
             }
             Ok(())
         },
     )?;
     Ok(seen)
+}
+
+fn text_of<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str> {
+    row.get_ref(column)?.as_str().map_err(Error::internal)
 }
 
 /// The number of the oldest entry.
@@ -234,6 +399,83 @@ mod tests {
     };
 
     use super::*;
+    use crate::{
+        clock::Clock,
+        store::{Store, Tuning},
+    };
+
+    #[test]
+    fn what_a_block_says_once_is_read_in_every_entry_also_by_the_view() {
+        let started = "0123456789abcdef";
+        let (at, user, client) = (Timestamp(1_000), Some(UserId(7)), IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let ids = ["0000000a", "ffffffff", "0000000A", "+000000a", "00000a", "1000000000", ""]
+            .map(|end| format!("{started}{end}"));
+        let others = ["0000000a", "12", "a\"b"].map(ToOwned::to_owned);
+        let routes = [Some("/one"), None, Some("/two")];
+        let logged: Vec<_> = (1..)
+            .zip(ids.iter().chain(&others).zip(routes.into_iter().cycle()))
+            .map(|(number, (request_id, route))| Logged {
+                id: number,
+                at: Timestamp(at.0 - 3 + number),
+                user: user.filter(|_| number % 2 == 0),
+                client_ip: client.to_string(),
+                method: if number % 3 == 0 { "GET" } else { "POST" }.to_owned(),
+                route: route.map(ToOwned::to_owned),
+                status: 200,
+                duration_us: number,
+                request_id: request_id.clone(),
+            })
+            .collect();
+        let mut waiting = Waiting::default();
+        waiting.expect_ids(started);
+        for (entry, route) in logged.iter().zip(routes.into_iter().cycle()) {
+            waiting.push(&Entry {
+                at: entry.at,
+                user: entry.user,
+                client,
+                method: if entry.method == "GET" { "GET" } else { "POST" },
+                route,
+                status: entry.status,
+                duration: entry.duration(),
+                request_id: &entry.request_id,
+            });
+        }
+        let block = waiting.pop().unwrap();
+        let size = block.written.len();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("yarrow.db");
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+        store.write(move |tx| insert_in(tx, &block)).wait().unwrap();
+        let mut read = Vec::new();
+        let each = |id, entry: &Kept<'_>| {
+            read.push(entry.to_logged(id));
+            Ok(())
+        };
+        store.read(|tx| each_in(tx, 1, 100, each)).unwrap();
+        assert_eq!(read, logged);
+        let shown = store
+            .read(|tx| {
+                let sql =
+                    "select id, at, user_id, client_ip, method, route, status, duration_us, request_id from access_log";
+                tx.all(sql, (), |row| {
+                    Ok(Logged {
+                        id: row.get(0)?,
+                        at: Timestamp(row.get(1)?),
+                        user: row.get::<Option<i64>>(2)?.map(UserId),
+                        client_ip: row.get(3)?,
+                        method: row.get(4)?,
+                        route: row.get(5)?,
+                        status: row.get(6)?,
+                        duration_us: row.get(7)?,
+                        request_id: row.get(8)?,
+                    })
+                })
+            })
+            .unwrap();
+        assert_eq!(shown, logged);
+        let long: usize = logged.iter().map(|entry| entry.request_id.len()).sum();
+        assert!(size < 40 * logged.len() + long - 2 * started.len(), "{size}");
+    }
 
     #[test]
     fn a_full_block_is_told_once_and_taken_without_what_came_after_it() {

@@ -180,13 +180,13 @@ fn draft_in(tx: &Read<'_>) -> Result<Option<Draft>> {
 
 impl Counts {
     fn take(&mut self, entry: &Kept<'_>) {
-        self.first_at = self.first_at.min(entry.at());
-        self.last_at = self.last_at.max(entry.at());
+        self.first_at = self.first_at.min(entry.at);
+        self.last_at = self.last_at.max(entry.at);
         self.failed += i64::from(entry.status >= 400);
         if let Some(user) = entry.user {
             *self.users.entry(user).or_default() += 1;
         }
-        match self.clients.get_mut(&*entry.client_ip) {
+        match self.clients.get_mut(entry.client_ip) {
             Some(entries) => *entries += 1,
             None => drop(self.clients.insert(entry.client_ip.to_string(), 1)),
         }

@@ -45,7 +45,7 @@ impl Filter {
     }
 
     fn takes(&self, entry: &Kept<'_>) -> bool {
-        self.has_time(entry.at())
+        self.has_time(entry.at)
             && self.user.is_none_or(|user| entry.user == Some(user.0))
             && self.client_ip.as_ref().is_none_or(|client_ip| *client_ip == entry.client_ip)
             && !(self.failed_only && entry.status < 400)

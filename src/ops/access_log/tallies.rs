@@ -117,7 +117,7 @@ fn tally(app: &App, from: Timestamp, to: Timestamp) -> Result<Vec<Tally>> {
             let last = span.last.min(first.saturating_add(PIECE - 1));
             let seen = app.store.read(|tx| {
                 each_in(tx, first, last, |_, entry| {
-                    if filter.has_time(entry.at()) {
+                    if filter.has_time(entry.at) {
                         take(&mut counted, entry);
                     }
                     Ok(())
@@ -138,8 +138,8 @@ fn is_sign_in(route: &str) -> bool {
 }
 
 fn take(counted: &mut HashMap<String, Counting>, entry: &Kept<'_>) {
-    let (at, status) = (entry.at(), entry.status);
-    let client_ip = &*entry.client_ip;
+    let (at, status) = (entry.at, entry.status);
+    let client_ip = entry.client_ip;
     let counting = match counted.get_mut(client_ip) {
         Some(counting) => counting,
         None => counted.entry(client_ip.to_owned()).or_insert_with(|| Counting::new(client_ip.to_owned(), at)),

@@ -27,8 +27,7 @@ fn fill(database: &Connection) {
 /// Moves the time of all entries of these blocks.
 fn shift(database: &Connection, by_ms: i64, condition: &str) {
     let sql = format!(
-        "update access_log_blocks set first_at = first_at + ?1, last_at = last_at + ?1, entries = \
-         (select json_group_array(json_replace(value, '$[0]', (value ->> 0) + ?1) order by key) from json_each(entries)) \
+        "update access_log_blocks set first_at = first_at + ?1, last_at = last_at + ?1, base_at = base_at + ?1 \
          where {condition}"
     );
     database.execute(&sql, [by_ms]).unwrap();
@@ -259,7 +258,7 @@ fn searches_read_by_number_and_never_the_whole_log() {
     let server = Setup::default().start();
     let database = server.database();
     let plans = [
-        "select first_entry, entries from access_log_blocks where first_entry between 1 and 9 and last_entry >= 5 \
+        "select first_entry, entries, base_at, id_start, texts from access_log_blocks where first_entry between 1 and 9 and last_entry >= 5 \
          order by first_entry",
         "select first_entry from access_log_blocks order by first_entry limit 1",
         "select last_entry from access_log_blocks order by first_entry desc limit 1",
