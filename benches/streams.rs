@@ -139,7 +139,7 @@ fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
         }
         (0..STREAMS)
             .map(|number| {
-                let phone_number = PhoneNumber::from_canonical(format!("138{number:08}"));
+                let phone_number = PhoneNumber::from_canonical(&format!("138{number:08}"));
                 let (user, _) = users::find_or_create_in(tx, &Address::Phone(phone_number))?;
                 Ok(tokens::issue_in(tx, &limits, &user, "")?.token.reveal().to_owned())
             })

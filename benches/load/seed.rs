@@ -87,7 +87,7 @@ pub fn returning() -> impl Iterator<Item = String> {
 
 fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
     let limits = app.config.auth.clone();
-    let address = |phone_number: &str| Address::Phone(PhoneNumber::from_canonical(phone_number.to_owned()));
+    let address = |phone_number: &str| Address::Phone(PhoneNumber::from_canonical(phone_number));
     let signed_in = app.store.write(move |tx| {
         for phone_number in returning() {
             users::find_or_create_in(tx, &address(&phone_number))?;

@@ -29,7 +29,7 @@ use crate::{
         users::{self, User},
     },
     store::{Pending, Read},
-    types::{Locale, PhoneNumber, Secret, UserId},
+    types::{Locale, Secret, UserId},
 };
 
 /// Characters of an `Idempotency-Key`.
@@ -55,7 +55,7 @@ pub struct Context {
 #[derive(Clone, Debug)]
 pub enum Caller {
     Anonymous,
-    User(Arc<User>),
+    User(User),
     Admin(Identity),
 }
 
@@ -113,7 +113,7 @@ impl Call {
     ///
     /// # Errors
     /// As [`Self::user`].
-    pub fn own(&self) -> Result<&Arc<User>> {
+    pub fn own(&self) -> Result<&User> {
         match &self.caller {
             Caller::User(user) => Ok(user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
@@ -155,7 +155,7 @@ impl Call {
     /// # Errors
     /// `not_yours` for a user who names another; for an administrator `not_found`, or `invalid_parameters` if the
     /// request names nobody or two different users.
-    pub fn subject(&self, claims: &Claims) -> Result<Arc<User>> {
+    pub fn subject(&self, claims: &Claims) -> Result<User> {
         if !self.is_admin() {
             return self.acting_user(claims);
         }
@@ -172,7 +172,7 @@ impl Call {
             return Err(Error::field("phoneNumber", fault));
         }
         self.context.subject.get_or_init(|| user.id);
-        Ok(Arc::new(user))
+        Ok(user)
     }
 
     /// Like [`Self::subject`], when it is enough to know who: a caller who names nobody else is not looked up.
@@ -196,12 +196,12 @@ impl Call {
     }
 
     /// Like [`Self::acting_for`], with the addresses that answers of the first generation carry.
-    pub fn acting_user(&self, claims: &Claims) -> Result<Arc<User>> {
+    pub fn acting_user(&self, claims: &Claims) -> Result<User> {
         self.unless_id_of_another(claims)?;
         let own = self.own()?;
         match &claims.phone_number {
             Some(claimed) if own.phone_number.as_ref() != Some(claimed) => Err(Code::NotYours.into()),
-            _ => Ok(Arc::clone(own)),
+            _ => Ok(own.clone()),
         }
     }
 
@@ -361,9 +361,4 @@ fn replayable<T, W>(status: StatusCode, shown: impl Fn(&T) -> W, answered: Answe
         Answered::Now(done) => Replayable::Now(status, shown(&done)),
         Answered::Before(kept) => Replayable::Before(kept),
     }
-}
-
-/// The phone number of a user, as answers of the first generation show it.
-pub fn shown_phone(user: &User) -> Option<&str> {
-    user.phone_number.as_ref().map(PhoneNumber::as_str)
 }

@@ -3,8 +3,6 @@
 //! The guard runs before the body is read. A bad token is refused even where no token would have done, because a
 //! client that shows one believes to be signed in.
 
-use std::sync::Arc;
-
 use axum::http::{HeaderMap, header};
 
 use crate::{
@@ -13,8 +11,7 @@ use crate::{
     http::call::{Caller, Context},
     ops::{
         admins,
-        tokens::{self, Standing},
-        users::User,
+        tokens::{self, Bearer},
     },
 };
 
@@ -99,28 +96,22 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
     if admins::is_credential(token) {
         return admit_admin(app, access, token, context).await;
     }
-    let (standing, holder) = app.store.read(|tx| tokens::holder_in(tx, &app.config.auth, token))?;
-    match (standing, holder) {
-        (Standing::Valid { is_use_due, .. }, Some(holder)) => {
+    match app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))? {
+        Bearer::User { user, is_use_due } => {
             if is_use_due {
                 // Nobody waits for it: that a device was used is no part of what it was used for.
                 drop(tokens::note_use(app, token));
             }
-            admit_user(access, context, holder)
+            context.user.get_or_init(|| user.id);
+            if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
         }
-        (Standing::InGrace { .. }, Some(holder)) => admit_user(access, context, holder),
-        (Standing::Reused, _) => {
+        Bearer::Reused => {
             tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
             tokens::end_reused_family(app, token).await?;
             Err(unauthenticated())
         }
-        _ => Err(unauthenticated()),
+        Bearer::Unknown => Err(unauthenticated()),
     }
-}
-
-fn admit_user(access: Access, context: &Context, user: Arc<User>) -> Result<Caller> {
-    context.user.get_or_init(|| user.id);
-    if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
 }
 
 async fn admit_admin(app: &App, access: Access, token: &str, context: &Context) -> Result<Caller> {

@@ -3,7 +3,7 @@
 //! Nobody has to sign in for it, so ids and numbers in it are claims unless a token proved them. What strangers may
 //! send is counted by client network, which is forgotten a day later.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use rusqlite::Params;
 use serde_json::json;
@@ -27,7 +27,7 @@ const CLIENT_KEPT: Duration = Duration::from_hours(24);
 #[derive(Clone, Debug)]
 pub enum Author {
     /// A signed-in user, as the token says.
-    User(Arc<User>),
+    User(User),
     /// Anybody, with what they say of themselves.
     Stranger { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
 }

@@ -15,7 +15,6 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use self::known::Holding;
 use crate::{
     app::App,
     config::Auth,
@@ -64,17 +63,27 @@ pub enum Standing {
     Unknown,
 }
 
-/// Says what a token is worth.
-pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
-    Ok(holder_in(tx, limits, token)?.0)
+/// Whom a token speaks for.
+#[derive(Clone, Debug)]
+pub enum Bearer {
+    /// This user. That the token was used may have to be noted; see [`note_use`].
+    User {
+        user: User,
+        is_use_due: bool,
+    },
+    /// It was replaced long ago: somebody uses an old copy.
+    Reused,
+    Unknown,
 }
 
-/// Says what a token is worth and, if it is known, whose it is. Every request asks this.
-pub fn holder_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<(Standing, Option<Arc<User>>)> {
-    let Some(Holding { user, lifetimes }) = known::holding_in(tx, token)? else {
-        return Ok((Standing::Unknown, None));
-    };
-    Ok((lifetimes.standing(user.id, tx.now, limits), Some(user)))
+/// Says what a token is worth.
+pub fn standing_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Standing> {
+    Ok(find_in(tx, token)?.map_or(Standing::Unknown, |row| row.standing(tx.now, limits)))
+}
+
+/// Says whom a token speaks for. Every request asks this.
+pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Bearer> {
+    known::bearer_in(tx, limits, token)
 }
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.

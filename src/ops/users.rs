@@ -217,7 +217,7 @@ fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
 
 /// Reads the columns that begin at `first`: phone number, email, created at.
 pub fn addressed(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<User> {
-    let (phone_number, email): (Option<String>, Option<String>) = (row.get(first)?, row.get(first + 1)?);
+    let (phone_number, email) = (row.get_ref(first)?.as_str_or_null()?, row.get_ref(first + 1)?.as_str_or_null()?);
     Ok(User {
         id,
         phone_number: phone_number.map(PhoneNumber::from_canonical),

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use email_address::Options;
 use serde::Serialize;
+use smol_str::SmolStr;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Fault, FieldCode};
@@ -18,7 +19,7 @@ const LONGEST: usize = 254;
 /// An email address in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
-pub struct EmailAddress(String);
+pub struct EmailAddress(SmolStr);
 
 impl EmailAddress {
     /// Reads one address, in any spelling.
@@ -42,12 +43,12 @@ impl EmailAddress {
         }
         let grammar = Options::default().with_required_tld().without_display_text().without_domain_literal();
         let is_address = email_address::EmailAddress::parse_with_options(&canonical, grammar).is_ok();
-        if is_address { Ok(Self(canonical)) } else { Err(invalid()) }
+        if is_address { Ok(Self(canonical.into())) } else { Err(invalid()) }
     }
 
     /// Takes an address that the service stored itself.
-    pub fn from_canonical(text: String) -> Self {
-        Self(text)
+    pub fn from_canonical(text: &str) -> Self {
+        Self(text.into())
     }
 
     pub fn as_str(&self) -> &str {

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use serde::Serialize;
+use smol_str::SmolStr;
 
 use crate::error::{Fault, FieldCode};
 
@@ -36,10 +37,11 @@ pub struct PhoneRules {
     pub allowed_regions: Vec<Region>,
 }
 
-/// A mobile number of an allowed region, in canonical form.
+/// A mobile number of an allowed region, in canonical form. It lies where it is named, so that whoever looks at a user
+/// sees it without looking elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
-pub struct PhoneNumber(String);
+pub struct PhoneNumber(SmolStr);
 
 impl PhoneNumber {
     /// Reads any spelling of a number.
@@ -64,16 +66,16 @@ impl PhoneNumber {
         if !matches!(type_of_number, PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile) {
             return Err(Fault::new(FieldCode::NotMobile, "must be a mobile number"));
         }
-        Ok(Self(if region == rules.default_region.0 {
-            number.get_national_significant_number()
+        Ok(if region == rules.default_region.0 {
+            Self::from_canonical(&number.get_national_significant_number())
         } else {
-            number.format_as(PhoneNumberFormat::E164).into_owned()
-        }))
+            Self::from_canonical(&number.format_as(PhoneNumberFormat::E164))
+        })
     }
 
     /// Takes a number that the service stored itself.
-    pub fn from_canonical(text: String) -> Self {
-        Self(text)
+    pub fn from_canonical(text: &str) -> Self {
+        Self(text.into())
     }
 
     pub fn as_str(&self) -> &str {
@@ -83,7 +85,7 @@ impl PhoneNumber {
     /// The number with `+` and its country code, as providers want it.
     pub fn e164(&self, rules: &PhoneRules) -> String {
         if self.0.starts_with('+') {
-            return self.0.clone();
+            return self.0.to_string();
         }
         let country_code = PHONE_NUMBER_UTIL.get_country_code_for_region(rules.default_region.0).unwrap_or_default();
         format!("+{country_code}{}", self.0)

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::{
     error::Result,
     http::{
-        call::{Call, shown_phone},
+        call::Call,
         device,
         params::{VerificationCode, parameters},
         reply::Json,
@@ -114,8 +114,8 @@ pub struct Validity {
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "13800138000")]
-    phone_number: Option<String>,
+    #[schema(value_type = Option<String>, example = "13800138000")]
+    phone_number: Option<PhoneNumber>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Option<Timestamp>,
@@ -128,7 +128,7 @@ pub async fn validate_token(call: Call, Token { token }: Token) -> Result<Json<V
         refreshed: Some(validated.refreshed),
         token: Some(validated.token.reveal().to_owned()),
         user_id: Some(validated.user.id),
-        phone_number: shown_phone(&validated.user).map(ToOwned::to_owned),
+        phone_number: validated.user.phone_number.clone(),
         expires_at: Some(validated.expires_at),
     })))
 }

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::{Call, shown_phone},
+        call::Call,
         params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, whole_number},
         reply::{Json, Replayable},
     },
@@ -50,15 +50,15 @@ parameters! {
 pub struct CoinBalance {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(example = "13800138000")]
-    phone_number: Option<String>,
+    #[schema(value_type = Option<String>, example = "13800138000")]
+    phone_number: Option<PhoneNumber>,
     #[schema(example = 59)]
     balance: i64,
 }
 
 impl CoinBalance {
     fn new(user: &User, balance: i64) -> Self {
-        Self { user_id: user.id, phone_number: shown_phone(user).map(ToOwned::to_owned), balance }
+        Self { user_id: user.id, phone_number: user.phone_number.clone(), balance }
     }
 }
 
@@ -68,8 +68,8 @@ impl CoinBalance {
 pub struct CoinsConsumed {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(example = "13800138000")]
-    phone_number: Option<String>,
+    #[schema(value_type = Option<String>, example = "13800138000")]
+    phone_number: Option<PhoneNumber>,
     #[schema(example = 1)]
     consumed: i64,
     #[schema(example = 58)]

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
-        call::{Call, shown_phone},
+        call::Call,
         params::{
             AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, page, parameters,
         },
@@ -62,8 +62,8 @@ parameters! {
 pub struct HistoryRecord {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(example = "13800138000")]
-    phone_number: Option<String>,
+    #[schema(value_type = Option<String>, example = "13800138000")]
+    phone_number: Option<PhoneNumber>,
     #[schema(example = "a1b2c3")]
     local_record_id: String,
     #[schema(example = "career")]
@@ -88,7 +88,7 @@ impl HistoryRecord {
     fn new(user: &User, history::Record { draft, created_at, updated_at }: history::Record) -> Self {
         Self {
             user_id: user.id,
-            phone_number: shown_phone(user).map(ToOwned::to_owned),
+            phone_number: user.phone_number.clone(),
             local_record_id: draft.local_record_id,
             question_type: draft.question_type,
             question: draft.question,

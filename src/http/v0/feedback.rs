@@ -1,7 +1,5 @@
 //! `/feedback`: what anybody may write to the operators.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -58,5 +56,5 @@ fn author(call: &Call, submit: &Submit) -> Result<Author> {
         let (user_id, id) = (submit.user_id, submit.same_user_id);
         call.acting_for(&Claims { user_id, id, phone_number: phone_number.clone() })?;
     }
-    Ok(Author::User(Arc::clone(call.own()?)))
+    Ok(Author::User(call.own()?.clone()))
 }
