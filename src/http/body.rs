@@ -42,13 +42,13 @@ pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<B
     let too_large = || Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."));
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
-        discard(body, headers).await;
+        Box::pin(discard(body, headers)).await;
         return Err(too_large());
     }
     match Limited::new(&mut body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
-            discard(body, headers).await;
+            Box::pin(discard(body, headers)).await;
             Err(too_large())
         }
         Err(error) => Err(Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error)),

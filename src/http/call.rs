@@ -72,7 +72,7 @@ pub struct Call {
     pub context: Arc<Context>,
     pub caller: Caller,
     pub headers: HeaderMap,
-    pub repeatable: Option<Repeatable>,
+    pub repeatable: Option<Box<Repeatable>>,
     /// The body as it came, for operations that read it themselves.
     pub body: Bytes,
 }
@@ -286,7 +286,7 @@ impl Call {
     }
 
     fn claim(&self) -> Result<Option<Claim>> {
-        let Some(Repeatable { key, request_sha256 }) = &self.repeatable else { return Ok(None) };
+        let Some(Repeatable { key, request_sha256 }) = self.repeatable.as_deref() else { return Ok(None) };
         let key = key.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
         let Some(key) = key else {
             let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");

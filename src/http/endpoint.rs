@@ -1,19 +1,20 @@
 //! One endpoint: where it is, who may call it, what it takes and answers, and how a request goes through it.
 
-use std::{convert::Infallible, future::Future, marker::PhantomData, panic::AssertUnwindSafe, sync::Arc};
+use std::{convert::Infallible, future::Future, marker::PhantomData, mem, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
-    body::Body,
-    extract::{FromRequestParts, RawPathParams},
+    RequestExt,
+    body::{Body, Bytes},
+    extract::RawPathParams,
     handler::Handler,
-    http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request::Parts},
+    http::{Method, Request, Response, StatusCode, Uri},
     routing::{MethodFilter, MethodRouter, on},
 };
 use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::{
     app::App,
-    config::{Bytes, Limits},
+    config::{self, Limits},
     error::{Code, Error, Result},
     http::{
         body,
@@ -46,7 +47,7 @@ pub struct Endpoint {
 }
 
 /// Which setting bounds the body.
-pub type BodyLimit = fn(&Limits) -> Bytes;
+pub type BodyLimit = fn(&Limits) -> config::Bytes;
 
 /// An async function from a call and its parameters to an answer.
 pub trait Operation<P, A>: Clone + Send + Sync + 'static {
@@ -134,8 +135,8 @@ impl Endpoint {
     /// The endpoint's part of the router.
     pub fn method_router(&self) -> MethodRouter<Arc<App>> {
         let Ok(filter) = MethodFilter::try_from(self.method.clone()) else { return MethodRouter::new() };
-        let gate = Gate { path: self.path, access: self.access, body_limit: self.body_limit };
-        on(filter, Door { gate, task: Arc::clone(&self.task) })
+        let (path, access, body_limit, task) = (self.path, self.access, self.body_limit, Arc::clone(&self.task));
+        on(filter, Door(Arc::new(Gate { path, access, body_limit, task })))
     }
 
     pub fn takes_body(&self) -> bool {
@@ -192,102 +193,84 @@ where
     }
 }
 
-/// What the router calls for one endpoint.
+/// What the router calls for one endpoint. It is cloned for each request.
 #[derive(Clone)]
-struct Door {
-    gate: Gate,
+struct Door(Arc<Gate>);
+
+/// What an endpoint asks of a request before it looks at its parameters, and what it does then.
+struct Gate {
+    path: &'static str,
+    access: Access,
+    body_limit: BodyLimit,
     task: Arc<dyn Task>,
 }
 
 impl Handler<(), Arc<App>> for Door {
     type Future = BoxFuture<'static, Response<Body>>;
 
-    fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
+    fn call(self, mut request: Request<Body>, app: Arc<App>) -> Self::Future {
+        let gate = self.0;
         Box::pin(async move {
             let Some(context) = request.extensions().get::<Arc<Context>>().cloned() else {
                 return problem(&Error::internal("a request came without its context"), "");
             };
-            context.route.get_or_init(|| self.gate.path);
-            let run = AssertUnwindSafe(self.run(request, app, &context)).catch_unwind();
+            context.route.get_or_init(|| gate.path);
+            let run = AssertUnwindSafe(gate.run(&mut request, &app, &context)).catch_unwind();
             let outcome = match run.await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(Error::internal("a handler panicked")),
             };
             outcome.unwrap_or_else(|error| {
                 report(&error, &context);
-                self.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
+                gate.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
             })
         })
     }
 }
 
-impl Door {
-    async fn run(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
-        let Entered { call, path, uri, audited } = self.gate.enter(request, app, context).await?;
-        let outcome = self.task.begin(call, path, &uri)?.await;
-        match audited {
-            Some(audited) => audited.record(outcome).await,
-            None => outcome,
-        }
-    }
-}
-
-/// What an endpoint asks of a request before it looks at its parameters.
-#[derive(Clone, Copy)]
-struct Gate {
-    path: &'static str,
-    access: Access,
-    body_limit: BodyLimit,
-}
-
-/// A request that was let in.
-struct Entered {
-    call: Call,
-    /// The parameters in its path.
-    path: Vec<(String, String)>,
-    uri: Uri,
-    audited: Option<Audited>,
-}
-
 impl Gate {
-    async fn enter(&self, request: Request<Body>, app: Arc<App>, context: &Arc<Context>) -> Result<Entered> {
-        let (mut parts, body) = request.into_parts();
-        let caller = match guard::admit(&app, self.access, &parts.headers, context).await {
-            Ok(caller) => caller,
-            Err(refusal) => {
-                body::discard(body, &parts.headers).await;
-                return Err(refusal);
-            }
-        };
-        let bytes = if takes_body(&parts.method) {
-            self.read_body(body, &parts.headers, &app).await?
-        } else {
-            axum::body::Bytes::new()
-        };
-        let path = path_parameters(&mut parts, self.path).await?;
+    /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
+    async fn run(&self, request: &mut Request<Body>, app: &Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
+        let caller = self.admit(request, app, context).await?;
+        let body = if takes_body(request.method()) { self.read_body(request, app).await? } else { Bytes::new() };
+        let path = path_parameters(request, self.path).await?;
         let audited = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
-                app: Arc::clone(&app),
+                app: Arc::clone(app),
                 context: Arc::clone(context),
                 actor: identity.actor(),
-                action: format!("{} {}", parts.method, self.path),
+                action: format!("{} {}", request.method(), self.path),
             }),
             _ => None,
         };
         let call = Call {
             context: Arc::clone(context),
             caller,
-            repeatable: repeatable(&parts, &bytes),
-            body: bytes,
-            headers: parts.headers,
-            app,
+            repeatable: repeatable(request, &body),
+            body,
+            headers: mem::take(request.headers_mut()),
+            app: Arc::clone(app),
         };
-        Ok(Entered { call, path, uri: parts.uri, audited })
+        let outcome = self.task.begin(call, path, request.uri())?.await;
+        match audited {
+            Some(audited) => audited.record(outcome).await,
+            None => outcome,
+        }
     }
 
-    async fn read_body(&self, body: Body, headers: &HeaderMap, app: &App) -> Result<axum::body::Bytes> {
+    async fn admit(&self, request: &mut Request<Body>, app: &App, context: &Context) -> Result<Caller> {
+        let admitted = guard::admit(app, self.access, request.headers(), context).await;
+        if admitted.is_err() {
+            let body = mem::take(request.body_mut());
+            Box::pin(body::discard(body, request.headers())).await;
+        }
+        admitted
+    }
+
+    async fn read_body(&self, request: &mut Request<Body>, app: &App) -> Result<Bytes> {
         let limit = (self.body_limit)(&app.config.limits).as_usize();
-        let read = body::read(body, headers, limit);
+        let body = mem::take(request.body_mut());
+        let read = body::read(body, request.headers(), limit);
         match tokio::time::timeout(app.config.limits.body_timeout, read).await {
             Ok(bytes) => bytes,
             Err(_) => Err(Code::RequestTimeout.into()),
@@ -340,22 +323,21 @@ fn fields<'request>(
 }
 
 /// The request's `Idempotency-Key`, and what tells the request from others.
-fn repeatable(parts: &Parts, body: &[u8]) -> Option<Repeatable> {
-    if parts.method != Method::POST {
+fn repeatable(request: &Request<Body>, body: &[u8]) -> Option<Box<Repeatable>> {
+    if request.method() != Method::POST {
         return None;
     }
-    let key = parts.headers.get("idempotency-key")?;
-    let query = parts.uri.query().unwrap_or_default();
-    let request_sha256 = sha256_of_parts(&[parts.uri.path().as_bytes(), query.as_bytes(), body]);
-    Some(Repeatable { key: key.clone(), request_sha256 })
+    let key = request.headers().get("idempotency-key")?;
+    let query = request.uri().query().unwrap_or_default();
+    let request_sha256 = sha256_of_parts(&[request.uri().path().as_bytes(), query.as_bytes(), body]);
+    Some(Box::new(Repeatable { key: key.clone(), request_sha256 }))
 }
 
-async fn path_parameters(parts: &mut Parts, template: &str) -> Result<Vec<(String, String)>> {
+async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<Vec<(String, String)>> {
     if !template.contains('{') {
         return Ok(Vec::new());
     }
-    let not_utf8 = |_| Error::new(Code::NotFound);
-    let found = RawPathParams::from_request_parts(parts, &()).await.map_err(not_utf8)?;
+    let found = Box::pin(request.extract_parts::<RawPathParams>()).await.map_err(|_| Error::new(Code::NotFound))?;
     Ok(found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 

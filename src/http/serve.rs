@@ -9,8 +9,11 @@ use std::{
 };
 
 use axum::body::Body;
-use futures_util::future::join_all;
-use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use futures_util::{
+    FutureExt,
+    future::{Either, join_all, ready},
+};
+use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::TokioIo,
     server::graceful::{GracefulShutdown, Watcher},
@@ -109,6 +112,19 @@ enum Service {
     Everything(Envelope),
     Redirect(Redirect),
     Metrics(Metrics),
+}
+
+impl Service {
+    fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send + use<> {
+        match self {
+            Self::Everything(envelope) => Either::Left(envelope.serve(peer, request.map(Body::new))),
+            Self::Redirect(redirect) => Either::Right(ready(redirect.answer(&request)).boxed()),
+            Self::Metrics(metrics) => {
+                let metrics = metrics.clone();
+                Either::Right(async move { metrics.answer(&request).await }.boxed())
+            }
+        }
+    }
 }
 
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
@@ -263,16 +279,10 @@ where
 {
     let peer = visit.peer;
     let service = service_fn(move |request: Request<Incoming>| {
-        let (service, phase) = (service.clone(), phase.clone());
+        let phase = phase.clone();
         phase.answering();
-        async move {
-            let response = match service {
-                Service::Everything(envelope) => envelope.serve(peer, request.map(Body::new)).await,
-                Service::Redirect(redirect) => redirect.answer(&request),
-                Service::Metrics(metrics) => metrics.answer(&request).await,
-            };
-            Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
-        }
+        let answering = service.answer(peer, request);
+        answering.map(|response| Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body))))
     });
     let connection = http1::Builder::new()
         .header_read_timeout(None)

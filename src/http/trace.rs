@@ -15,7 +15,10 @@ use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, Method, Request, Response, Version, header},
 };
-use futures_util::FutureExt;
+use futures_util::{
+    FutureExt,
+    future::{Either, ready},
+};
 use tower::Service;
 use tower_http::{
     CompressionLevel,
@@ -73,8 +76,13 @@ impl Envelope {
         Self { shared: Arc::clone(&self.shared), routers: Routers::over(router) }
     }
 
-    /// Serves one request that came over a connection from `peer`.
-    pub async fn serve(self, peer: IpAddr, mut request: Request<Body>) -> Response<Body> {
+    /// Serves one request that came over a connection from `peer`. What is made of it here is moved with the connection's
+    /// state, so it is no more than what is waited for and what is noted then.
+    pub fn serve(
+        &self,
+        peer: IpAddr,
+        mut request: Request<Body>,
+    ) -> impl Future<Output = Response<Body>> + Send + use<> {
         let app = &self.shared.app;
         let context = Arc::new(Context {
             request_id: self.shared.ids.of(&request),
@@ -85,20 +93,24 @@ impl Envelope {
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         });
-        let compress = accepts_gzip(request.headers());
-        request.extensions_mut().insert(Arc::clone(&context));
-        let mut note = Note { shared: &self.shared, context, method: request.method().clone(), status: CLIENT_LEFT };
-        let mut response = match Running::enter(&self.shared) {
-            Some(_running) if !names_its_host(&request) => problem(&ambiguous_host(), &note.context.request_id),
-            Some(_running) if compress => call(self.routers.compressing.clone(), request).await.map(Body::new),
-            Some(_running) => call(self.routers.plain.clone(), request).await,
-            None => problem(&too_many_requests(), &note.context.request_id),
+        let running = self.shared.running.fetch_add(1, Ordering::Relaxed);
+        let (shared, method) = (Arc::clone(&self.shared), request.method().clone());
+        let note = Note { shared, context: Arc::clone(&context), method, status: CLIENT_LEFT };
+        let refused = |error: Error| Either::Right(ready(problem(&error, &context.request_id)).boxed());
+        let answering = if running >= app.config.limits.requests {
+            refused(too_many_requests())
+        } else if !names_its_host(&request) {
+            refused(ambiguous_host())
+        } else {
+            let compress = accepts_gzip(request.headers());
+            request.extensions_mut().insert(context);
+            if compress {
+                Either::Right(call(self.routers.compressing.clone(), request).map(|found| found.map(Body::new)).boxed())
+            } else {
+                Either::Left(call(self.routers.plain.clone(), request))
+            }
         };
-        if let Ok(id) = HeaderValue::from_str(&note.context.request_id) {
-            response.headers_mut().insert(REQUEST_ID, id);
-        }
-        note.status = response.status().as_u16();
-        response
+        answering.map(move |response| note.answered(response))
     }
 }
 
@@ -141,35 +153,30 @@ fn too_many_requests() -> Error {
     Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
 }
 
-/// Writes the request down when it is over, and also when it ends early because its client has left: what it changed
-/// until then stays changed, so it belongs into the network log.
-struct Note<'shared> {
-    shared: &'shared Shared,
+/// One of the requests that may run at once, for as long as it does. Writes the request down when it is over, and also
+/// when it ends early because its client has left: what it changed until then stays changed, so it belongs into the
+/// network log.
+struct Note {
+    shared: Arc<Shared>,
     context: Arc<Context>,
     method: Method,
     status: u16,
 }
 
-impl Drop for Note<'_> {
+impl Note {
+    fn answered(mut self, mut response: Response<Body>) -> Response<Body> {
+        if let Ok(id) = HeaderValue::from_str(&self.context.request_id) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        self.status = response.status().as_u16();
+        response
+    }
+}
+
+impl Drop for Note {
     fn drop(&mut self) {
+        self.shared.running.fetch_sub(1, Ordering::Relaxed);
         self.shared.note(&self.context, &self.method, self.status);
-    }
-}
-
-/// One of the requests that may run at once, for as long as it does.
-struct Running<'shared>(&'shared AtomicU32);
-
-impl<'shared> Running<'shared> {
-    fn enter(shared: &'shared Shared) -> Option<Self> {
-        let before = shared.running.fetch_add(1, Ordering::Relaxed);
-        let running = Self(&shared.running);
-        (before < shared.app.config.limits.requests).then_some(running)
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
