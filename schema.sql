@@ -357,7 +357,7 @@ create table invite_addresses (
 
 -- Owner: access_log. Entries of the network log, written in batches behind the requests and numbered in their order
 -- without gaps. `entries` is a JSON array of [at, user_id, client_ip, method, route, status, duration_us, request_id],
--- at most 4096 of them. The route is the template, never the path. A number in place of a method or a route is a place in
+-- at most 8192 of them. The route is the template, never the path. A number in place of a method or a route is a place in
 -- `texts`, and one in place of a request's id stands for its last eight hexadecimal digits.
 create table access_log_blocks (
     first_entry integer primary key,

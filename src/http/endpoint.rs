@@ -211,7 +211,7 @@ impl Handler<(), Arc<App>> for Door {
     fn call(self, mut request: Request<Body>, app: Arc<App>) -> Self::Future {
         let gate = self.0;
         Box::pin(async move {
-            let Some(context) = request.extensions().get::<Arc<Context>>().cloned() else {
+            let Some(context) = request.extensions_mut().remove::<Arc<Context>>() else {
                 return problem(&Error::internal("a request came without its context"), "");
             };
             context.route.get_or_init(|| gate.path);

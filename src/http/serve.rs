@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -11,7 +12,7 @@ use std::{
 use axum::body::Body;
 use futures_util::{
     FutureExt,
-    future::{Either, join_all, ready},
+    future::{Either, Ready, join_all, ready},
 };
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
@@ -282,7 +283,7 @@ where
         let phase = phase.clone();
         phase.answering();
         let answering = service.answer(peer, request);
-        answering.map(|response| Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body))))
+        at_once(answering.map(|response| Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))))
     });
     let connection = http1::Builder::new()
         .header_read_timeout(None)
@@ -292,6 +293,17 @@ where
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Looks whether the answer is there at once, as most are, before the connection does. The request is gone then, and the
+/// connection reads on into what it was read into; while there is a request, it takes another buffer for that.
+fn at_once<F: Future>(answering: F) -> Either<Ready<F::Output>, Pin<Box<F>>> {
+    let mut answering = Box::pin(answering);
+    match answering.as_mut().now_or_never() {
+        Some(answer) => Either::Left(ready(answer)),
+        // Whoever asks for it next says whom to wake.
+        None => Either::Right(answering),
     }
 }
 

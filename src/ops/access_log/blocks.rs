@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Entries of one block at most: what has to be read for the sake of one of them.
-pub(super) const BLOCK: i64 = 4096;
+pub(super) const BLOCK: i64 = 8192;
 
 /// Blocks deleted by one operation, if they are small ones: a few milliseconds of the writer's time.
 const SLICE: u32 = 64;
