@@ -14,7 +14,12 @@ use futures_util::{
     FutureExt,
     future::{Either, Ready, join_all, ready},
 };
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request, Response,
+    body::{Body as _, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::{
     rt::TokioIo,
     server::graceful::{GracefulShutdown, Watcher},
@@ -282,8 +287,11 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         let phase = phase.clone();
         phase.answering();
+        let is_complete = request.is_end_stream();
         let answering = service.answer(peer, request);
-        at_once(answering.map(|response| Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))))
+        let answering =
+            answering.map(|response| Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body))));
+        if is_complete { at_once(answering) } else { Either::Right(Box::pin(answering)) }
     });
     let connection = http1::Builder::new()
         .header_read_timeout(None)
@@ -296,8 +304,9 @@ where
     }
 }
 
-/// Looks whether the answer is there at once, as most are, before the connection does. The request is gone then, and the
-/// connection reads on into what it was read into; while there is a request, it takes another buffer for that.
+/// Looks whether the answer to a request without a body is there at once, as most are, before the connection looks. The
+/// request is gone then, and the connection reads on into what that was read into; while it is there, the connection takes
+/// another buffer.
 fn at_once<F: Future>(answering: F) -> Either<Ready<F::Output>, Pin<Box<F>>> {
     let mut answering = Box::pin(answering);
     match answering.as_mut().now_or_never() {
