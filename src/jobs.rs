@@ -21,6 +21,9 @@ use crate::{
 
 /// How long an entry of the network log waits at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
+/// Every so many times a piece of the log is counted while requests come so fast that whole blocks of it are written in
+/// between; otherwise every time. Requests are not held up for those who will search, who read more until it is made up for.
+const BUSY_TIMES_TO_COUNT: u32 = 10;
 /// How often it is looked whether something is to be done that others could not do in time.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
@@ -104,13 +107,19 @@ fn goes_on(stopped: &Receiver<()>, wait: Duration) -> bool {
 fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
     app.access_log.wake_this_thread();
     let mut next_flush = Instant::now() + FLUSH_EVERY;
+    let (mut blocks, mut uncounted) = (0, 0);
     while stopped.try_recv() == Err(TryRecvError::Empty) {
         std::thread::park_timeout(next_flush.saturating_duration_since(Instant::now()));
         if Instant::now() < next_flush {
-            run("writing the network log", || access_log::flush_full(app));
+            run("writing the network log", || access_log::flush_full(app).map(|written| blocks += written));
         } else {
-            run("counting the network log", || access_log::pieces::make(app).map(drop));
+            uncounted += 1;
+            if blocks == 0 || uncounted >= BUSY_TIMES_TO_COUNT {
+                run("counting the network log", || access_log::pieces::make(app).map(drop));
+                uncounted = 0;
+            }
             run("writing the network log", || access_log::flush(app));
+            blocks = 0;
             next_flush = Instant::now() + FLUSH_EVERY;
         }
     }

@@ -133,10 +133,13 @@ impl Endpoint {
     }
 
     /// The endpoint's part of the router.
-    pub fn method_router(&self) -> MethodRouter<Arc<App>> {
+    pub fn method_router(&self, app: &Arc<App>) -> MethodRouter {
         let Ok(filter) = MethodFilter::try_from(self.method.clone()) else { return MethodRouter::new() };
-        let (path, access, body_limit, task) = (self.path, self.access, self.body_limit, Arc::clone(&self.task));
-        on(filter, Door(Arc::new(Gate { path, access, body_limit, task })))
+        let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
+        on(
+            filter,
+            Door(Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task })),
+        )
     }
 
     pub fn takes_body(&self) -> bool {
@@ -199,23 +202,24 @@ struct Door(Arc<Gate>);
 
 /// What an endpoint asks of a request before it looks at its parameters, and what it does then.
 struct Gate {
+    app: Arc<App>,
     path: &'static str,
     access: Access,
     body_limit: BodyLimit,
     task: Arc<dyn Task>,
 }
 
-impl Handler<(), Arc<App>> for Door {
+impl Handler<(), ()> for Door {
     type Future = BoxFuture<'static, Response<Body>>;
 
-    fn call(self, mut request: Request<Body>, app: Arc<App>) -> Self::Future {
+    fn call(self, mut request: Request<Body>, (): ()) -> Self::Future {
         let gate = self.0;
         Box::pin(async move {
             let Some(context) = request.extensions_mut().remove::<Arc<Context>>() else {
                 return problem(&Error::internal("a request came without its context"), "");
             };
             context.route.get_or_init(|| gate.path);
-            let run = AssertUnwindSafe(gate.run(&mut request, &app, &context)).catch_unwind();
+            let run = AssertUnwindSafe(gate.run(&mut request, &context)).catch_unwind();
             let outcome = match run.await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(Error::internal("a handler panicked")),
@@ -230,13 +234,13 @@ impl Handler<(), Arc<App>> for Door {
 
 impl Gate {
     /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
-    async fn run(&self, request: &mut Request<Body>, app: &Arc<App>, context: &Arc<Context>) -> Result<Response<Body>> {
-        let caller = self.admit(request, app, context).await?;
-        let body = if takes_body(request.method()) { self.read_body(request, app).await? } else { Bytes::new() };
+    async fn run(&self, request: &mut Request<Body>, context: &Arc<Context>) -> Result<Response<Body>> {
+        let caller = self.admit(request, context).await?;
+        let body = if takes_body(request.method()) { self.read_body(request).await? } else { Bytes::new() };
         let path = path_parameters(request, self.path).await?;
         let audited = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
-                app: Arc::clone(app),
+                app: Arc::clone(&self.app),
                 context: Arc::clone(context),
                 actor: identity.actor(),
                 action: format!("{} {}", request.method(), self.path),
@@ -249,7 +253,7 @@ impl Gate {
             repeatable: repeatable(request, &body),
             body,
             headers: mem::take(request.headers_mut()),
-            app: Arc::clone(app),
+            app: Arc::clone(&self.app),
         };
         let outcome = self.task.begin(call, path, request.uri())?.await;
         match audited {
@@ -258,8 +262,8 @@ impl Gate {
         }
     }
 
-    async fn admit(&self, request: &mut Request<Body>, app: &App, context: &Context) -> Result<Caller> {
-        let admitted = guard::admit(app, self.access, request.headers(), context).await;
+    async fn admit(&self, request: &mut Request<Body>, context: &Context) -> Result<Caller> {
+        let admitted = guard::admit(&self.app, self.access, request.headers(), context).await;
         if admitted.is_err() {
             let body = mem::take(request.body_mut());
             Box::pin(body::discard(body, request.headers())).await;
@@ -267,11 +271,12 @@ impl Gate {
         admitted
     }
 
-    async fn read_body(&self, request: &mut Request<Body>, app: &App) -> Result<Bytes> {
-        let limit = (self.body_limit)(&app.config.limits).as_usize();
+    async fn read_body(&self, request: &mut Request<Body>) -> Result<Bytes> {
+        let limits = &self.app.config.limits;
+        let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
         let read = body::read(body, request.headers(), limit);
-        match tokio::time::timeout(app.config.limits.body_timeout, read).await {
+        match tokio::time::timeout(limits.body_timeout, read).await {
             Ok(bytes) => bytes,
             Err(_) => Err(Code::RequestTimeout.into()),
         }

@@ -92,11 +92,11 @@ pub fn router(app: &Arc<App>, part: Part) -> Result<Router> {
         }
     }
     let served = endpoints.iter().filter(|endpoint| part.serves(endpoint));
-    let router = served.fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router()));
+    let router =
+        served.fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router(app)));
     Ok(router
         .fallback(|request| refuse(NotFound, request))
-        .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request))
-        .with_state(Arc::clone(app)))
+        .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request)))
 }
 
 #[rustfmt::skip]

@@ -97,21 +97,22 @@ pub fn flush(app: &App) -> Result<()> {
     }
     write_blocks(app, Waiting::pop)?;
     // Who waits for the disk is parked too, and what woke them may have been a full block.
-    flush_full(app)
+    flush_full(app).map(drop)
 }
 
 /// The same for the blocks that are full. The busier the service is the sooner they are, and a few at a time hold up
-/// nobody; all of half a second's at once would.
+/// nobody; all of half a second's at once would. Says how many those were.
 ///
 /// # Errors
 /// As [`flush`].
-pub fn flush_full(app: &App) -> Result<()> {
+pub fn flush_full(app: &App) -> Result<usize> {
     write_blocks(app, Waiting::pop_full)
 }
 
-fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<()> {
+fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<usize> {
+    let mut written = 0;
     loop {
-        let Some(block) = next(&mut app.access_log.waiting()) else { return Ok(()) };
+        let Some(block) = next(&mut app.access_log.waiting()) else { return Ok(written) };
         let is_last = !block.is_full();
         let block = Arc::new(block);
         let shared = Arc::clone(&block);
@@ -119,8 +120,9 @@ fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<()
             app.access_log.waiting().give_back(Arc::unwrap_or_clone(block));
             return Err(error);
         }
+        written += 1;
         if is_last {
-            return Ok(());
+            return Ok(written);
         }
     }
 }
