@@ -112,18 +112,18 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
         std::thread::park_timeout(next_flush.saturating_duration_since(Instant::now()));
         if Instant::now() < next_flush {
             run("writing the network log", || access_log::flush_full(app).map(|written| blocks += written));
-        } else {
-            uncounted += 1;
-            if blocks == 0 || uncounted >= BUSY_TIMES_TO_COUNT {
-                run("counting the network log", || access_log::pieces::make(app).map(drop));
-                uncounted = 0;
-            }
-            run("writing the network log", || access_log::flush(app));
-            blocks = 0;
-            next_flush = Instant::now() + FLUSH_EVERY;
+            continue;
         }
+        run("writing the network log", || access_log::flush(app).map(|written| blocks += written));
+        uncounted += 1;
+        if blocks <= 1 || uncounted >= BUSY_TIMES_TO_COUNT {
+            run("counting the network log", || access_log::pieces::make(app).map(drop));
+            uncounted = 0;
+        }
+        blocks = 0;
+        next_flush = Instant::now() + FLUSH_EVERY;
     }
-    run("writing the network log", || access_log::flush(app));
+    run("writing the network log", || access_log::flush(app).map(drop));
 }
 
 fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {

@@ -123,7 +123,12 @@ enum Service {
 impl Service {
     fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send + use<> {
         match self {
-            Self::Everything(envelope) => Either::Left(envelope.serve(peer, request.map(Body::new))),
+            Self::Everything(envelope) => {
+                // What is empty takes no memory.
+                let is_complete = request.is_end_stream();
+                let request = request.map(|body| if is_complete { Body::empty() } else { Body::new(body) });
+                Either::Left(envelope.serve(peer, request))
+            }
             Self::Redirect(redirect) => Either::Right(ready(redirect.answer(&request)).boxed()),
             Self::Metrics(metrics) => {
                 let metrics = metrics.clone();

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use blocks::{Block, Waiting};
+use blocks::{Block, TOGETHER, Waiting};
 
 use crate::{
     app::App,
@@ -51,7 +51,7 @@ pub struct Entry<'request> {
 pub struct Recorder {
     waiting: Mutex<Waiting>,
     dropped: AtomicU64,
-    /// Who is woken when a block is full.
+    /// Who is woken when some blocks are full.
     writer: OnceLock<Thread>,
 }
 
@@ -62,14 +62,14 @@ impl Recorder {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let is_block_full = waiting.push(entry);
+        let is_worth_a_commit = waiting.push(entry);
         drop(waiting);
-        if let Some(writer) = self.writer.get().filter(|_| is_block_full) {
+        if let Some(writer) = self.writer.get().filter(|_| is_worth_a_commit) {
             writer.unpark();
         }
     }
 
-    /// Has this thread unparked whenever there is a full block, to [`flush_full`] it; once.
+    /// Has this thread unparked whenever there are full blocks to [`flush_full`]; once.
     pub fn wake_this_thread(&self) {
         // There is one server in a process, and one thread in it that writes the log.
         let _ = self.writer.set(std::thread::current());
@@ -86,22 +86,22 @@ impl Recorder {
     }
 }
 
-/// Writes what waits, and waits for the disk.
+/// Writes what waits, and waits for the disk. Says how many blocks those were.
 ///
 /// # Errors
 /// Storage errors; what could not be written waits for the next time.
-pub fn flush(app: &App) -> Result<()> {
+pub fn flush(app: &App) -> Result<usize> {
     let dropped = app.access_log.dropped.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         tracing::warn!(dropped, "network log entries came faster than the disk took them");
     }
-    write_blocks(app, Waiting::pop)?;
-    // Who waits for the disk is parked too, and what woke them may have been a full block.
-    flush_full(app).map(drop)
+    let written = write_blocks(app, Waiting::pop)?;
+    // Who waits for the disk is parked too, and what woke them may have been full blocks.
+    Ok(written + flush_full(app)?)
 }
 
 /// The same for the blocks that are full. The busier the service is the sooner they are, and a few at a time hold up
-/// nobody; all of half a second's at once would. Says how many those were.
+/// nobody; all of half a second's at once would.
 ///
 /// # Errors
 /// As [`flush`].
@@ -109,18 +109,28 @@ pub fn flush_full(app: &App) -> Result<usize> {
     write_blocks(app, Waiting::pop_full)
 }
 
+/// Writes some blocks at a time, up to one that is not full: what comes in meanwhile can wait.
 fn write_blocks(app: &App, next: fn(&mut Waiting) -> Option<Block>) -> Result<usize> {
     let mut written = 0;
     loop {
-        let Some(block) = next(&mut app.access_log.waiting()) else { return Ok(written) };
-        let is_last = !block.is_full();
-        let block = Arc::new(block);
-        let shared = Arc::clone(&block);
-        if let Err(error) = app.store.write(move |tx| blocks::insert_in(tx, &shared)).wait() {
-            app.access_log.waiting().give_back(Arc::unwrap_or_clone(block));
+        let mut blocks: Vec<Block> = Vec::new();
+        while blocks.len() < TOGETHER
+            && blocks.last().is_none_or(Block::is_full)
+            && let Some(block) = next(&mut app.access_log.waiting())
+        {
+            blocks.push(block);
+        }
+        let Some(last) = blocks.last() else { return Ok(written) };
+        let is_last = !last.is_full();
+        written += blocks.len();
+        let blocks = Arc::new(blocks);
+        let shared = Arc::clone(&blocks);
+        let receipt = app.store.write(move |tx| shared.iter().try_for_each(|block| blocks::insert_in(tx, block)));
+        if let Err(error) = receipt.wait() {
+            let mut waiting = app.access_log.waiting();
+            Arc::unwrap_or_clone(blocks).into_iter().rev().for_each(|block| waiting.give_back(block));
             return Err(error);
         }
-        written += 1;
         if is_last {
             return Ok(written);
         }

@@ -31,6 +31,9 @@ use crate::{
 /// Entries of one block at most: what has to be read for the sake of one of them.
 pub(super) const BLOCK: i64 = 8192;
 
+/// Full blocks that are worth a commit: each makes all who read let go of what they know of the file.
+pub(super) const TOGETHER: usize = 4;
+
 /// Blocks deleted by one operation, if they are small ones: a few milliseconds of the writer's time.
 const SLICE: u32 = 64;
 
@@ -74,7 +77,7 @@ impl Waiting {
         start.clone_into(&mut self.id_start);
     }
 
-    /// Writes the entry behind the others. True if now there is a full block and there was none.
+    /// Writes the entry behind the others. True if now there are as many full blocks as are written together.
     pub(super) fn push(&mut self, entry: &Entry<'_>) -> bool {
         if self.blocks.back().is_none_or(Block::is_full) {
             self.blocks.push_back(Block::begun(entry.at, self.id_start.clone(), self.usual_size));
@@ -85,7 +88,7 @@ impl Waiting {
                 self.usual_size = block.written.len();
             }
         }
-        self.blocks.len() == 1 && self.blocks.front().is_some_and(Block::is_full)
+        self.blocks.len() == TOGETHER && self.blocks.back().is_some_and(Block::is_full)
     }
 
     /// The oldest block.
@@ -478,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_block_is_told_once_and_taken_without_what_came_after_it() {
+    fn full_blocks_are_told_once_and_taken_without_what_came_after_them() {
         let entry = Entry {
             at: Timestamp(1),
             user: None,
@@ -490,10 +493,11 @@ mod tests {
             request_id: "1",
         };
         let mut waiting = Waiting::default();
-        let told: Vec<_> = (1..=3 * BLOCK + 1).filter(|_| waiting.push(&entry)).collect();
-        assert_eq!(told, [BLOCK]);
+        let (together, all) = (i64::try_from(TOGETHER).unwrap() * BLOCK, 5 * BLOCK + 1);
+        let told: Vec<_> = (1..=all).filter(|_| waiting.push(&entry)).collect();
+        assert_eq!(told, [together]);
         let full: Vec<_> = std::iter::from_fn(|| waiting.pop_full().map(|block| block.entries)).collect();
-        assert_eq!(full, [BLOCK; 3]);
+        assert_eq!(full, [BLOCK; 5]);
         assert_eq!(waiting.entries(), 1);
         assert_eq!(waiting.pop().map(|block| block.entries), Some(1));
     }
