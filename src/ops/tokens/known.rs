@@ -5,6 +5,7 @@
 //! when their change becomes visible, and no sooner or later than that.
 
 use std::{
+    array,
     cell::RefCell,
     collections::HashMap,
     hash::{BuildHasherDefault, Hash, Hasher},
@@ -52,8 +53,8 @@ struct Key(u64, u64);
 
 impl Key {
     fn of(hash: &[u8; 32]) -> Self {
-        let [first, second, ..] = hash.as_chunks::<8>().0 else { return Self(0, 0) };
-        Self(u64::from_ne_bytes(*first), u64::from_ne_bytes(*second))
+        let number_at = |begin: usize| u64::from_ne_bytes(array::from_fn(|offset| hash[begin + offset]));
+        Self(number_at(0), number_at(8))
     }
 }
 
