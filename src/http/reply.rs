@@ -1,6 +1,6 @@
 //! How answers and errors become responses: the one place where error codes become statuses.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, io::Write, marker::PhantomData};
 
 use axum::{
     body::Body,
@@ -151,6 +151,65 @@ impl<T: Serialize + ToSchema> Answer for Saved<T> {
             statuses: vec![(StatusCode::CREATED, "Made."), (StatusCode::OK, "It was there before and was replaced.")],
             ..Json::<T>::describe()
         }
+    }
+}
+
+/// A list of `T`, `{"items": […], "total": …}`, whose items were written as they were found, so that none is held.
+pub struct Listed<T> {
+    text: Vec<u8>,
+    items: PhantomData<fn() -> T>,
+}
+
+/// The items of a list that is being written.
+pub struct Items(Vec<u8>);
+
+impl<T> Listed<T> {
+    /// Has the items written, which comes to how many there are.
+    pub fn written(list: impl FnOnce(&mut Items) -> Result<i64, Error>) -> Result<Self, Error> {
+        let mut items = Items::begun();
+        let total = list(&mut items)?;
+        Ok(Self { text: items.ended(total)?, items: PhantomData })
+    }
+}
+
+impl Items {
+    const BEGIN: &[u8] = br#"{"items":["#;
+
+    fn begun() -> Self {
+        let mut text = Vec::with_capacity(MOST_ANSWERS);
+        text.extend_from_slice(Self::BEGIN);
+        Self(text)
+    }
+
+    pub fn push(&mut self, item: &impl Serialize) -> Result<(), Error> {
+        if self.0.len() > Self::BEGIN.len() {
+            self.0.push(b',');
+        }
+        serde_json::to_writer(&mut self.0, item).map_err(Error::internal)
+    }
+
+    fn ended(self, total: i64) -> Result<Vec<u8>, Error> {
+        let mut text = self.0;
+        write!(text, r#"],"total":{total}}}"#).map_err(Error::internal)?;
+        Ok(text)
+    }
+}
+
+impl<T: ToSchema> Answer for Listed<T> {
+    fn into_response(self) -> Result<Response<Body>, Error> {
+        Ok(response_with(StatusCode::OK, JSON, self.text))
+    }
+
+    fn describe() -> AnswerDocument {
+        let list = json!({
+            "type": "object",
+            "required": ["items", "total"],
+            "properties": {
+                "items": { "type": "array", "items": reference::<T>() },
+                "total": { "type": "integer", "format": "int64", "minimum": 0, "example": 1 },
+            },
+        });
+        json_document(list, schemas::<T>())
     }
 }
 

@@ -145,11 +145,11 @@ fn cast(app: &App, user: UserId, number: usize, question_type: &str, question: &
     let prepared = interpretation::prepare(app, user, asked)?;
     let record = interpretation::run(app, &prepared, &mut |_| Flow::Continue)?;
     let draft = Draft {
-        local_record_id: format!("demo-{number}"),
-        question_type: Some(question_type.to_owned()),
-        question: Some(question.to_owned()),
+        local_record_id: format!("demo-{number}").into(),
+        question_type: Some(question_type.to_owned().into()),
+        question: Some(question.to_owned().into()),
         json_data: Some(data),
-        ai_result: record.result,
+        ai_result: record.result.map(Into::into),
         client_timestamp: Some(JsonText::from_stored(app.clock.now().0.to_string())),
     };
     history::save(app, user, draft).wait().map(drop)

@@ -6,7 +6,7 @@
 
 mod orphans;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use rusqlite::Params;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::{
     error::{Code, Result},
     ops::{Each, residue},
     store::{Pending, Read, Row, Write},
-    types::{JsonText, Listing, Page, Timestamp, UserId},
+    types::{JsonText, Page, Timestamp, UserId},
 };
 
 pub use orphans::{delete_orphans_in, next_owner_in};
@@ -26,19 +26,19 @@ const UNPAGED: u32 = 1000;
 
 /// A casting as the client saves it.
 #[derive(Clone, Debug)]
-pub struct Draft {
-    pub local_record_id: String,
-    pub question_type: Option<String>,
-    pub question: Option<String>,
-    pub json_data: Option<JsonText>,
-    pub ai_result: Option<String>,
-    pub client_timestamp: Option<JsonText>,
+pub struct Draft<'text> {
+    pub local_record_id: Cow<'text, str>,
+    pub question_type: Option<Cow<'text, str>>,
+    pub question: Option<Cow<'text, str>>,
+    pub json_data: Option<JsonText<'text>>,
+    pub ai_result: Option<Cow<'text, str>>,
+    pub client_timestamp: Option<JsonText<'text>>,
 }
 
 /// A casting as it is kept.
 #[derive(Clone, Debug)]
-pub struct Record {
-    pub draft: Draft,
+pub struct Record<'text> {
+    pub draft: Draft<'text>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -46,7 +46,7 @@ pub struct Record {
 /// A record that was saved, and whether it is a new one.
 #[derive(Clone, Debug)]
 pub struct SavedRecord {
-    pub record: Record,
+    pub record: Record<'static>,
     pub is_new: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct SavedRecord {
 ///
 /// # Errors
 /// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
-pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
+pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedRecord> {
     let limit = i64::from(app.config.limits.history_records);
     app.store.write_checked_first(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
@@ -64,7 +64,10 @@ pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
         }
         if !insert_in(tx, user, sequence, &draft)? {
             match replace_in(tx, user, &draft)? {
-                Some(record) => return Ok(SavedRecord { record, is_new: false }),
+                Some(created_at) => {
+                    let record = Record { draft, created_at, updated_at: tx.now };
+                    return Ok(SavedRecord { record, is_new: false });
+                }
                 None => renew_in(tx, user, sequence, &draft)?,
             }
         }
@@ -73,18 +76,25 @@ pub fn save(app: &App, user: UserId, draft: Draft) -> Pending<SavedRecord> {
     })
 }
 
-/// The user's records, newest first: one page, or without one up to a thousand.
-pub fn list(app: &App, user: UserId, question_type: Option<&str>, page: Option<Page>) -> Result<Listing<Record>> {
+/// Hands over the user's records where they lie, newest first, and says how many there are: those of one page, or
+/// without one up to a thousand.
+pub fn list(
+    app: &App,
+    user: UserId,
+    question_type: Option<&str>,
+    page: Option<Page>,
+    mut each: impl FnMut(Record<'_>) -> Result<()>,
+) -> Result<i64> {
     let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
     app.store.read(|tx| {
-        let items = tx.all(
+        tx.each(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
              updated_at from history where user_id = ?1 and deactivated_at is null \
              and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
             (user.0, question_type, page.size, page.offset()),
-            record_of,
+            |row| each(record_of(row)?),
         )?;
-        Ok(Listing { items, total: count_in(tx, user, question_type)? })
+        count_in(tx, user, question_type)
     })
 }
 
@@ -177,7 +187,7 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 ///
 /// A plain statement: one that selects what it inserts, or returns what it inserted, makes a temporary table each time,
 /// which costs as much as the row.
-fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Result<bool> {
+fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
          client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
@@ -193,7 +203,7 @@ fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 }
 
 /// Makes a deactivated record the user's newest, with what it now says.
-fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Result<()> {
+fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
          client_timestamp = ?8, created_at = ?9, updated_at = ?9, deactivated_at = null \
@@ -203,16 +213,15 @@ fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft) -> Resul
     .map(drop)
 }
 
-fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Record>> {
+/// Has the active record by this id say what the draft says, if there is one, and tells when it was made.
+fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<Timestamp>> {
     tx.first(
         "update history set question_type = ?3, question = ?4, json_data = ?5, ai_result = ?6, \
          client_timestamp = ?7, updated_at = ?8 \
-         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
-         returning local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-         updated_at",
+         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null returning created_at",
         (
             user.0,
-            draft.local_record_id.as_str(),
+            draft.local_record_id.as_ref(),
             draft.question_type.as_deref(),
             draft.question.as_deref(),
             draft.json_data.as_ref().map(JsonText::as_str),
@@ -220,16 +229,16 @@ fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft) -> Result<Option<Reco
             draft.client_timestamp.as_ref().map(JsonText::as_str),
             tx.now.0,
         ),
-        record_of,
+        |row| row.get(0).map(Timestamp),
     )
 }
 
 /// User, sequence, record id, what the record says, and the time: what the statements that make a record new take.
-fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft Draft) -> impl Params + use<'draft> {
+fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft Draft<'_>) -> impl Params + use<'draft> {
     (
         user.0,
         sequence,
-        draft.local_record_id.as_str(),
+        draft.local_record_id.as_ref(),
         draft.question_type.as_deref(),
         draft.question.as_deref(),
         draft.json_data.as_ref().map(JsonText::as_str),
@@ -239,16 +248,16 @@ fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft D
     )
 }
 
-fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let json = |text: Option<String>| text.map(JsonText::from_stored);
+fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<Record<'row>> {
+    let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
     Ok(Record {
         draft: Draft {
-            local_record_id: row.get(0)?,
-            question_type: row.get(1)?,
-            question: row.get(2)?,
-            json_data: json(row.get(3)?),
-            ai_result: row.get(4)?,
-            client_timestamp: json(row.get(5)?),
+            local_record_id: row.get_ref(0)?.as_str()?.into(),
+            question_type: text(1)?.map(Cow::Borrowed),
+            question: text(2)?.map(Cow::Borrowed),
+            json_data: text(3)?.map(JsonText::from_stored),
+            ai_result: text(4)?.map(Cow::Borrowed),
+            client_timestamp: text(5)?.map(JsonText::from_stored),
         },
         created_at: Timestamp(row.get(6)?),
         updated_at: Timestamp(row.get(7)?),

@@ -37,7 +37,7 @@ const KIND: &str = "interpretation";
 pub struct Question {
     pub question_type: Option<String>,
     pub question: String,
-    pub divination_data: Option<JsonText>,
+    pub divination_data: Option<JsonText<'static>>,
     pub locale: Locale,
 }
 

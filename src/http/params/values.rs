@@ -389,7 +389,7 @@ impl Parameter for Secret {
 macro_rules! json_values {
     ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $single:literal, $schema:tt;)*) => {$(
         $(#[$doc])*
-        pub struct $name(pub JsonText);
+        pub struct $name(pub JsonText<'static>);
 
         impl Parameter for $name {
             const EMPTY_IS_A_VALUE: bool = $empty;
@@ -418,7 +418,7 @@ json_values! {
         { "type": ["integer", "string"], "example": 1_767_225_600_000_i64 };
 }
 
-fn kept_json(given: &Given<'_>, limit: usize, must_be_single: bool) -> Result<JsonText, Fault> {
+fn kept_json(given: &Given<'_>, limit: usize, must_be_single: bool) -> Result<JsonText<'static>, Fault> {
     let json = match given {
         Given::Text(text) => JsonText::from_text(text),
         Given::Json(raw) => JsonText::from_raw(raw),

@@ -115,7 +115,7 @@ pub struct InterpretationRecord {
     question: String,
     /// As it was sent.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
-    divination_data: Option<JsonText>,
+    divination_data: Option<JsonText<'static>>,
     /// `running`, `succeeded`, `failed`, `cancelled` (the client left) or `interrupted` (the service stopped).
     #[schema(example = "succeeded")]
     status: &'static str,

@@ -1,5 +1,7 @@
 //! `/divination-history`: castings that clients store here.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,7 +12,7 @@ use crate::{
         params::{
             AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, page, parameters,
         },
-        reply::{Json, Saved},
+        reply::{Json, Listed, Saved},
     },
     ops::{
         history::{self, Draft},
@@ -59,33 +61,33 @@ parameters! {
 /// A casting as it is kept.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryRecord {
+pub struct HistoryRecord<'text> {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
     #[schema(value_type = Option<String>, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
     #[schema(example = "a1b2c3")]
-    local_record_id: String,
+    local_record_id: Cow<'text, str>,
     #[schema(example = "career")]
-    question_type: Option<String>,
+    question_type: Option<Cow<'text, str>>,
     #[schema(example = "今年换工作合适吗？")]
-    question: Option<String>,
+    question: Option<Cow<'text, str>>,
     /// As it was sent, to the byte.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
-    json_data: Option<JsonText>,
+    json_data: Option<JsonText<'text>>,
     #[schema(example = "水雷屯：万事起头难……")]
-    ai_result: Option<String>,
+    ai_result: Option<Cow<'text, str>>,
     /// As it was sent.
     #[schema(value_type = Option<serde_json::Value>, example = 1_767_225_600_000_i64)]
-    timestamp: Option<JsonText>,
+    timestamp: Option<JsonText<'text>>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     updated_at: Timestamp,
 }
 
-impl HistoryRecord {
-    fn new(user: &User, history::Record { draft, created_at, updated_at }: history::Record) -> Self {
+impl<'text> HistoryRecord<'text> {
+    fn new(user: &User, history::Record { draft, created_at, updated_at }: history::Record<'text>) -> Self {
         Self {
             user_id: user.id,
             phone_number: user.phone_number.clone(),
@@ -101,36 +103,30 @@ impl HistoryRecord {
     }
 }
 
-pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord>> {
+pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord<'static>>> {
     let user = call.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = Draft {
-        local_record_id: save.local_record_id.0,
-        question_type: save.question_type.map(|Label(text)| text),
-        question: save.question.map(|Question(text)| text),
+        local_record_id: save.local_record_id.0.into(),
+        question_type: save.question_type.map(|Label(text)| text.into()),
+        question: save.question.map(|Question(text)| text.into()),
         json_data: save.json_data.map(|JsonData(json)| json),
-        ai_result: save.ai_result.map(|AiResult(text)| text),
+        ai_result: save.ai_result.map(|AiResult(text)| text.into()),
         client_timestamp: save.timestamp.map(|ClientTimestamp(json)| json),
     };
     let history::SavedRecord { record, is_new } = call.committed(history::save(&call.app, user.id, draft)).await?;
     Ok(Saved { resource: HistoryRecord::new(&user, record), is_new })
 }
 
-/// Records, newest first, and how many there are.
-#[derive(Serialize, ToSchema)]
-pub struct History {
-    items: Vec<HistoryRecord>,
-    #[schema(example = 1)]
-    total: i64,
-}
-
-pub async fn list(call: Call, list: List) -> Result<Json<History>> {
+/// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that is
+/// large.
+pub async fn list(call: Call, list: List) -> Result<Listed<HistoryRecord<'static>>> {
     let user = call.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();
     let page = is_paged.then(|| page(&call, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
-    let found = history::list(&call.app, user.id, question_type, page)?;
-    let items = found.items.into_iter().map(|record| HistoryRecord::new(&user, record)).collect();
-    Ok(Json(History { items, total: found.total }))
+    Listed::written(|items| {
+        history::list(&call.app, user.id, question_type, page, |record| items.push(&HistoryRecord::new(&user, record)))
+    })
 }
 
 /// How many records were deleted.

@@ -35,7 +35,7 @@ pub struct Record {
     pub question_type: Option<String>,
     /// Empty once the user has been erased.
     pub question: String,
-    pub divination_data: Option<JsonText>,
+    pub divination_data: Option<JsonText<'static>>,
     pub status: Status,
     pub provider: String,
     pub model: String,
