@@ -116,9 +116,9 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
         let saves: Vec<_> = (0..RECORDS_OF_READER)
             .map(|number| {
                 let draft = Draft {
-                    local_record_id: format!("seeded-{number}"),
-                    question_type: Some(casting.question_type.to_owned()),
-                    question: Some(casting.question.to_owned()),
+                    local_record_id: format!("seeded-{number}").into(),
+                    question_type: Some(casting.question_type.into()),
+                    question: Some(casting.question.into()),
                     json_data: Some(JsonText::from_stored(casting.json_data.clone())),
                     ai_result: None,
                     client_timestamp: Some(JsonText::from_stored(casting.timestamp.to_string())),

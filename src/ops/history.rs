@@ -87,14 +87,18 @@ pub fn list(
 ) -> Result<i64> {
     let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
     app.store.read(|tx| {
+        let mut found = 0;
         tx.each(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
              updated_at from history where user_id = ?1 and deactivated_at is null \
              and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
             (user.0, question_type, page.size, page.offset()),
-            |row| each(record_of(row)?),
+            |row| {
+                found += 1;
+                each(record_of(row)?)
+            },
         )?;
-        count_in(tx, user, question_type)
+        page.total_if_last(found).map_or_else(|| count_in(tx, user, question_type), Ok)
     })
 }
 

@@ -76,6 +76,12 @@ impl Page {
     pub fn offset(self) -> i64 {
         i64::from(self.number - 1) * i64::from(self.size)
     }
+
+    /// How many rows there are on all pages, where this page ends in so many rows that it must be the last.
+    pub fn total_if_last(self, rows: u32) -> Option<i64> {
+        let is_last = rows < self.size && (rows > 0 || self.number == 1);
+        is_last.then(|| self.offset() + i64::from(rows))
+    }
 }
 
 /// A page's rows and how many rows there are on all pages.

@@ -160,7 +160,9 @@ fn pages_cut_the_list() {
     assert_eq!(ids(&page(1, 2)), ["e", "d"]);
     assert_eq!(ids(&page(3, 2)), ["a"]);
     assert_eq!(page(4, 2), json!({ "items": [], "total": 5 }));
-    assert_eq!(page(1, 100)["total"], 5);
+    for (number, size) in [(1, 2), (2, 2), (3, 2), (1, 5), (2, 5), (3, 5), (1, 4), (2, 4), (1, 6), (2, 6), (1, 100)] {
+        assert_eq!(page(number, size)["total"], 5, "page {number} of {size}");
+    }
     assert_eq!(ids(&page(4_294_967_295, 100)), Vec::<&str>::new());
     assert_eq!(ids(&list(&server, &user, &json!({ "size": "1" }))), ["e"]);
     for (name, value, code) in [
@@ -175,6 +177,28 @@ fn pages_cut_the_list() {
         let answer = server.post("/divination-history/get").by(&user).json(&json!({ name: value })).send();
         answer.expect_fields(&[(name, code)]);
     }
+}
+
+#[test]
+fn a_list_of_nothing_is_empty() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for body in [json!({}), json!({ "page": 1, "size": 1 }), json!({ "page": 2 })] {
+        assert_eq!(list(&server, &user, &body), json!({ "items": [], "total": 0 }));
+    }
+}
+
+#[test]
+fn a_damaged_record_does_not_spoil_the_list() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    for id in ["a", "b", "c"] {
+        save(&server, &user, &json!({ "localRecordId": id, "jsonData": [1], "timestamp": 1 })).expect(201);
+    }
+    server.edit(r#"update history set json_data = '{"a":', client_timestamp = '' where local_record_id = 'b'"#);
+    let listed = list(&server, &user, &json!({}));
+    let of = |place: usize| (listed["items"][place]["jsonData"].clone(), listed["items"][place]["timestamp"].clone());
+    assert_eq!([of(0), of(1), of(2)], [(json!([1]), json!(1)), (Value::Null, Value::Null), (json!([1]), json!(1))]);
 }
 
 #[test]
