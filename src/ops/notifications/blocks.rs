@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Broadcasts in one block.
-pub const SLOTS: usize = 512;
+pub const SLOTS: i64 = 512;
 
 /// Where a broadcast stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,12 @@ pub struct Place {
 impl Place {
     pub fn of(ordinal: i64) -> Self {
         let place = ordinal - 1;
-        let slots = i64::try_from(SLOTS).unwrap_or(i64::MAX);
-        Self { block: place.div_euclid(slots), slot: usize::try_from(place.rem_euclid(slots)).unwrap_or_default() }
+        Self { block: place.div_euclid(SLOTS), slot: usize::try_from(place.rem_euclid(SLOTS)).unwrap_or_default() }
     }
 }
 
 pub fn ordinal_of(block: i64, slot: usize) -> i64 {
-    let wide = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    block * wide(SLOTS) + wide(slot) + 1
+    block * SLOTS + i64::try_from(slot).unwrap_or(i64::MAX) + 1
 }
 
 /// The broadcasts of one block: a byte for each that was ever sent, 0 once it is gone, else its kind.
@@ -80,11 +78,12 @@ fn kind_of(byte: u8) -> Option<Kind> {
 
 /// The number of the newest broadcast that ever was; 0 if there was none.
 pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
-    let last =
-        tx.first("select block, length(kinds) from notification_blocks order by block desc limit 1", (), |row| {
-            Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
-        })?;
-    Ok(last.map_or(0, |(block, used)| ordinal_of(block, 0) - 1 + used))
+    let last = tx.first(
+        "select block * ?1 + length(kinds) from notification_blocks order by block desc limit 1",
+        [SLOTS],
+        |row| row.get(0),
+    )?;
+    Ok(last.unwrap_or(0))
 }
 
 /// Enters a new broadcast and answers its number. None is given twice, also when the newest was deleted.
@@ -195,7 +194,7 @@ mod tests {
         #[test]
         fn a_number_is_one_place(ordinal in 1_i64..10_000_000) {
             let Place { block, slot } = Place::of(ordinal);
-            prop_assert!(slot < SLOTS && block >= 0);
+            prop_assert!(slot < 512 && block >= 0);
             prop_assert_eq!(ordinal_of(block, slot), ordinal);
         }
 

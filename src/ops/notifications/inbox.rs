@@ -36,6 +36,8 @@ pub struct Marked {
 struct Standing {
     /// Broadcasts up to this number are from before the registration.
     since: i64,
+    /// The number of the newest broadcast that ever was.
+    newest: i64,
     mark: Mark,
     /// Broadcasts that are in the blocks and have expired.
     expired: HashSet<i64>,
@@ -207,13 +209,12 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
         return Ok(Marked { marked: 0 });
     }
     let wanted = preferences::find_in(tx, user)?;
-    let ordinal = blocks::last_ordinal_in(tx)?;
     tx.execute(
         "insert into notification_marks (user_id, through, ordinal, marked_at) \
          select ?1, max(id), ?2, ?3 from notifications",
-        (user.0, ordinal, tx.now.0),
+        (user.0, standing.newest, tx.now.0),
     )?;
-    blocks::forget_reads_in(tx, user, Place::of(ordinal).block)?;
+    blocks::forget_reads_in(tx, user, Place::of(standing.newest).block)?;
     let mut marked = addressed.iter().filter(|addressed| wanted.shows(addressed.kind)).count();
     for Unread { block, broadcasts } in broadcasts {
         marked += broadcasts.iter().filter(|(_, kind)| wanted.shows(*kind)).count();
@@ -226,7 +227,8 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
 impl Standing {
     /// Of somebody without an account: everything is shown, nothing is read.
     fn of_nobody(tx: &Read<'_>) -> Result<Self> {
-        Ok(Self { since: 0, mark: Mark::default(), expired: expired_in(tx)?, is_addressed: false })
+        let (newest, expired) = (blocks::last_ordinal_in(tx)?, expired_in(tx)?);
+        Ok(Self { since: 0, newest, mark: Mark::default(), expired, is_addressed: false })
     }
 }
 
@@ -240,19 +242,26 @@ fn standing_now_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
     standing_in(tx, user, users::registered_at_in(tx, user)?)
 }
 
-/// As few statements as can be, because asking costs more than what there mostly is to be found.
+/// In one statement, because asking costs more than what there mostly is to be found.
 fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<Standing> {
-    let (mark, is_addressed, has_expired) = tx.one(
+    let (standing, has_expired) = tx.one(
         "select coalesce((select through from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
          coalesce((select ordinal from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
          exists (select 1 from notification_recipients where user_id = ?1), \
-         exists (select 1 from notifications where expires_at is not null and is_live = 1 and expires_at <= ?2 \
+         coalesce((select ordinal from notifications where ordinal is not null and created_at < ?2 \
+             order by created_at desc, ordinal desc limit 1), 0), \
+         coalesce((select block * ?3 + length(kinds) from notification_blocks order by block desc limit 1), 0), \
+         exists (select 1 from notifications where expires_at is not null and is_live = 1 and expires_at <= ?4 \
              and ordinal is not null)",
-        (user.0, tx.now.0),
-        |row| Ok((Mark { through: row.get(0)?, ordinal: row.get(1)? }, row.get(2)?, row.get(3)?)),
+        (user.0, registered_at.0, blocks::SLOTS, tx.now.0),
+        |row| {
+            let mark = Mark { through: row.get(0)?, ordinal: row.get(1)? };
+            let (is_addressed, since, newest) = (row.get(2)?, row.get(3)?, row.get(4)?);
+            Ok((Standing { since, newest, mark, expired: HashSet::new(), is_addressed }, row.get(5)?))
+        },
     )?;
     let expired = if has_expired { expired_in(tx)? } else { HashSet::new() };
-    Ok(Standing { since: last_before_in(tx, registered_at)?, mark, expired, is_addressed })
+    Ok(Standing { expired, ..standing })
 }
 
 /// The number of the newest broadcast that was sent before this time.
@@ -348,6 +357,9 @@ fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addres
 fn unread_broadcasts_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Result<Vec<Unread>> {
     let first = standing.since.max(standing.mark.ordinal) + 1;
     let mut all = Vec::new();
+    if standing.newest < first {
+        return Ok(all);
+    }
     for block in blocks::from_in(tx, Place::of(first).block)? {
         let read = blocks::read_bits_in(tx, user, block.number)?;
         let broadcasts = unread_of(&block, &read, first, &standing.expired);
