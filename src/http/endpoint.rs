@@ -6,11 +6,11 @@ use axum::{
     RequestExt,
     body::{Body, Bytes},
     extract::RawPathParams,
-    handler::Handler,
     http::{Method, Request, Response, StatusCode, Uri},
-    routing::{MethodFilter, MethodRouter, on},
+    routing::{MethodFilter, MethodRouter, on_service},
 };
 use futures_util::{FutureExt, future::BoxFuture};
+use tower::service_fn;
 
 use crate::{
     app::App,
@@ -136,10 +136,9 @@ impl Endpoint {
     pub fn method_router(&self, app: &Arc<App>) -> MethodRouter {
         let Ok(filter) = MethodFilter::try_from(self.method.clone()) else { return MethodRouter::new() };
         let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
-        on(
-            filter,
-            Door(Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task })),
-        )
+        let gate = Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task });
+        // A service and no handler, which the router would make a service of for each request.
+        on_service(filter, service_fn(move |request| Arc::clone(&gate).answer(request).map(Ok::<_, Infallible>)))
     }
 
     pub fn takes_body(&self) -> bool {
@@ -196,10 +195,6 @@ where
     }
 }
 
-/// What the router calls for one endpoint. It is cloned for each request.
-#[derive(Clone)]
-struct Door(Arc<Gate>);
-
 /// What an endpoint asks of a request before it looks at its parameters, and what it does then.
 struct Gate {
     app: Arc<App>,
@@ -209,30 +204,23 @@ struct Gate {
     task: Arc<dyn Task>,
 }
 
-impl Handler<(), ()> for Door {
-    type Future = BoxFuture<'static, Response<Body>>;
-
-    fn call(self, mut request: Request<Body>, (): ()) -> Self::Future {
-        let gate = self.0;
-        Box::pin(async move {
-            let Some(context) = request.extensions_mut().remove::<Arc<Context>>() else {
-                return problem(&Error::internal("a request came without its context"), "");
-            };
-            context.route.get_or_init(|| gate.path);
-            let run = AssertUnwindSafe(gate.run(&mut request, &context)).catch_unwind();
-            let outcome = match run.await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Error::internal("a handler panicked")),
-            };
-            outcome.unwrap_or_else(|error| {
-                report(&error, &context);
-                gate.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
-            })
+impl Gate {
+    async fn answer(self: Arc<Self>, mut request: Request<Body>) -> Response<Body> {
+        let Some(context) = request.extensions_mut().remove::<Arc<Context>>() else {
+            return problem(&Error::internal("a request came without its context"), "");
+        };
+        context.route.get_or_init(|| self.path);
+        let run = AssertUnwindSafe(self.run(&mut request, &context)).catch_unwind();
+        let outcome = match run.await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::internal("a handler panicked")),
+        };
+        outcome.unwrap_or_else(|error| {
+            report(&error, &context);
+            self.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
         })
     }
-}
 
-impl Gate {
     /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
     async fn run(&self, request: &mut Request<Body>, context: &Arc<Context>) -> Result<Response<Body>> {
         let caller = self.admit(request, context).await?;

@@ -96,7 +96,9 @@ pub fn router(app: &Arc<App>, part: Part) -> Result<Router> {
         served.fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router(app)));
     Ok(router
         .fallback(|request| refuse(NotFound, request))
-        .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request)))
+        .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request))
+        // Makes the refusals services, once and not for each request.
+        .with_state(()))
 }
 
 #[rustfmt::skip]
