@@ -79,7 +79,7 @@ fn kind_of(byte: u8) -> Option<Kind> {
 /// The number of the newest broadcast that ever was; 0 if there was none.
 pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
     let last = tx.first(
-        "select block * ?1 + length(kinds) from notification_blocks order by block desc limit 1",
+        "select block * ?1 + length(kinds) from notification_blocks where block >= 0 order by block desc limit 1",
         [SLOTS],
         |row| row.get(0),
     )?;

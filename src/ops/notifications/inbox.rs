@@ -1,6 +1,6 @@
 //! What a user finds: the list, what is unread, and what reading leaves behind.
 
-use std::collections::HashSet;
+use std::{cell::Cell, collections::HashSet};
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::{
         preferences::{self, Kind, Preferences},
         users::{self, User},
     },
-    store::{Pending, Read, Write},
+    store::{Pending, Read, View, Write},
     types::{Slice, Span, Timestamp, UserId},
 };
 
@@ -30,6 +30,22 @@ const EXPIRED_AT_ONCE: u32 = 1000;
 pub struct Marked {
     /// How many were unread until now.
     pub marked: usize,
+}
+
+thread_local! {
+    /// What this thread knows of broadcasts, and the view that it is true of.
+    static LATEST: Cell<Option<(View, Latest)>> = const { Cell::new(None) };
+}
+
+/// What is true of broadcasts for everybody.
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    /// The number of the newest that ever was.
+    newest: i64,
+    /// The latest that is there, and when it was sent.
+    sent: Option<(i64, Timestamp)>,
+    /// No notification in the lists expires before this.
+    expires_at: Option<Timestamp>,
 }
 
 /// What decides, beside their preferences, what a user sees and has read.
@@ -242,26 +258,53 @@ fn standing_now_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
     standing_in(tx, user, users::registered_at_in(tx, user)?)
 }
 
-/// In one statement, because asking costs more than what there mostly is to be found.
+/// One statement about the user, because asking costs more than what there mostly is to be found.
 fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<Standing> {
-    let (standing, has_expired) = tx.one(
-        "select coalesce((select through from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
-         coalesce((select ordinal from notification_marks where user_id = ?1 order by through desc limit 1), 0), \
-         exists (select 1 from notification_recipients where user_id = ?1), \
-         coalesce((select ordinal from notifications where ordinal is not null and created_at < ?2 \
-             order by created_at desc, ordinal desc limit 1), 0), \
-         coalesce((select block * ?3 + length(kinds) from notification_blocks order by block desc limit 1), 0), \
-         exists (select 1 from notifications where expires_at is not null and is_live = 1 and expires_at <= ?4 \
-             and ordinal is not null)",
-        (user.0, registered_at.0, blocks::SLOTS, tx.now.0),
-        |row| {
-            let mark = Mark { through: row.get(0)?, ordinal: row.get(1)? };
-            let (is_addressed, since, newest) = (row.get(2)?, row.get(3)?, row.get(4)?);
-            Ok((Standing { since, newest, mark, expired: HashSet::new(), is_addressed }, row.get(5)?))
-        },
-    )?;
+    let latest = latest_in(tx)?;
+    let since = match latest.sent {
+        Some((ordinal, at)) if at < registered_at => ordinal,
+        Some(_) => last_before_in(tx, registered_at)?,
+        None => 0,
+    };
+    let has_expired = latest.expires_at.is_some_and(|expires_at| expires_at <= tx.now);
     let expired = if has_expired { expired_in(tx)? } else { HashSet::new() };
-    Ok(Standing { expired, ..standing })
+    // The newest mark's number: SQLite takes it from the row that it found the greatest in.
+    tx.one(
+        "select max(through), ordinal, exists (select 1 from notification_recipients where user_id = ?1) \
+         from notification_marks where user_id = ?1",
+        [user.0],
+        |row| {
+            let [through, ordinal] = [0, 1].map(|column| row.get::<Option<i64>>(column));
+            let mark = Mark { through: through?.unwrap_or(0), ordinal: ordinal?.unwrap_or(0) };
+            Ok(Standing { since, newest: latest.newest, mark, expired, is_addressed: row.get(2)? })
+        },
+    )
+}
+
+fn latest_in(tx: &Read<'_>) -> Result<Latest> {
+    let known = LATEST.get().filter(|(view, _)| tx.view() == Some(*view));
+    if let Some((_, latest)) = known {
+        return Ok(latest);
+    }
+    let latest = Latest {
+        newest: blocks::last_ordinal_in(tx)?,
+        sent: tx.first(
+            "select ordinal, created_at from notifications where ordinal is not null and created_at <= ?1 \
+             order by created_at desc, ordinal desc limit 1",
+            [i64::MAX],
+            |row| Ok((row.get(0)?, Timestamp(row.get(1)?))),
+        )?,
+        expires_at: tx.first(
+            "select expires_at from notifications where is_live = 1 and expires_at is not null \
+             order by expires_at limit 1",
+            (),
+            |row| row.get(0).map(Timestamp),
+        )?,
+    };
+    if let Some(view) = tx.view() {
+        LATEST.set(Some((view, latest)));
+    }
+    Ok(latest)
 }
 
 /// The number of the newest broadcast that was sent before this time.
