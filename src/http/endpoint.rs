@@ -9,7 +9,10 @@ use axum::{
     http::{Method, Request, Response, StatusCode, Uri},
     routing::{MethodFilter, MethodRouter, on_service},
 };
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Either, ready},
+};
 use tower::service_fn;
 
 use crate::{
@@ -132,13 +135,10 @@ impl Endpoint {
         answer
     }
 
-    /// The endpoint's part of the router.
-    pub fn method_router(&self, app: &Arc<App>) -> MethodRouter {
-        let Ok(filter) = MethodFilter::try_from(self.method.clone()) else { return MethodRouter::new() };
+    /// The way in.
+    pub fn door(&self, app: &Arc<App>) -> Door {
         let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
-        let gate = Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task });
-        // A service and no handler, which the router would make a service of for each request.
-        on_service(filter, service_fn(move |request| Arc::clone(&gate).answer(request).map(Ok::<_, Infallible>)))
+        Door(Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task }))
     }
 
     pub fn takes_body(&self) -> bool {
@@ -195,6 +195,10 @@ where
     }
 }
 
+/// Answers the requests of one endpoint. Clones are the same door.
+#[derive(Clone)]
+pub struct Door(Arc<Gate>);
+
 /// What an endpoint asks of a request before it looks at its parameters, and what it does then.
 struct Gate {
     app: Arc<App>,
@@ -204,23 +208,37 @@ struct Gate {
     task: Arc<dyn Task>,
 }
 
-impl Gate {
-    async fn answer(self: Arc<Self>, mut request: Request<Body>) -> Response<Body> {
-        let Some(context) = request.extensions_mut().remove::<Arc<Context>>() else {
-            return problem(&Error::internal("a request came without its context"), "");
-        };
-        context.route.get_or_init(|| self.path);
-        let run = AssertUnwindSafe(self.run(&mut request, &context)).catch_unwind();
+impl Door {
+    pub async fn answer(self, mut request: Request<Body>, context: Arc<Context>) -> Response<Body> {
+        let gate = self.0;
+        context.route.get_or_init(|| gate.path);
+        let run = AssertUnwindSafe(gate.run(&mut request, &context)).catch_unwind();
         let outcome = match run.await {
             Ok(outcome) => outcome,
             Err(_) => Err(Error::internal("a handler panicked")),
         };
         outcome.unwrap_or_else(|error| {
             report(&error, &context);
-            self.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
+            gate.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
         })
     }
 
+    /// The door as a part of axum's router, which hands it requests that have their context with them. A service and no
+    /// handler, which that would make a service of for each request.
+    pub fn method_router(self, method: &Method) -> Result<MethodRouter> {
+        let filter = MethodFilter::try_from(method.clone()).map_err(Error::internal)?;
+        let service = service_fn(move |mut request: Request<Body>| {
+            let answering = match request.extensions_mut().remove::<Arc<Context>>() {
+                Some(context) => Either::Left(self.clone().answer(request, context)),
+                None => Either::Right(ready(problem(&Error::internal("a request came without its context"), ""))),
+            };
+            answering.map(Ok::<_, Infallible>)
+        });
+        Ok(on_service(filter, service))
+    }
+}
+
+impl Gate {
     /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
     async fn run(&self, request: &mut Request<Body>, context: &Arc<Context>) -> Result<Response<Body>> {
         let caller = self.admit(request, context).await?;

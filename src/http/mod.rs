@@ -24,6 +24,7 @@ mod packed;
 mod params;
 mod redirect;
 mod reply;
+mod router;
 mod routes;
 pub mod serve;
 mod service_manager;

@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use axum::{Router, http::Method};
+use axum::http::Method;
 
 use super::{
     admin::{
         self, audit, data_cleanup, network_logs, payments, sensitive_word_migration, sensitive_words, session,
         user_data, violations,
     },
-    endpoint::{BodyLimit, Endpoint, refuse},
+    endpoint::{BodyLimit, Endpoint},
     guard::Access::{Admin, Anyone, OwnUser, OwnUserOrAdmin, Signature, TokenHolder},
+    router::Router,
     system,
     v0::{
         auth, coin, content_moderation, divination, divination_history, feedback, llm, notifications, payment, user,
@@ -25,7 +26,7 @@ use super::{
 use crate::error::Code::*;
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Code, Result},
 };
 
 const SMALL: BodyLimit = |limits| limits.auth_body;
@@ -84,21 +85,7 @@ impl Part {
 /// # Errors
 /// `internal` if two endpoints are in the same place.
 pub fn router(app: &Arc<App>, part: Part) -> Result<Router> {
-    let endpoints = endpoints();
-    for (index, endpoint) in endpoints.iter().enumerate() {
-        let is_same = |other: &Endpoint| other.path == endpoint.path && other.method == endpoint.method;
-        if endpoints[..index].iter().any(is_same) {
-            return Err(Error::internal(format!("{} {} is declared twice", endpoint.method, endpoint.path)));
-        }
-    }
-    let served = endpoints.iter().filter(|endpoint| part.serves(endpoint));
-    let router =
-        served.fold(Router::new(), |router, endpoint| router.route(endpoint.path, endpoint.method_router(app)));
-    Ok(router
-        .fallback(|request| refuse(NotFound, request))
-        .method_not_allowed_fallback(|request| refuse(MethodNotAllowed, request))
-        // Makes the refusals services, once and not for each request.
-        .with_state(()))
+    Router::over(app, endpoints().into_iter().filter(|endpoint| part.serves(endpoint)))
 }
 
 #[rustfmt::skip]

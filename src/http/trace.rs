@@ -11,7 +11,6 @@ use std::{
 };
 
 use axum::{
-    Router,
     body::Body,
     http::{HeaderName, HeaderValue, Method, Request, Response, Version, header},
 };
@@ -19,19 +18,26 @@ use futures_util::{
     FutureExt,
     future::{Either, ready},
 };
-use tower::Service;
+use tower::service_fn;
 use tower_http::{
     CompressionLevel,
     compression::{
         Compression, Predicate,
-        predicate::{And, NotForContentType, SizeAbove},
+        predicate::{NotForContentType, SizeAbove},
     },
 };
 
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    http::{call::Context, client_ip::client_ip, metrics::RequestTally, packed::accepts_gzip, reply::problem},
+    http::{
+        call::Context,
+        client_ip::client_ip,
+        metrics::RequestTally,
+        packed::accepts_gzip,
+        reply::problem,
+        router::{Router, call},
+    },
     ops::access_log::Entry,
     store,
     types::fill_random,
@@ -47,13 +53,7 @@ const COMPRESSED_ABOVE: u64 = 1024;
 #[derive(Clone)]
 pub struct Envelope {
     shared: Arc<Shared>,
-    routers: Arc<Routers>,
-}
-
-struct Routers {
-    plain: Router,
-    /// Beside the plain one, because looking whether to compress costs every request something, wanted or not.
-    compressing: Compression<Router, And<SizeAbove, NotForContentType>>,
+    router: Arc<Router>,
 }
 
 struct Shared {
@@ -68,21 +68,17 @@ impl Envelope {
         let ids = RequestIds::new()?;
         app.access_log.expect_ids(&ids.prefix);
         let shared = Shared { app, running: AtomicU32::new(0), ids, requests };
-        Ok(Self { shared: Arc::new(shared), routers: Routers::over(router) })
+        Ok(Self { shared: Arc::new(shared), router: Arc::new(router) })
     }
 
     /// The same around another router: requests of both count as one.
     pub fn with_router(&self, router: Router) -> Self {
-        Self { shared: Arc::clone(&self.shared), routers: Routers::over(router) }
+        Self { shared: Arc::clone(&self.shared), router: Arc::new(router) }
     }
 
     /// Serves one request that came over a connection from `peer`. What is made of it here is moved with the connection's
     /// state, so it is no more than what is waited for and what is noted then.
-    pub fn serve(
-        &self,
-        peer: IpAddr,
-        mut request: Request<Body>,
-    ) -> impl Future<Output = Response<Body>> + Send + use<> {
+    pub fn serve(&self, peer: IpAddr, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send + use<> {
         let app = &self.shared.app;
         let context = Arc::new(Context {
             request_id: self.shared.ids.of(&request),
@@ -102,37 +98,28 @@ impl Envelope {
         } else if !names_its_host(&request) {
             refused(ambiguous_host())
         } else {
-            let compress = accepts_gzip(request.headers());
-            request.extensions_mut().insert(context);
-            if compress {
-                Either::Right(call(self.routers.compressing.clone(), request).map(|found| found.map(Body::new)).boxed())
+            // Looking whether to compress costs something, so only who wants it has it looked at.
+            if accepts_gzip(request.headers()) {
+                Either::Right(compressed(Arc::clone(&self.router), request, context).boxed())
             } else {
-                Either::Left(call(self.routers.plain.clone(), request))
+                Either::Left(self.router.answer(request, context))
             }
         };
         answering.map(move |response| note.answered(response))
     }
 }
 
-impl Routers {
-    fn over(router: Router) -> Arc<Self> {
-        let compressing = Compression::new(router.clone())
-            .quality(CompressionLevel::Fastest)
-            // Events are to be read as they come, by clients that may well unpack only what is complete.
-            .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
-        Arc::new(Self { plain: router, compressing })
-    }
-}
-
-/// Routers are always ready and never fail: what goes wrong is a response.
-fn call<S, B>(mut service: S, request: Request<Body>) -> impl Future<Output = Response<B>>
-where
-    S: Service<Request<Body>, Response = Response<B>, Error = Infallible>,
-{
-    service.call(request).map(|outcome| match outcome {
-        Ok(response) => response,
-        Err(never) => match never {},
-    })
+fn compressed(
+    router: Arc<Router>,
+    request: Request<Body>,
+    context: Arc<Context>,
+) -> impl Future<Output = Response<Body>> {
+    let answer = move |request| router.answer(request, Arc::clone(&context)).map(Ok::<_, Infallible>);
+    let compressing = Compression::new(service_fn(answer))
+        .quality(CompressionLevel::Fastest)
+        // Events are to be read as they come, by clients that may well unpack only what is complete.
+        .compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(NotForContentType::SSE));
+    call(compressing, request).map(|found| found.map(Body::new))
 }
 
 /// Whether the request says once for whom it is. One that says so twice may be read in another way by a proxy.
