@@ -60,6 +60,7 @@ impl Router {
         let at_path = self.by_path.get(request.uri().path());
         let door = at_path.and_then(|doors| doors.iter().find(|(method, _)| method == request.method()));
         if let Some((_, door)) = door {
+            // Boxed, because what is answered is moved with the connection's state.
             return Either::Left(Box::pin(door.clone().answer(request, context)));
         }
         request.extensions_mut().insert(context);

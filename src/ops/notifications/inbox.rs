@@ -243,8 +243,9 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
 impl Standing {
     /// Of somebody without an account: everything is shown, nothing is read.
     fn of_nobody(tx: &Read<'_>) -> Result<Self> {
-        let (newest, expired) = (blocks::last_ordinal_in(tx)?, expired_in(tx)?);
-        Ok(Self { since: 0, newest, mark: Mark::default(), expired, is_addressed: false })
+        let latest = latest_in(tx)?;
+        let expired = latest.expired_in(tx)?;
+        Ok(Self { since: 0, newest: latest.newest, mark: Mark::default(), expired, is_addressed: false })
     }
 }
 
@@ -266,16 +267,15 @@ fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<
         Some(_) => last_before_in(tx, registered_at)?,
         None => 0,
     };
-    let has_expired = latest.expires_at.is_some_and(|expires_at| expires_at <= tx.now);
-    let expired = if has_expired { expired_in(tx)? } else { HashSet::new() };
+    let expired = latest.expired_in(tx)?;
     // The newest mark's number: SQLite takes it from the row that it found the greatest in.
     tx.one(
-        "select max(through), ordinal, exists (select 1 from notification_recipients where user_id = ?1) \
+        "select coalesce(max(through), 0), coalesce(ordinal, 0), \
+         exists (select 1 from notification_recipients where user_id = ?1) \
          from notification_marks where user_id = ?1",
         [user.0],
         |row| {
-            let [through, ordinal] = [0, 1].map(|column| row.get::<Option<i64>>(column));
-            let mark = Mark { through: through?.unwrap_or(0), ordinal: ordinal?.unwrap_or(0) };
+            let mark = Mark { through: row.get(0)?, ordinal: row.get(1)? };
             Ok(Standing { since, newest: latest.newest, mark, expired, is_addressed: row.get(2)? })
         },
     )
@@ -288,12 +288,7 @@ fn latest_in(tx: &Read<'_>) -> Result<Latest> {
     }
     let latest = Latest {
         newest: blocks::last_ordinal_in(tx)?,
-        sent: tx.first(
-            "select ordinal, created_at from notifications where ordinal is not null and created_at <= ?1 \
-             order by created_at desc, ordinal desc limit 1",
-            [i64::MAX],
-            |row| Ok((row.get(0)?, Timestamp(row.get(1)?))),
-        )?,
+        sent: sent_before_in(tx, Timestamp(i64::MAX))?,
         expires_at: tx.first(
             "select expires_at from notifications where is_live = 1 and expires_at is not null \
              order by expires_at limit 1",
@@ -307,25 +302,35 @@ fn latest_in(tx: &Read<'_>) -> Result<Latest> {
     Ok(latest)
 }
 
-/// The number of the newest broadcast that was sent before this time.
+/// The number of the newest broadcast that was sent before this time; 0 if there is none.
 fn last_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
-    let last = tx.first(
-        "select ordinal from notifications where ordinal is not null and created_at < ?1 \
-         order by created_at desc, ordinal desc limit 1",
-        [time.0],
-        |row| row.get(0),
-    )?;
-    Ok(last.unwrap_or(0))
+    Ok(sent_before_in(tx, time)?.map_or(0, |(ordinal, _)| ordinal))
 }
 
-fn expired_in(tx: &Read<'_>) -> Result<HashSet<i64>> {
-    let expired = tx.all(
-        "select ordinal from notifications where expires_at is not null and is_live = 1 and expires_at <= ?1 \
-         and ordinal is not null order by expires_at limit ?2",
-        (tx.now.0, EXPIRED_AT_ONCE),
-        |row| row.get(0),
-    )?;
-    Ok(expired.into_iter().collect())
+/// The newest broadcast that was sent before this time, and when it was.
+fn sent_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i64, Timestamp)>> {
+    tx.first(
+        "select ordinal, created_at from notifications where ordinal is not null and created_at < ?1 \
+         order by created_at desc, ordinal desc limit 1",
+        [time.0],
+        |row| Ok((row.get(0)?, Timestamp(row.get(1)?))),
+    )
+}
+
+impl Latest {
+    /// The broadcasts that are in the blocks and have expired, which there are only shortly before the job comes.
+    fn expired_in(&self, tx: &Read<'_>) -> Result<HashSet<i64>> {
+        if self.expires_at.is_none_or(|expires_at| expires_at > tx.now) {
+            return Ok(HashSet::new());
+        }
+        let expired = tx.all(
+            "select ordinal from notifications where expires_at is not null and is_live = 1 and expires_at <= ?1 \
+             and ordinal is not null order by expires_at limit ?2",
+            (tx.now.0, EXPIRED_AT_ONCE),
+            |row| row.get(0),
+        )?;
+        Ok(expired.into_iter().collect())
+    }
 }
 
 /// The newest broadcasts with an id below this one that are shown. They are found by their numbers in the blocks, so
