@@ -15,6 +15,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    sync::Notify,
     task::JoinSet,
 };
 
@@ -24,6 +25,9 @@ use super::{
     process::{Server, Usage},
     requests::{Kind, Random, Requests},
 };
+
+/// What is measured for less than this says nothing.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -40,10 +44,10 @@ pub struct Answered {
     pub consumes: u64,
 }
 
-/// Loads the server and measures it.
+/// Loads the server and measures it, until the requests are used up if that is sooner.
 ///
 /// # Errors
-/// When a connection breaks or any answer is not 2xx.
+/// When a connection breaks, any answer is not 2xx, or the requests are used up before [`SHORTEST`].
 pub fn load(server: &Server, requests: Requests, plan: &Plan) -> Result<(Measurement, Answered), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(drive(server, Arc::new(requests), plan))
@@ -53,14 +57,25 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
     let begin = Instant::now() + plan.warm_up;
     let span = Span { begin, end: begin + plan.measured };
     let awake = tokio::spawn(stay_awake());
+    let used_up = Arc::new(Notify::new());
+    let address = server.address();
     let mut talks = JoinSet::new();
     for number in 0..plan.connections {
-        talks.spawn(talk(server.address(), Arc::clone(&requests), Random::new(number), span));
+        let (requests, used_up) = (Arc::clone(&requests), Arc::clone(&used_up));
+        talks.spawn(async move {
+            let seen = talk(address, &requests, Random::new(number), span).await;
+            used_up.notify_one();
+            seen
+        });
     }
     tokio::time::sleep_until(span.begin.into()).await;
     let before = Usage::now(server)?;
-    tokio::time::sleep_until(span.end.into()).await;
-    let after = Usage::now(server)?;
+    // Whoever has no more requests ends before the time, and so do all others then.
+    tokio::select! {
+        () = tokio::time::sleep_until(span.end.into()) => {}
+        () = used_up.notified() => {}
+    }
+    let (after, took) = (Usage::now(server)?, begin.elapsed());
     let mut latencies = Vec::new();
     let mut answered = Answered::default();
     for outcome in talks.join_all().await {
@@ -71,6 +86,9 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
         answered.consumes += talk.answered.consumes;
     }
     awake.abort();
+    if took < plan.measured.min(SHORTEST) {
+        return Err("the requests were used up before anything could be measured".into());
+    }
     Ok((Measurement::new(latencies, &before, &after, server.memory()?), answered))
 }
 
@@ -96,7 +114,7 @@ struct Talk {
     answered: Answered,
 }
 
-async fn talk(address: SocketAddr, requests: Arc<Requests>, mut random: Random, span: Span) -> Result<Talk, Failure> {
+async fn talk(address: SocketAddr, requests: &Requests, mut random: Random, span: Span) -> Result<Talk, Failure> {
     let mut connection = Connection::open(address).await?;
     let mut request = Vec::new();
     let mut seen = Talk::default();
