@@ -151,6 +151,27 @@ fn a_refund_that_the_provider_refuses_takes_nothing_back() {
 }
 
 #[test]
+fn a_question_about_a_refund_that_is_refused_refuses_no_refund() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 60));
+    // The money went back. Whatever keeps the provider from saying so, it did.
+    world.vendor.be(Mood::Refusing);
+    world.server.edit("update payment_refunds set asked_at = asked_at - 60000");
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    assert_eq!(world.server.value::<String>("select state from payment_refunds"), "requested");
+    // What is open cannot be asked for again under another number.
+    world.refund(&order_no, "6.00", "R2").expect_problem(409, "order_state");
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_refunds set asked_at = asked_at - 60000");
+    let again = world.refund(&order_no, "1.50", "R1").expect(200).json();
+    assert_eq!((&again["refund"]["state"], &again["order"]["refunded"]), (&json!("succeeded"), &json!("1.50")));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+}
+
+#[test]
 fn a_payment_that_was_given_back_elsewhere_takes_the_coins_back() {
     let world = World::new();
     let order_no = world.credited_order();

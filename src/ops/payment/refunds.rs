@@ -169,7 +169,11 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
     let left = refundable_in(tx, &order, channel)?;
     let amount = wish.amount.unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
-        let detail = format!("Of this order {left} yuan can be returned.");
+        let open =
+            "select refund_no from payment_refunds where order_no = ?1 and state = 'requested' order by created_at";
+        let open: Option<String> = tx.first(open, [&order.order_no], |row| row.get(0))?;
+        let open = open.map(|number| format!(" The refund {number} is not done yet.")).unwrap_or_default();
+        let detail = format!("Of this order {left} yuan can be returned.{open}");
         return Err(Error::new(Code::OrderState).detail(detail));
     }
     tx.execute(
@@ -213,16 +217,29 @@ fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
         Ok(Some(done)) => app.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
         Ok(None) => {
             app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed", false)).wait()?;
-            Err(Error::new(Code::ProviderTimeout)
-                .detail("The provider took the refund and does not confirm it yet; ask for it again in a while."))
+            Err(Error::new(Code::ProviderTimeout).detail(format!(
+                "The provider took the refund and does not confirm it yet. It is asked about again; or ask by its number, {}.",
+                refund.refund_no
+            )))
         }
-        Err(failure) => {
-            let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
+        Err(Undone::Refused(Failure { code, .. })) => {
+            app.store.write(move |tx| note_failure_in(tx, &number, &code, true)).wait()
+        }
+        Err(Undone::Unknown(failure)) => {
             let code = failure.code.clone();
-            app.store.write(move |tx| note_failure_in(tx, &number, &code, is_refused)).wait()?;
-            if is_refused { Ok(()) } else { Err(failure.into()) }
+            app.store.write(move |tx| note_failure_in(tx, &number, &code, false)).wait()?;
+            Err(failure.into())
         }
     }
+}
+
+/// Why a refund is not known to have been done.
+enum Undone {
+    /// The provider will not do it.
+    Refused(Failure),
+    /// It may have been done, or may be done yet. A question about it that fails says nothing of the refund, whatever it
+    /// fails of.
+    Unknown(Failure),
 }
 
 /// The money moved.
@@ -233,20 +250,25 @@ struct Done {
 }
 
 /// Whether a refund that was asked for before took effect.
-fn became_of(app: &App, refund: &Refund) -> Result<Option<Done>, Failure> {
+fn became_of(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
     let asked = app.payments.ask(&app.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
-    Ok(matches!(asked?, RefundState::Succeeded { .. }).then_some(Done { total: None }))
+    let state = asked.map_err(Undone::Unknown)?;
+    Ok(matches!(state, RefundState::Succeeded { .. }).then_some(Done { total: None }))
 }
 
 /// Asks for the money's return.
-fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Failure> {
+fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
     let request = RefundRequest {
         order_no: refund.order_no.clone(),
         refund_no: refund.refund_no.clone(),
         amount: refund.amount,
         reason: refund.reason.clone(),
     };
-    match app.payments.ask(&app.clock, |gateway| gateway.refund(&request))? {
+    let asked = app.payments.ask(&app.clock, |gateway| gateway.refund(&request)).map_err(|failure| {
+        let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
+        if is_refused { Undone::Refused(failure) } else { Undone::Unknown(failure) }
+    });
+    match asked? {
         RefundOutcome::Moved { total } => Ok(Some(Done { total })),
         // A repetition is answered so, too: then the provider knows the refund by now.
         RefundOutcome::Unconfirmed => became_of(app, refund),
