@@ -82,19 +82,18 @@ impl External {
         self.notes().last_answer_at
     }
 
-    /// Asks about a text. Blocks for some seconds at most.
+    /// Asks about a text. Blocks for some seconds at most, for each piece of a long one.
     pub fn ask(&self, content_type: ContentType, text: &str, account: Option<&str>) -> Result<Judgement, Failure> {
         let Some(moderator) = &self.moderator else {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };
-        let call = || {
-            let Ok(_place) = self.asking.enter() else {
-                // It is we who are busy: nothing that the breaker should count.
-                return Ok(Err(Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls")));
-            };
-            moderator.judge(scene(content_type), text, account).map(Ok)
+        // Before the breaker is asked: that we are busy says nothing of the service.
+        let outcome = match self.asking.enter() {
+            Ok(_place) => {
+                self.breaker.run(|| self.clock.now().0, || moderator.judge(scene(content_type), text, account))
+            }
+            Err(_) => Err(Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls")),
         };
-        let outcome = self.breaker.run(|| self.clock.now().0, call).and_then(|judged| judged);
         self.note(outcome.as_ref().err());
         outcome
     }

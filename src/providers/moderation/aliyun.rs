@@ -58,7 +58,7 @@ pub struct Settings {
     /// Whether a medium risk is refused like a high one.
     pub refuses_medium: bool,
     pub connect: Duration,
-    /// For one text, its repetition included.
+    /// For one call, its repetition included: a long text takes several.
     pub total: Duration,
 }
 
