@@ -134,7 +134,7 @@ pub fn redeem_in(
     if tx.now >= standing.registered_at.plus(rules.invite_window) {
         return Err(Code::InviteExpired.into());
     }
-    if standing.has_redeemed || redeemed_at_in(tx, user)?.is_some() {
+    if standing.has_redeemed {
         return Err(Code::AlreadyInvited.into());
     }
     let host = Standing::of_in(tx, key, owner)?;
@@ -173,17 +173,15 @@ pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
 /// Keeps what a user who is leaving has had, under every address that they leave with. The code goes with the user.
 pub fn leave_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
     let standing = Standing::of_in(tx, key, user)?;
-    let has_redeemed = standing.has_redeemed || redeemed_at_in(tx, user)?.is_some();
-    if has_redeemed || standing.rewarded > 0 {
-        standing.keep_in(tx, has_redeemed, standing.rewarded)?;
-    }
+    standing.keep_if_any_in(tx, standing.has_redeemed, standing.rewarded)?;
     tx.execute("delete from invite_codes where user_id = ?1", [user.0])?;
     tx.execute("delete from invites where invitee_id = ?1", [user.0])?;
     tx.execute("update invites set inviter_id = null where inviter_id = ?1", [user.0]).map(drop)
 }
 
-/// What a user has had of invites under any of their addresses.
-struct Standing {
+/// What a user has had of invites: under this account, whatever addresses it had, and under earlier ones with any of the
+/// addresses that it has now.
+pub struct Standing {
     registered_at: Timestamp,
     /// HMACs.
     addresses: Vec<[u8; 32]>,
@@ -193,10 +191,13 @@ struct Standing {
 }
 
 impl Standing {
-    fn of_in(tx: &Read<'_>, key: &ServerKey, user: UserId) -> Result<Self> {
+    pub fn of_in(tx: &Read<'_>, key: &ServerKey, user: UserId) -> Result<Self> {
+        let rewarded = "select rewarded from invite_codes where user_id = ?1";
+        let rewarded = tx.first(rewarded, [user.0], |row| row.get(0))?.unwrap_or(0);
+        let has_redeemed = redeemed_at_in(tx, user)?.is_some();
         let user = users::find_in(tx, user)?;
         let addresses = user.addresses().map(|address| key.authenticate(&["invite", address.as_str()])).collect();
-        let mut standing = Self { registered_at: user.created_at, addresses, has_redeemed: false, rewarded: 0 };
+        let mut standing = Self { registered_at: user.created_at, addresses, has_redeemed, rewarded };
         for address in &standing.addresses {
             let kept = tx.first(
                 "select has_redeemed, rewarded from invite_addresses where address_hmac = ?1",
@@ -208,6 +209,16 @@ impl Standing {
             standing.rewarded = standing.rewarded.max(rewarded);
         }
         Ok(standing)
+    }
+
+    /// Remembers it under the addresses that the user has now, too.
+    pub fn follow_in(&self, tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
+        let now = Self::of_in(tx, key, user)?;
+        now.keep_if_any_in(tx, self.has_redeemed || now.has_redeemed, self.rewarded.max(now.rewarded))
+    }
+
+    fn keep_if_any_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
+        if has_redeemed || rewarded > 0 { self.keep_in(tx, has_redeemed, rewarded) } else { Ok(()) }
     }
 
     fn keep_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {

@@ -28,7 +28,7 @@ impl Mark {
 /// What an account gets when an address comes to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
-    /// The bonus; none for an address or a user who had it before.
+    /// The bonus; none for an address or a user who had it before, nor for an address in the place of another.
     pub granted: i64,
     /// What was parked under the address.
     pub restored: i64,
@@ -42,14 +42,16 @@ pub struct Terms {
     pub kept_for: Duration,
 }
 
-/// Gives the user what an address that has just become theirs brings along.
+/// Gives the user what an address that has just become theirs brings along. One in the place of another brings no bonus:
+/// the other one did, to this account or to one before it.
 ///
 /// # Errors
 /// Those of posting to the ledger.
-pub fn welcome_in(tx: &Write<'_>, mark: Mark, user: UserId, terms: Terms) -> Result<Welcome> {
+pub fn welcome_in(tx: &Write<'_>, mark: Mark, user: UserId, is_replacement: bool, terms: Terms) -> Result<Welcome> {
     let Some(parked) = find_in(tx, mark)? else {
         tx.execute("insert into known_emails (email_hmac, known_since) values (?1, ?2)", (mark.0, tx.now.0))?;
-        let granted = points::grant_signup_bonus_in(tx, user, terms.signup_bonus)?;
+        let bonus = if is_replacement { 0 } else { terms.signup_bonus };
+        let granted = points::grant_signup_bonus_in(tx, user, bonus)?;
         return Ok(Welcome { granted, restored: 0 });
     };
     match parked {

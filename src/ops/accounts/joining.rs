@@ -65,7 +65,7 @@ pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
                 let mut welcome = Welcome::default();
                 if is_new_user {
                     coins::open_in(tx, &key, user.id, &address, config.coins.initial)?;
-                    welcome = welcome_in(tx, &key, user.id, &address, terms)?;
+                    welcome = welcome_in(tx, &key, user.id, &address, false, terms)?;
                 }
                 let redeem = |code| redeem_in(tx, &key, &config.points, user.id, code);
                 let invite = invite_code.as_ref().map(redeem).transpose()?;
@@ -107,12 +107,14 @@ pub fn change_address(
         if before.as_ref() == Some(&address) {
             return Ok((users::find_in(tx, user)?, Welcome::default()));
         }
+        let invited = invites::Standing::of_in(tx, &key, user)?;
         let changed = users::change_address_in(tx, user, &address).map_err(keeping_the_code_used)?;
-        if let Some(before) = before {
+        invited.follow_in(tx, &key, user)?;
+        if let Some(before) = &before {
             codes::erase_in(tx, &Recipient::of(&key, before.as_str()))?;
             tokens::end_others_in(tx, user, token.reveal())?;
         }
-        let welcome = welcome_in(tx, &key, user, &address, terms)?;
+        let welcome = welcome_in(tx, &key, user, &address, before.is_some(), terms)?;
         Ok((changed, welcome))
     })
 }
@@ -141,9 +143,16 @@ fn terms(app: &App) -> Terms {
 }
 
 /// What the address brings along. Phone numbers bring nothing: points belong to email addresses.
-fn welcome_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address, terms: Terms) -> Result<Welcome> {
+fn welcome_in(
+    tx: &Write<'_>,
+    key: &ServerKey,
+    user: UserId,
+    address: &Address,
+    is_replacement: bool,
+    terms: Terms,
+) -> Result<Welcome> {
     match address {
         Address::Phone(_) => Ok(Welcome::default()),
-        Address::Email(email) => known_emails::welcome_in(tx, Mark::of(key, email), user, terms),
+        Address::Email(email) => known_emails::welcome_in(tx, Mark::of(key, email), user, is_replacement, terms),
     }
 }

@@ -117,6 +117,42 @@ fn so_many_invites_are_rewarded_and_no_more() {
 }
 
 #[test]
+fn another_address_brings_no_more_rewards() {
+    let server = Setup::default().with("POINTS_REWARDED_INVITES", 1).start();
+    let host = server.sign_in_by_email("first@example.com");
+    let own = code(&server, &host);
+    redeem(&server, &server.sign_in(&phone(1)), &own).expect(200);
+    assert_eq!(points(&server, &host), 120);
+    let proof = server.request_email_code("second@example.com", "address");
+    let change = json!({ "email": "second@example.com", "code": proof });
+    server.post("/api/v1/account/address").by(&host).json(&change).send().expect(200);
+    redeem(&server, &server.sign_in(&phone(2)), &own).expect(200);
+    let after = invite(&server, &host);
+    assert_eq!((&after["invited"], &after["rewarded"]), (&json!(2), &json!(1)));
+    assert_eq!(points(&server, &host), 120);
+}
+
+#[test]
+fn going_from_address_to_address_earns_nothing() {
+    let server = Setup::default().start();
+    let own = code(&server, &server.sign_in(&phone(0)));
+    let mut user = server.sign_in_by_email("farm-0@example.com");
+    redeem(&server, &user, &own).expect(200);
+    for round in 1..4 {
+        let next = format!("farm-{round}@example.com");
+        let proof = server.request_email_code(&next, "address");
+        let change = json!({ "email": next, "code": proof });
+        server.post("/api/v1/account/address").by(&user).json(&change).send().expect(200);
+        assert_eq!(points(&server, &user), 120);
+        redeem(&server, &user, &own).expect_problem(409, "already_invited");
+        server.delete("/api/v1/account").by(&user).send().expect(204);
+        server.edit("delete from code_sends");
+        user = server.sign_in_by_email(&next);
+        assert_eq!(points(&server, &user), 120);
+    }
+}
+
+#[test]
 fn deleting_an_account_and_registering_again_earns_nothing() {
     let server = Setup::default().start();
     let (host, guest) = (server.sign_in(&phone(0)), server.sign_in(&phone(1)));
