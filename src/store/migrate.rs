@@ -129,6 +129,7 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     if unfinished.exists() {
         std::fs::remove_file(&unfinished).map_err(Error::internal)?;
     }
+    backup::make_new(&unfinished)?;
     connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
     backup::publish(&unfinished, copy)
 }
