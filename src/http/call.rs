@@ -121,6 +121,12 @@ impl Call {
         }
     }
 
+    /// Whether this is a user's call of the first generation, in which whoever is named is compared with the caller.
+    pub fn is_of_first_generation_user(&self) -> bool {
+        let is_current = |route: &&str| route.starts_with("/api/v1/");
+        matches!(self.caller, Caller::User(_)) && !self.context.route.get().is_some_and(is_current)
+    }
+
     pub fn is_admin(&self) -> bool {
         matches!(self.caller, Caller::Admin(_))
     }

@@ -54,15 +54,15 @@ pub type BodyLimit = fn(&Limits) -> config::Bytes;
 
 /// An async function from a call and its parameters to an answer.
 pub trait Operation<P, A>: Clone + Send + Sync + 'static {
-    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send;
+    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static;
 }
 
 impl<F, Fut, P, A> Operation<P, A> for F
 where
     F: Fn(Call, P) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Result<A>> + Send,
+    Fut: Future<Output = Result<A>> + Send + 'static,
 {
-    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send {
+    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static {
         self(call, parameters)
     }
 }
@@ -162,7 +162,7 @@ trait Task: Send + Sync {
         call: Call,
         path: Vec<(String, String)>,
         uri: &Uri,
-    ) -> Result<BoxFuture<'_, Result<Response<Body>>>>;
+    ) -> Result<BoxFuture<'static, Result<Response<Body>>>>;
 
     fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>>;
 }
@@ -183,8 +183,8 @@ where
         call: Call,
         path: Vec<(String, String)>,
         uri: &Uri,
-    ) -> Result<BoxFuture<'_, Result<Response<Body>>>> {
-        let parameters = fields(&call, path, uri, P::BODY)?.parse::<P>()?;
+    ) -> Result<BoxFuture<'static, Result<Response<Body>>>> {
+        let parameters = fields(&call, path, uri, P::BODY, P::NAMES)?.parse::<P>()?;
         let doing = self.operation.call(call, parameters);
         // An async block around it would move the whole of it once more, the call included.
         Ok(Box::pin(doing.map(|outcome| outcome.and_then(Answer::into_response))))
@@ -213,11 +213,7 @@ impl Door {
         let gate = self.0;
         context.route.get_or_init(|| gate.path);
         let run = AssertUnwindSafe(gate.run(&mut request, &context)).catch_unwind();
-        let outcome = match run.await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Error::internal("a handler panicked")),
-        };
-        outcome.unwrap_or_else(|error| {
+        unless_panicked(run.await).unwrap_or_else(|error| {
             report(&error, &context);
             gate.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
         })
@@ -261,10 +257,10 @@ impl Gate {
             headers: mem::take(request.headers_mut()),
             app: Arc::clone(&self.app),
         };
-        let outcome = self.task.begin(call, path, request.uri())?.await;
+        let doing = self.task.begin(call, path, request.uri())?;
         match audited {
-            Some(audited) => audited.record(outcome).await,
-            None => outcome,
+            Some(audited) => audited.see_through(doing).await,
+            None => doing.await,
         }
     }
 
@@ -298,6 +294,16 @@ struct Audited {
 }
 
 impl Audited {
+    /// Waits for what is done and for its row. Both go on by themselves when the client leaves, because what was begun is
+    /// done all the same.
+    async fn see_through(self, doing: BoxFuture<'static, Result<Response<Body>>>) -> Result<Response<Body>> {
+        let seen_through = tokio::spawn(async move {
+            let outcome = unless_panicked(AssertUnwindSafe(doing).catch_unwind().await);
+            self.record(outcome).await
+        });
+        seen_through.await.map_err(Error::internal)?
+    }
+
     /// Writes down what came of it: the answer does not leave before that.
     async fn record(self, outcome: Result<Response<Body>>) -> Result<Response<Body>> {
         let status = outcome.as_ref().map_or_else(|error| super::reply::status(error.code), Response::status);
@@ -315,12 +321,22 @@ impl Audited {
     }
 }
 
-/// What path, query and body say.
+/// The outcome of what may have panicked.
+fn unless_panicked<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
+    caught.unwrap_or_else(|_| Err(Error::internal("a handler panicked")))
+}
+
+/// What path, query and body say, once it is known that a user of the first generation names nobody else beside the names
+/// that the endpoint looks for itself.
+///
+/// # Errors
+/// Those of the body; `not_yours`.
 fn fields<'request>(
     call: &'request Call,
     path: Vec<(String, String)>,
     uri: &'request Uri,
     shape: BodyShape,
+    declared: &[&str],
 ) -> Result<Fields<'request>> {
     let app = &call.app;
     let query = body::encoded_pairs(uri.query().unwrap_or_default())?;
@@ -330,7 +346,13 @@ fn fields<'request>(
         BodyShape::NamedOrItems(list) => body::pairs(&call.body, &call.headers, Some(list))?,
     };
     let rules = Rules { config: &app.config, phone: &app.phone_rules, headers: &call.headers, clock: &app.clock };
-    Ok(Fields::new(path, query, body, rules))
+    let mut fields = Fields::new(path, query, body, rules);
+    if call.is_of_first_generation_user() {
+        for claims in fields.claims_beside(declared) {
+            call.acting_for(&claims)?;
+        }
+    }
+    Ok(fields)
 }
 
 /// The request's `Idempotency-Key`, and what tells the request from others.

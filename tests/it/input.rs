@@ -401,6 +401,60 @@ fn one_name_with_two_values_is_a_conflict() {
 }
 
 #[test]
+fn nothing_beside_a_value_is_no_conflict() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    for nothing in [json!(null), json!(""), json!(" ")] {
+        let check = server.post("/version/check").query(&[("clientVersionCode", "1")]);
+        check.json(&json!({ "clientVersionCode": nothing })).send().expect(200);
+        let page = server.post("/divination-history/get").by(&user).query(&[("page", "1"), ("page", "")]);
+        page.json(&json!({ "page": nothing })).send().expect(200);
+    }
+}
+
+#[test]
+fn whoever_is_named_by_whatever_name_is_compared_with_the_caller() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    server.command(&["coins", "grant", "13800138000", "7"]).expect(0);
+    let calls = [
+        ("POST", "/coin/reset"),
+        ("POST", "/coin/reset/phone"),
+        ("POST", "/coin/consume"),
+        ("POST", "/divination-history/deactivate-all"),
+        ("POST", "/divination-history/delete"),
+        ("PUT", "/user/nickname"),
+        ("GET", "/user/profile"),
+        ("GET", "/coin/balance"),
+        ("GET", "/notifications/all"),
+        ("POST", "/payment/gateway/order"),
+        ("POST", "/llm/chat"),
+        ("GET", "/divination-history/count/13800138000"),
+    ];
+    let send = |method: &str, path: &str, name: &str, value: &str| {
+        let messages = r#"[{"role":"user","content":"x"}]"#;
+        let needed = [("nickname", "x"), ("amount", "6.00"), ("coinCount", "60"), ("messages", messages)];
+        server.request(method, path).by(&user).query(&needed).query(&[(name, value)]).send()
+    };
+    for (method, path) in calls {
+        let number = [("phoneNumber", &other.phone_number), ("phone_number", &other.phone_number)];
+        for (name, value) in [("userId", &other.user_id), ("user_id", &other.user_id)].into_iter().chain(number) {
+            let refused = send(method, path, name, value);
+            assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("not_yours")), "{path} {name}");
+        }
+    }
+    assert_eq!(server.coins(&user), 7);
+    for (name, value) in [("user_id", &user.user_id), ("phone_number", &user.phone_number)] {
+        send("GET", "/coin/balance", name, value).expect(200);
+    }
+    // An administrator names whom they mean by the names of the endpoint.
+    let key = server.api_key("desk");
+    let named = [("userId", user.user_id.as_str()), ("user_id", other.user_id.as_str())];
+    let balance = server.get("/coin/balance").token(&key).query(&named).send().expect(200).json();
+    assert_eq!(balance["balance"], 7);
+}
+
+#[test]
 fn one_name_with_the_same_value_twice_is_fine() {
     let world = World::new();
     let user = &world.user;

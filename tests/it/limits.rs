@@ -1,7 +1,7 @@
 //! What bounds a connection and a request, and how the service stops.
 
 use std::{
-    io::{ErrorKind, Read, Write},
+    io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     sync::mpsc::{Sender, channel},
     thread::{scope, sleep, spawn},
@@ -10,60 +10,10 @@ use std::{
 
 use serde_json::json;
 
-use crate::kit::{Caller, Server, Setup, found_eventually};
-
-const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n";
-
-/// A connection on which a test speaks HTTP by hand.
-struct Wire(TcpStream);
-
-impl Wire {
-    fn to(server: &Server) -> Self {
-        let stream = TcpStream::connect(server.address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self(stream)
-    }
-
-    /// False if the other side has closed.
-    fn send(&mut self, text: &str) -> bool {
-        self.0.write_all(text.as_bytes()).is_ok()
-    }
-
-    /// One answer, or one request, with a body of known length: its head and its body.
-    fn receive(&mut self) -> Option<(String, Vec<u8>)> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            if self.0.read(&mut byte).unwrap_or(0) == 0 {
-                return None;
-            }
-            head.push(byte[0]);
-        }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
-        let length = head.split("content-length: ").nth(1)?.lines().next()?.trim().parse().unwrap();
-        let mut body = vec![0; length];
-        self.0.read_exact(&mut body).ok()?;
-        Some((head, body))
-    }
-
-    /// Everything until the other side closes, and how long that took.
-    fn read_to_end(&mut self) -> (String, Duration) {
-        let begun = Instant::now();
-        let mut received = Vec::new();
-        match self.0.read_to_end(&mut received) {
-            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("the connection is not closed: {error}"),
-            _ => (String::from_utf8_lossy(&received).into_owned(), begun.elapsed()),
-        }
-    }
-
-    #[track_caller]
-    fn expect_health(&mut self) {
-        assert!(self.send(HEALTH));
-        let (head, _) = self.receive().expect("no answer");
-        assert!(head.starts_with("http/1.1 200"), "{head}");
-    }
-}
+use crate::kit::{
+    Caller, Server, Setup, found_eventually,
+    raw::{HEALTH, Wire},
+};
 
 #[track_caller]
 fn assert_between(took: Duration, least: u64, most: u64) {

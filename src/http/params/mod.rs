@@ -89,6 +89,8 @@ pub enum BodyShape {
 /// All parameters of an endpoint.
 pub trait Parameters: Sized + Send + 'static {
     const BODY: BodyShape = BodyShape::Named;
+    /// What [`Self::read`] looks for by name.
+    const NAMES: &'static [&'static str] = &[];
 
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 
@@ -142,10 +144,32 @@ impl<'request> Fields<'request> {
     /// The value if there is one. The outer nothing says that it was bad.
     #[expect(clippy::option_option, reason = "the outer layer says that a fault was noted, as everywhere here")]
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
-        match self.single(name) {
-            Some(given) if !is_absent::<T>(&given) => self.read_one(name, &given).map(Some),
-            _ => Some(None),
+        match self.single(name, is_absent::<T>) {
+            Some(given) => self.read_one(name, &given).map(Some),
+            None => Some(None),
         }
+    }
+
+    /// The users whom the request names by names that are not among these.
+    pub fn claims_beside(&mut self, declared: &[&str]) -> Vec<Claims> {
+        let mut claims = Vec::new();
+        for name in ["userId", "user_id"] {
+            if self.is_beside(name, declared) {
+                claims.push(Claims::of_user(self.optional(name).flatten()));
+            }
+        }
+        for name in ["phoneNumber", "phone_number"] {
+            if self.is_beside(name, declared) {
+                claims.push(Claims::of_phone(self.optional(name).flatten()));
+            }
+        }
+        claims
+    }
+
+    /// Whether a name is given that the endpoint does not look for there.
+    fn is_beside(&self, name: &str, declared: &[&str]) -> bool {
+        let is_looked_for = declared.contains(&name) && !self.path.iter().any(|(known, _)| known == name);
+        !is_looked_for && self.query.iter().chain(&self.body).any(|(known, _)| known == name)
     }
 
     /// A token that came as a parameter or as the Bearer token.
@@ -164,6 +188,11 @@ impl<'request> Fields<'request> {
                 None
             }
         }
+    }
+
+    /// Takes the faults of a name back: another made it needless.
+    pub fn forgive(&mut self, name: &str) {
+        self.errors.retain(|error| error.field != name);
     }
 
     /// Notes a fault for a name that must not be given.
@@ -211,9 +240,10 @@ impl<'request> Fields<'request> {
         T::read(given, &self.rules).map_err(|fault| self.errors.push(fault.in_field(name))).ok()
     }
 
-    /// The one value of this name; notes a conflict if there are several that differ.
-    fn single(&mut self, name: &'static str) -> Option<Given<'request>> {
-        let mut all = self.query.iter().chain(&self.body).filter(|(known, _)| known == name).map(|(_, given)| given);
+    /// The one value of this name that is not as good as none; notes a conflict if there are several that differ.
+    fn single(&mut self, name: &'static str, is_absent: fn(&Given<'_>) -> bool) -> Option<Given<'request>> {
+        let given = self.query.iter().chain(&self.body).filter(|(known, _)| known == name).map(|(_, given)| given);
+        let mut all = given.filter(|given| !is_absent(given));
         let first = all.next()?.clone();
         if all.any(|other| !is_same(other, &first)) {
             self.conflict.get_or_insert(name);
@@ -311,6 +341,8 @@ macro_rules! parameters {
         pub struct $name { $(pub $field: $crate::http::params::kind_type!($kind $type),)* }
 
         impl $crate::http::params::Parameters for $name {
+            const NAMES: &'static [&'static str] = &[$($wire),*];
+
             fn read(fields: &mut $crate::http::params::Fields<'_>) -> Option<Self> {
                 $(let $field = $crate::http::params::kind_read!($kind $type, fields, $wire);)*
                 Some(Self { $($field: $field?,)* })

@@ -51,6 +51,8 @@ parameters! {
 pub struct Chat(Asked);
 
 impl Parameters for Chat {
+    const NAMES: &'static [&'static str] = Asked::NAMES;
+
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         for name in REFUSED {
             fields.refuse(name);

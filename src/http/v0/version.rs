@@ -10,7 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        params::{Parameter, Rules, parameters, text, whole_number},
+        params::{Described, Fields, Parameter, Parameters, Rules, parameters, text, whole_number},
         reply::Json,
     },
     ops::releases::{self, AppVersion, ClientVersion, Release},
@@ -23,7 +23,7 @@ const NAME: usize = 64;
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
-    Check {
+    Sent {
         client_version: optional AppVersion = "clientVersion", "The client's version, such as `2.3.1`.";
         client_version_code: optional VersionCode = "clientVersionCode", "The number of the client's build. It wins over `clientVersion`.";
         platform: optional Platform = "platform", "The client's platform. Without one, the releases of all platforms count.";
@@ -86,7 +86,36 @@ pub struct UpdateAdvice {
     latest: Option<AppRelease>,
 }
 
-pub async fn check(call: Call, check: Check) -> Result<Json<UpdateAdvice>> {
+/// Which version asks. Beside a number its text need be none that can be read: apps name their versions as they like.
+pub struct Check(Sent);
+
+impl Parameters for Check {
+    const NAMES: &'static [&'static str] = Sent::NAMES;
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let client_version = fields.optional("clientVersion");
+        let client_version_code = fields.optional("clientVersionCode");
+        let platform = fields.optional("platform");
+        let client_version = match client_version_code {
+            Some(Some(_)) => {
+                fields.forgive("clientVersion");
+                Some(None)
+            }
+            _ => client_version,
+        };
+        Some(Self(Sent {
+            client_version: client_version?,
+            client_version_code: client_version_code?,
+            platform: platform?,
+        }))
+    }
+
+    fn describe() -> Vec<Described> {
+        Sent::describe()
+    }
+}
+
+pub async fn check(call: Call, Check(check): Check) -> Result<Json<UpdateAdvice>> {
     let client = match (check.client_version_code, check.client_version) {
         (Some(VersionCode(code)), _) => ClientVersion::Code(code),
         (None, Some(version)) => ClientVersion::Text(version),

@@ -1,14 +1,67 @@
 //! Requests that no well-behaved client would send, byte by byte.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::client::Answer;
+use super::{client::Answer, server::Server};
+
+pub const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n";
+
+/// A connection on which a test speaks HTTP by hand.
+pub struct Wire(pub TcpStream);
+
+impl Wire {
+    pub fn to(server: &Server) -> Self {
+        let stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(stream)
+    }
+
+    /// False if the other side has closed.
+    pub fn send(&mut self, text: &str) -> bool {
+        self.0.write_all(text.as_bytes()).is_ok()
+    }
+
+    /// One answer, or one request, with a body of known length: its head and its body.
+    pub fn receive(&mut self) -> Option<(String, Vec<u8>)> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            if self.0.read(&mut byte).unwrap_or(0) == 0 {
+                return None;
+            }
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap().to_lowercase();
+        let length = head.split("content-length: ").nth(1)?.lines().next()?.trim().parse().unwrap();
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).ok()?;
+        Some((head, body))
+    }
+
+    #[track_caller]
+    pub fn expect_health(&mut self) {
+        assert!(self.send(HEALTH));
+        let (head, _) = self.receive().expect("no answer");
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+    }
+
+    /// Everything until the other side closes, and how long that took.
+    pub fn read_to_end(&mut self) -> (String, Duration) {
+        let begun = Instant::now();
+        let mut received = Vec::new();
+        match self.0.read_to_end(&mut received) {
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("the connection is not closed: {error}"),
+            _ => (String::from_utf8_lossy(&received).into_owned(), begun.elapsed()),
+        }
+    }
+}
 
 /// Sends the bytes and reads one answer. The request should say `connection: close`, unless it is broken anyway.
 pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {

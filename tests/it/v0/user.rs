@@ -217,7 +217,7 @@ fn another_user_is_not_ones_own_whether_it_exists_or_not() {
 fn unknown_names_bind_to_nothing() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    let body = json!({ "nickname": "青山", "phone_number": "13800138009", "createdAt": 0, "is_admin": true, "email": "a@b.c" });
+    let body = json!({ "nickname": "青山", "phone_number": PHONE, "createdAt": 0, "is_admin": true, "email": "a@b.c" });
     change(&server, &user, &body).send().expect(200);
     assert_eq!(server.value::<String>("select phone_number from users"), PHONE);
     assert_eq!(server.value::<Option<String>>("select email from users"), None);

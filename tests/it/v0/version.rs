@@ -49,6 +49,19 @@ fn the_number_wins_over_the_version() {
 }
 
 #[test]
+fn beside_a_number_the_version_may_be_called_anything() {
+    let server = Setup::default().start();
+    let key = server.api_key("publisher");
+    publish(&server, &key, json!({ "version": "2.4.0", "versionCode": 240, "isRequired": true }));
+    for version in ["2.3.1 (231)", "2.3.1.4", "debug"] {
+        let (available, required, _) = check(&server, json!({ "clientVersion": version, "clientVersionCode": 231 }));
+        assert!(available && required, "{version}");
+        let alone = server.post("/version/check").json(&json!({ "clientVersion": version })).send();
+        alone.expect_fields(&[("clientVersion", "invalid_format")]);
+    }
+}
+
+#[test]
 fn a_required_release_binds_those_before_it_only() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
