@@ -99,9 +99,12 @@ pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
         (Ok(_), _, Some(token)) => ResetBy::Owner { token: token.clone() },
         (_, Some(Reason(reason)), _) => {
             let authority = call.authority(Some(reason))?;
-            let census = Census { delete: vec![("coins".into(), coins::balance(&call.app, id)?)], keep: Vec::new() };
+            let balance = coins::balance(&call.app, id)?;
+            let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
             let token = of.confirm.map(|Credential(token)| token);
-            let demand = Demand { actor: authority.actor.clone(), action: format!("coin reset {id}"), token, census };
+            // Another balance is another loss.
+            let action = format!("coin reset {id} from {balance}");
+            let demand = Demand { actor: authority.actor.clone(), action, token, census };
             ResetBy::Admin(authority, Some(demand))
         }
         _ => return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required"))),

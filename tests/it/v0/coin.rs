@@ -185,6 +185,11 @@ fn an_administrator_resets_with_a_reason() {
     let other = server.sign_in(OTHER);
     let of_other = [("userId", other.user_id.as_str()), with_reason[1], ("confirm", token)];
     server.post("/coin/reset").token(&key).form(&of_other).send().expect_problem(428, "confirmation_required");
+    // Another loss than the one that was told has to be asked for anew.
+    server.command(&["coins", "grant", who[0].1, "1"]).expect(0);
+    let told = server.post("/coin/reset").token(&key).form(&[who[0], with_reason[1], ("confirm", token)]).send();
+    let told = told.expect_problem(428, "confirmation_required").json();
+    let token = told["confirm"].as_str().unwrap();
     let confirmed = [who[0], with_reason[1], ("confirm", token)];
     let reset = || server.post("/coin/reset").token(&key).form(&confirmed).header("idempotency-key", "reset-1").send();
     assert_eq!(reset().expect(200).json()["balance"], 0);
@@ -197,7 +202,7 @@ fn an_administrator_resets_with_a_reason() {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )
         .unwrap();
-    assert_eq!(row, ("key:shop".into(), "chargeback".into(), 5, 0));
+    assert_eq!(row, ("key:shop".into(), "chargeback".into(), 6, 0));
 }
 
 #[test]
