@@ -169,7 +169,7 @@ pub async fn list(call: Call, of: ListOrders) -> Result<Json<NumberedPage<AdminO
         call.context.subject.get_or_init(|| user);
     }
     let filter = orders::Filter { user: of.user_id, state: of.state };
-    let found = orders::list(&call.app, filter, page)?;
+    let found = call.blocking(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -412,7 +412,7 @@ pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>>
 pub async fn list_callbacks(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
     let page = page(&call, of.page, of.size);
     let filter = callbacks::Filter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
-    let found = callbacks::list(&call.app, &filter, page)?;
+    let found = call.blocking(move |app| callbacks::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

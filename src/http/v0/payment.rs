@@ -75,7 +75,9 @@ pub async fn order(call: Call, package: Package) -> Result<Uncached<PaymentOrder
     let user = call.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
     let order = call.committed(orders::create(&call.app, user, amount, coin_count)).await?;
-    let order_string = orders::order_string(&call.app, &order)?;
+    // Signing takes as long as a hundred reads.
+    let (order, order_string) =
+        call.blocking(move |app| orders::order_string(app, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
     let (amount, status) = (amount.to_string(), state.name());
     Ok(Uncached(PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at }))
