@@ -154,7 +154,8 @@ impl<T: Serialize + ToSchema> Answer for Saved<T> {
     }
 }
 
-/// A list of `T`, `{"items": […], "total": …}`, whose items were written as they were found, so that none is held.
+/// A list of `T`, `{"items": […], "total": …}`, whose items were written as they were found, so that they are held
+/// as text alone.
 pub struct Listed<T> {
     text: Vec<u8>,
     items: PhantomData<fn() -> T>,
@@ -186,6 +187,11 @@ impl Items {
             self.0.push(b',');
         }
         serde_json::to_writer(&mut self.0, item).map_err(Error::internal)
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
     }
 
     fn ended(self, total: i64) -> Result<Vec<u8>, Error> {

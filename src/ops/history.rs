@@ -6,7 +6,7 @@
 
 mod orphans;
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, ops::ControlFlow, time::Duration};
 
 use rusqlite::Params;
 use serde_json::json;
@@ -76,19 +76,19 @@ pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedReco
     })
 }
 
-/// Hands over the user's records where they lie, newest first, and says how many there are: those of one page, or
-/// without one up to a thousand.
+/// Hands over the user's records where they lie, newest first, until that is enough, and says how many there are: those of
+/// one page, or without one up to a thousand.
 pub fn list(
     app: &App,
     user: UserId,
     question_type: Option<&str>,
     page: Option<Page>,
-    mut each: impl FnMut(Record<'_>) -> Result<()>,
+    mut each: impl FnMut(Record<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<i64> {
     let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
     app.store.read(|tx| {
         let mut found = 0;
-        tx.each(
+        let ended = tx.each_until(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
              updated_at from history where user_id = ?1 and deactivated_at is null \
              and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
@@ -98,7 +98,8 @@ pub fn list(
                 each(record_of(row)?)
             },
         )?;
-        page.total_if_last(found).map_or_else(|| count_in(tx, user, question_type), Ok)
+        let total = page.total_if_last(found).filter(|_| ended.is_continue());
+        total.map_or_else(|| count_in(tx, user, question_type), Ok)
     })
 }
 
@@ -123,13 +124,24 @@ pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending
     })
 }
 
-/// Hides all of the user's records and says how many there were.
+/// Hides all of the user's records and says how many there were. No more hidden ones are kept than a user may have of
+/// the others: the oldest go.
 pub fn deactivate_all(app: &App, user: UserId) -> Pending<usize> {
+    let limit = app.config.limits.history_records;
     app.store.write(move |tx| {
-        tx.execute(
+        let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),
-        )
+        )?;
+        let deleted = tx.execute(
+            "delete from history where user_id = ?1 and sequence <= (select sequence from history \
+             where user_id = ?1 and deactivated_at is not null order by sequence desc limit 1 offset ?2)",
+            (user.0, limit),
+        )?;
+        if deleted > 0 {
+            residue::note_in(tx)?;
+        }
+        Ok(hidden)
     })
 }
 

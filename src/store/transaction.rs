@@ -2,7 +2,10 @@
 //!
 //! Both kinds carry `now`, one instant for the whole transaction, so that an operation never reads the clock.
 
-use std::{cell::Cell, ops::Deref};
+use std::{
+    cell::Cell,
+    ops::{ControlFlow, Deref},
+};
 
 use rusqlite::{Connection, Params, Statement};
 
@@ -111,12 +114,24 @@ impl<'connection> Read<'connection> {
 
     /// Hands over one row after the other, for lists that are too long to be held.
     pub fn each(&self, sql: impl Sql, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+        self.each_until(sql, params, |found| row(found).map(ControlFlow::Continue)).map(drop)
+    }
+
+    /// Hands over one row after the other until that is enough, and says whether it was.
+    pub fn each_until(
+        &self,
+        sql: impl Sql,
+        params: impl Params,
+        mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
         self.prepared(sql, |statement| {
             let mut rows = statement.query(params)?;
             while let Some(found) = rows.next()? {
-                row(&Row::new(found))?;
+                if row(&Row::new(found))?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })
     }
 }

@@ -1,6 +1,9 @@
 //! `/divination-history`: castings that clients store here.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    ops::ControlFlow::{Break, Continue},
+};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,6 +24,10 @@ use crate::{
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
+/// A list without a page ends with the record in which it comes to so many bytes: up to 1000 of the largest records would be
+/// a hundred times as many.
+const UNPAGED_BYTES: usize = 8 << 20;
+
 parameters! {
     Save {
         user_id: optional UserId = "userId", "The caller's own id.";
@@ -37,7 +44,7 @@ parameters! {
         phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
         user_id: optional UserId = "userId", "The caller's own id.";
         question_type: optional Label = "questionType", "Only records of this type.";
-        page: optional PageNumber = "page", "Number of the page. Without `page` and `size`, up to 1000 records.";
+        page: optional PageNumber = "page", "Number of the page. Without `page` and `size`, up to 1000 records, or up to 8 MiB of them.";
         size: optional PageSize = "size", "Records on a page.";
     }
 
@@ -125,7 +132,10 @@ pub async fn list(call: Call, list: List) -> Result<Listed<HistoryRecord<'static
     let page = is_paged.then(|| page(&call, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
     Listed::written(|items| {
-        history::list(&call.app, user.id, question_type, page, |record| items.push(&HistoryRecord::new(&user, record)))
+        history::list(&call.app, user.id, question_type, page, |record| {
+            items.push(&HistoryRecord::new(&user, record))?;
+            Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })
+        })
     })
 }
 

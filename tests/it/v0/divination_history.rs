@@ -313,6 +313,41 @@ fn deactivated_records_are_hidden_and_can_be_saved_anew() {
 }
 
 #[test]
+fn no_more_hidden_records_are_kept_than_a_user_may_have() {
+    let server = Setup::default().with("LIMITS_HISTORY_RECORDS", 3).start();
+    let user = server.sign_in(PHONE);
+    for round in 0..3 {
+        for id in ["a", "b"] {
+            save_id(&server, &user, &format!("{id}{round}")).expect(201);
+        }
+        assert_eq!(deactivate_all(&server, &user), json!({ "deactivated": 2 }));
+    }
+    let kept = "select group_concat(local_record_id) from (select local_record_id from history order by sequence)";
+    assert_eq!(server.value::<String>(kept), "b1,a2,b2");
+    save_id(&server, &user, "b1").expect(201);
+    assert_eq!(ids(&list(&server, &user, &json!({}))), ["b1"]);
+}
+
+#[test]
+fn a_list_without_a_page_ends_with_so_many_bytes_and_pages_go_on() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.edit(&format!(
+        "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 150) \
+         insert into history (user_id, sequence, local_record_id, json_data, created_at, updated_at) \
+         select {}, n, 'r-' || n, '\"' || hex(zeroblob(32000)) || '\"', 0, 0 from numbers",
+        user.user_id
+    ));
+    let listed = list(&server, &user, &json!({}));
+    let items = listed["items"].as_array().unwrap();
+    assert!((130..135).contains(&items.len()), "{}", items.len());
+    assert_eq!((&listed["total"], &items[0]["localRecordId"]), (&json!(150), &json!("r-150")));
+    let rest = list(&server, &user, &json!({ "page": 2, "size": 100 }));
+    assert_eq!((&rest["total"], ids(&rest).len()), (&json!(150), 50));
+    assert_eq!(ids(&list(&server, &user, &json!({ "page": 1, "size": 100 }))).len(), 100);
+}
+
+#[test]
 fn others_records_cannot_be_reached() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
@@ -352,10 +387,15 @@ fn the_own_number_is_known_in_every_spelling() {
 fn sizes_are_bounded() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    // The quotes count too: what is bounded is the JSON as it came.
-    let with_data = |bytes: usize| json!({ "localRecordId": "a", "jsonData": "x".repeat(bytes - 2) });
-    save(&server, &user, &with_data(64 * 1024)).expect(201);
-    save(&server, &user, &with_data(64 * 1024 + 1)).expect_fields(&[("jsonData", "too_long")]);
+    // What is bounded is what a text says, however it is escaped, and of anything else the JSON as it came.
+    let with_data = |data: Value| save(&server, &user, &json!({ "localRecordId": "a", "jsonData": data }));
+    with_data(json!("\"".repeat(64 * 1024))).expect(201);
+    with_data(json!("\"".repeat(64 * 1024 + 1))).expect_fields(&[("jsonData", "too_long")]);
+    with_data(json!(["x".repeat(64 * 1024 - 4)])).expect(200);
+    with_data(json!(["x".repeat(64 * 1024 - 3)])).expect_fields(&[("jsonData", "too_long")]);
+    let form = "x".repeat(64 * 1024);
+    let form = [("localRecordId", "a"), ("jsonData", form.as_str())];
+    server.post("/divination-history/save").by(&user).form(&form).send().expect(200);
     let with_answer = |characters: usize| json!({ "localRecordId": "a", "aiResult": "x".repeat(characters) });
     save(&server, &user, &with_answer(32 * 1024)).expect(200);
     save(&server, &user, &with_answer(32 * 1024 + 1)).expect_fields(&[("aiResult", "too_long")]);
