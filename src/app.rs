@@ -19,7 +19,7 @@ use crate::{
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
-        slots::Slots,
+        slots::{OneEach, Slots},
         words,
     },
     providers::{
@@ -85,9 +85,12 @@ pub struct App {
     pub unwritten: Unwritten,
     pub payments: Payments,
     pub moderation: Moderation,
-    /// Running password hashes.
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
+    /// Exports being made, each of which is a long read. Half of those, so that others can be made beside them.
+    pub exports: Slots,
+    /// Whose export is being made or fetched.
+    pub exporting: OneEach,
     /// What was told of alerts.
     pub told: alerts::Memory,
     /// How much of the damage that was met in the database a check has explained.
@@ -144,6 +147,8 @@ impl App {
             calls: Places::new(config.llm.calls, config.llm.calls_per_user, config.llm.queue),
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
+            exports: Slots::new(config.database.long_reads.div_ceil(2)),
+            exporting: OneEach::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),

@@ -6,47 +6,50 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, Response, StatusCode, header},
 };
+use futures_util::stream;
 use serde_json::json;
 use tempfile::SpooledTempFile;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::reply::{Answer, AnswerDocument, JSON};
-use crate::error::Error;
+use crate::{error::Error, ops::slots::Own};
 
-/// Bytes sent at once.
-const PIECE: usize = 64 * 1024;
-/// Pieces that wait for a slow reader before the sender waits too.
-const WAITING: usize = 4;
+/// Bytes read and sent at once.
+const PIECE: usize = 256 * 1024;
 
 /// A document that has been written and is to be sent.
-pub struct Download(SpooledTempFile);
+pub struct Download {
+    file: SpooledTempFile,
+    /// Its user's place: taken until the document has been sent, or its client is gone.
+    _own: Own,
+}
 
 impl Download {
     /// Takes what was written, from its beginning.
     ///
     /// # Errors
     /// `internal` when the file fails.
-    pub fn of(mut file: SpooledTempFile) -> Result<Self, Error> {
+    pub fn of(mut file: SpooledTempFile, own: Own) -> Result<Self, Error> {
         file.rewind().map_err(Error::internal)?;
-        Ok(Self(file))
+        Ok(Self { file, _own: own })
+    }
+
+    /// The next piece, and what is left; nothing at the end. A slow client keeps the file, and no thread.
+    async fn next_piece(self) -> std::io::Result<Option<(Bytes, Self)>> {
+        let read = tokio::task::spawn_blocking(move || self.read_piece());
+        read.await.map_err(std::io::Error::other)?
+    }
+
+    fn read_piece(mut self) -> std::io::Result<Option<(Bytes, Self)>> {
+        let mut piece = vec![0; PIECE];
+        let read = self.file.read(&mut piece)?;
+        piece.truncate(read);
+        Ok((read > 0).then(|| (Bytes::from(piece), self)))
     }
 }
 
 impl Answer for Download {
     fn into_response(self) -> Result<Response<Body>, Error> {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let mut file = self.0;
-        // Ends when all is sent, when the file fails, or when the client goes away.
-        tokio::task::spawn_blocking(move || {
-            while let Some(piece) = next_piece(&mut file) {
-                let is_last = piece.is_err();
-                if sender.blocking_send(piece).is_err() || is_last {
-                    break;
-                }
-            }
-        });
-        let mut response = Response::new(Body::from_stream(ReceiverStream::new(receiver)));
+        let mut response = Response::new(Body::from_stream(stream::try_unfold(self, Self::next_piece)));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, JSON);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -66,18 +69,5 @@ impl Answer for Download {
             contents: vec![("application/json", schema)],
             schemas: Vec::new(),
         }
-    }
-}
-
-/// The next piece of the file; nothing at its end.
-fn next_piece(file: &mut SpooledTempFile) -> Option<std::io::Result<Bytes>> {
-    let mut piece = vec![0; PIECE];
-    match file.read(&mut piece) {
-        Ok(0) => None,
-        Ok(read) => {
-            piece.truncate(read);
-            Some(Ok(Bytes::from(piece)))
-        }
-        Err(error) => Some(Err(error)),
     }
 }

@@ -128,7 +128,7 @@ fn accounts() -> Vec<Endpoint> {
             "Deletes the account and everything that says whose it was. The caller must have signed in a few minutes ago.")
             .body(SMALL).fails(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
         Endpoint::new(Method::GET, "/api/v1/account/export", OwnUser, account::export,
-            "Everything that is held of the caller."),
+            "Everything that is held of the caller. One at a time.").fails(&[AlreadyRunning]),
         Endpoint::new(Method::POST, "/api/v1/account/address", OwnUser, account::change_address,
             "Adds a phone number or an email address, or changes the one there is. The caller must have signed in a few minutes ago, and the code must have been sent for the purpose `address`.")
             .body(SMALL).fails(&[StepUpRequired, InvalidCode, AddressTaken, AccountInconsistent]),

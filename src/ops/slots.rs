@@ -1,8 +1,17 @@
 //! How many may do something at once: a slow vendor or a wave of password hashes must not take every thread there is.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    types::UserId,
+};
 
 /// A number of places, each for one doer at a time.
 #[derive(Debug)]
@@ -41,6 +50,34 @@ impl Drop for Slot<'_> {
     }
 }
 
+/// One place for each user.
+#[derive(Debug, Default)]
+pub struct OneEach(Arc<Mutex<HashSet<UserId>>>);
+
+/// A user's place, taken until this is dropped.
+#[derive(Debug)]
+pub struct Own {
+    user: UserId,
+    taken: Arc<Mutex<HashSet<UserId>>>,
+}
+
+impl OneEach {
+    /// Takes the user's place.
+    ///
+    /// # Errors
+    /// `already_running` while it is taken.
+    pub fn enter(&self, user: UserId) -> Result<Own> {
+        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(user);
+        if is_free { Ok(Own { user, taken: Arc::clone(&self.0) }) } else { Err(Code::AlreadyRunning.into()) }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +89,15 @@ mod tests {
         assert_eq!(slots.enter().unwrap_err().code, Code::Overloaded);
         drop(slot);
         assert!(slots.enter().is_ok());
+    }
+
+    #[test]
+    fn each_user_has_one_place() {
+        let places = OneEach::default();
+        let own = places.enter(UserId(1)).unwrap();
+        assert_eq!(places.enter(UserId(1)).unwrap_err().code, Code::AlreadyRunning);
+        assert!(places.enter(UserId(2)).is_ok());
+        drop(own);
+        assert!(places.enter(UserId(1)).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! What a user may ask for and do alone, done by an operator for somebody who cannot: the export and the deletion.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::Path,
 };
 
@@ -26,12 +26,12 @@ use yarrow::{
 pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> Result<()> {
     let by = authority(None);
     let Some(path) = file else {
-        let written = accounts::export(app, user, &mut Patient(BufWriter::new(io::stdout().lock())));
+        let written = accounts::export(app, user, &mut Patient(io::stdout().lock()));
         record(app, "users export", Some(user), by)?;
         return written;
     };
     let file = make_new(path)?;
-    let written = accounts::export(app, user, &mut BufWriter::new(&file));
+    let written = accounts::export(app, user, &mut &file);
     let synced = written.and_then(|()| file.sync_all().map_err(|error| failed_at(path, error)));
     // Half an export is worse than none: somebody might hand it out.
     synced.inspect_err(|_| drop(std::fs::remove_file(path)))?;

@@ -3,7 +3,7 @@
 //! It is written row by row from one view of the database, so that an account of any size is told whole and in little
 //! memory.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value, json};
 
@@ -22,11 +22,14 @@ use crate::{
 /// Writes everything that is held of the user.
 ///
 /// # Errors
-/// `not_found`; `storage_full` and `storage_failed` when it cannot be written there.
+/// `not_found`; `overloaded` while too many exports are made; `storage_full` and `storage_failed` when it cannot be
+/// written there.
 pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
+    let _place = app.exports.enter()?;
     let home = &app.config.limits.time_zone;
+    let mut out = BufWriter::new(out);
     app.store.read(|tx| {
-        let mut document = Document::begin(out)?;
+        let mut document = Document::begin(&mut out)?;
         document.member("exportedAt", &json!(tx.now))?;
         document.member("account", &account_in(tx, user)?)?;
         document.list("devices", |each| tokens::export_in(tx, user, each))?;

@@ -1,6 +1,7 @@
 //! Leaving: what goes, what stays, what comes back, and that it is whole or absent whenever the process is killed.
 
 use std::{
+    io::Read,
     path::Path,
     thread::{scope, sleep},
     time::Duration,
@@ -8,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, settled};
+use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, raw::Wire, settled};
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
 pub(super) const PHONE: &str = "13800138000";
@@ -375,14 +376,39 @@ fn an_export_tells_everything_that_is_held() {
     server.get("/api/v1/account/export").send().expect_problem(401, "unauthenticated");
 }
 
+/// Castings of so many times 60 000 bytes.
+fn save_large(server: &Server, user: &Caller, count: usize) {
+    for number in 0..count {
+        let record = json!({ "localRecordId": format!("record-{number}"), "jsonData": "x".repeat(60_000) });
+        server.post("/divination-history/save").by(user).json(&record).send().expect(201);
+    }
+}
+
+#[test]
+fn a_user_fetches_one_export_at_a_time() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email(EMAIL);
+    // More than lies between a server and a client that does not read.
+    save_large(&server, &user, 400);
+    let mut slow = Wire::to(&server);
+    let token = &user.token;
+    slow.send(&format!("GET /api/v1/account/export HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {token}\r\n\r\n"));
+    let mut begun = [0; 12];
+    slow.0.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200");
+    let again = || server.get("/api/v1/account/export").by(&user).send();
+    again().expect_problem(409, "already_running");
+    let other = server.sign_in(PHONE);
+    assert_eq!(export(&server, &other)["account"]["phoneNumber"], PHONE);
+    drop(slow);
+    eventually("the client's leaving", || again().status == 200);
+}
+
 #[test]
 fn an_export_of_many_megabytes_comes_whole() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
-    for number in 0..200 {
-        let record = json!({ "localRecordId": format!("record-{number}"), "jsonData": "x".repeat(60_000) });
-        server.post("/divination-history/save").by(&user).json(&record).send().expect(201);
-    }
+    save_large(&server, &user, 200);
     let told = export(&server, &user);
     let history = told["history"].as_array().unwrap();
     assert_eq!(history.len(), 200);
