@@ -19,7 +19,11 @@ use crate::{
     app::App,
     config,
     error::{Code, Error, Fault, FieldCode, Result},
-    ops::{codes, slots::Slot},
+    ops::{
+        codes,
+        sliding_window::{self, Window},
+        slots::Slot,
+    },
     store::{Pending, Read, Write},
     types::{Secret, Timestamp, sha256},
 };
@@ -177,9 +181,13 @@ pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
 /// `too_many_requests` after some failures of this name or this client; `invalid_credentials`, whichever is wrong;
 /// `totp_required` when only the code is missing, which is no failure; `address_not_allowed`.
 pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client: IpAddr) -> Result<Issued> {
-    app.store.read(|tx| networks::admit_in(tx, client))?;
-    let permit = app.hashing.enter()?;
     let (config, tried, network) = (Arc::clone(&app.config), name.to_owned(), codes::client_network(client));
+    // Before a place is taken: those who may not try any more must not keep others from it.
+    app.store.read(|tx| {
+        networks::admit_in(tx, client)?;
+        require_attempt_in(tx, &config.admin, &tried, &network)
+    })?;
+    let permit = app.hashing.enter()?;
     let begin =
         move |tx: &Write<'_>| Ok((reserve_in(tx, &config.admin, &tried, &network)?, password_of_in(tx, &tried)?));
     let (attempt, known) = app.store.write(begin).wait()?;
@@ -200,7 +208,7 @@ pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client
     app.store.write(finish).wait()
 }
 
-/// Whether a Bearer token is an administrator's and not a user's. Users' tokens are shorter.
+/// Whether a Bearer token is an administrator's and not a user's, which begins with the user's number.
 pub fn is_credential(token: &str) -> bool {
     token.len() == CREDENTIAL_LENGTH && (token.starts_with(SESSION_PREFIX) || token.starts_with(KEY_PREFIX))
 }
@@ -347,22 +355,22 @@ fn random_credential(prefix: &str) -> Result<Secret> {
 
 /// Counts a try before it is known how it ends.
 fn reserve_in(tx: &Write<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<i64> {
-    let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
-    let by_client = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
-    let mut wait = Duration::ZERO;
-    for (sql, key) in [(by_name, name), (by_client, client_network)] {
-        let oldest: Option<i64> = tx.first(sql, (key, limits.attempts - 1, tx.now.0), |row| row.get(0))?;
-        let opens_at = oldest.map(|tried_at| Timestamp(tried_at).plus(limits.attempts_window));
-        wait = wait.max(opens_at.map_or(Duration::ZERO, |opens_at| opens_at.since(tx.now)));
-    }
-    if wait > Duration::ZERO {
-        return Err(Error::new(Code::TooManyRequests).retry_after(wait));
-    }
+    require_attempt_in(tx, limits, name, client_network)?;
     tx.one(
         "insert into admin_attempts (name, client_network, tried_at) values (?1, ?2, ?3) returning id",
         (name, client_network, tx.now.0),
         |row| row.get(0),
     )
+}
+
+/// Refuses one more try than are allowed by this name, or from this network.
+fn require_attempt_in(tx: &Read<'_>, limits: &config::Admin, name: &str, client_network: &str) -> Result<()> {
+    let by_name = "select tried_at from admin_attempts where name = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
+    let by_client = "select tried_at from admin_attempts where client_network = ?1 and tried_at <= ?3 order by tried_at desc limit 1 offset ?2";
+    let (allowed, length) = (limits.attempts, limits.attempts_window);
+    let windows = [(by_name, name), (by_client, client_network)];
+    let windows = windows.map(|(newest_first, key)| Window { newest_first, key, allowed, length });
+    sliding_window::require_open_in(tx, &windows)
 }
 
 fn password_of_in(tx: &Read<'_>, name: &str) -> Result<Option<(i64, String)>> {

@@ -16,9 +16,10 @@ use crate::{
     config::Auth,
     error::{Code, Error, Result},
     keys::ServerKey,
+    ops::sliding_window::{self, Window},
     store::{Read, Write},
     tally::Counter,
-    types::{Secret, Timestamp},
+    types::Secret,
 };
 
 pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
@@ -137,19 +138,8 @@ pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, cl
         (per_client, client_network, limits.sends_per_client_day, DAY),
         (over_all, "", limits.sends_per_day, DAY),
     ];
-    let mut wait = Duration::ZERO;
-    for (sql, key, allowed, window) in windows {
-        wait = wait.max(time_until_open(tx, sql, key, allowed, window)?);
-    }
-    if wait > Duration::ZERO { Err(Error::new(Code::TooManyRequests).retry_after(wait)) } else { Ok(()) }
-}
-
-/// How long until a window that allows `allowed` messages takes one more: the oldest that still counts must leave. What was
-/// sent by a clock that was ahead does not count.
-fn time_until_open(tx: &Read<'_>, sql: &'static str, key: &str, allowed: u32, window: Duration) -> Result<Duration> {
-    let Some(offset) = allowed.checked_sub(1) else { return Ok(window) };
-    let oldest: Option<i64> = tx.first(sql, (key, offset, tx.now.0), |row| row.get(0))?;
-    Ok(oldest.map_or(Duration::ZERO, |sent_at| Timestamp(sent_at).plus(window).since(tx.now)))
+    let windows = windows.map(|(newest_first, key, allowed, length)| Window { newest_first, key, allowed, length });
+    sliding_window::require_open_in(tx, &windows)
 }
 
 /// Says so in the log when half of the day's budget, and when all of it, is spent.

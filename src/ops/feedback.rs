@@ -5,15 +5,15 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use rusqlite::Params;
 use serde_json::json;
 
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::Result,
     ops::{
         Each,
         codes::client_network,
+        sliding_window::{self, Window},
         users::{self, User},
     },
     store::{Pending, Read, Row, Write},
@@ -60,16 +60,18 @@ pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
     app.store.write(move |tx| match &author {
         Author::User(user) => {
             users::require_in(tx, user.id)?;
-            let sql = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
-                       and created_at <= ?3 order by created_at desc limit 1 offset ?2";
-            require_place_in(tx, sql, (user.id.0, per_user.saturating_sub(1), tx.now.0), per_user)?;
+            let newest_first = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
+                                and created_at <= ?3 order by created_at desc limit 1 offset ?2";
+            let window = Window { newest_first, key: user.id.0, allowed: per_user, length: HOUR };
+            sliding_window::require_open_in(tx, &[window])?;
             insert_in(tx, Some(user.id), user.phone_number.as_ref(), None, &content)
         }
         Author::Stranger { client, user, phone_number } => {
             let network = client_network(*client);
-            let sql = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
-                       order by created_at desc limit 1 offset ?2";
-            require_place_in(tx, sql, (&network, per_client.saturating_sub(1), tx.now.0), per_client)?;
+            let newest_first = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
+                                order by created_at desc limit 1 offset ?2";
+            let window = Window { newest_first, key: &network, allowed: per_client, length: HOUR };
+            sliding_window::require_open_in(tx, &[window])?;
             insert_in(tx, *user, phone_number.as_ref(), Some(&network), &content)
         }
     })
@@ -151,17 +153,6 @@ pub fn forget_clients_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
          where client_network is not null and created_at <= ?1 order by created_at limit ?2)",
         (tx.now.minus(CLIENT_KEPT).0, limit),
     )
-}
-
-/// Refuses one more than are allowed in an hour. The statement finds the oldest one that counts.
-fn require_place_in(tx: &Write<'_>, sql: &'static str, of: impl Params, allowed: u32) -> Result<()> {
-    let oldest: Option<i64> = tx.first(sql, of, |row| row.get(0))?;
-    let wait = match oldest {
-        _ if allowed == 0 => HOUR,
-        Some(sent_at) => Timestamp(sent_at).plus(HOUR).since(tx.now),
-        None => Duration::ZERO,
-    };
-    if wait.is_zero() { Ok(()) } else { Err(Error::new(Code::TooManyRequests).retry_after(wait)) }
 }
 
 fn insert_in(
