@@ -337,6 +337,35 @@ fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
 }
 
 #[test]
+fn thoughts_that_are_passed_on_are_screened_too() {
+    let message = |content: &str, thoughts: &str| {
+        json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "finish_reason": "stop",
+            "message": { "role": "assistant", "content": content, "reasoning_content": thoughts } }] })
+    };
+    let thinking =
+        |thought: &str| json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": thought } }] });
+    let stream: Vec<_> =
+        ["先看本卦。", "劝他去赌", "博。"].iter().map(|text| format!("data: {}\n\n", thinking(text))).collect();
+    let stream = stream.concat() + &chunks(&["大吉。"]);
+    let vendor = Vendor::answering(move |request| {
+        if request.json()["stream"] == true {
+            Reply::event_stream(stream.clone())
+        } else {
+            Reply::json(message("大吉。", "劝他去赌博。").to_string())
+        }
+    });
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let withheld = chat(&server, &user).send().expect_problem(422, "content_rejected");
+    assert!(!withheld.text().contains(LISTED));
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("先看本卦") && !text.contains("赌") && !text.contains("大吉"), "{text}");
+    // An interpretation tells no thoughts, so that they are nobody's concern.
+    assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "大吉。");
+}
+
+#[test]
 fn an_innocent_answer_passes_whole() {
     let vendor = Vendor::answering(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
     let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();

@@ -75,6 +75,8 @@ pub struct Asker {
     pub user: Option<UserId>,
     /// `interpretation`, `chat` or `test`.
     pub kind: &'static str,
+    /// Whether what the model thought is passed on, as it stands in the vendor's documents.
+    pub is_told_thoughts: bool,
 }
 
 /// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.
@@ -154,8 +156,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
-    let screened_for = asker.user.filter(|_| app.config.moderation.screen_answers);
-    let mut gate = Gate::new(app, screened_for);
+    let mut gate = Gate::new(app, asker);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
         Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),
         Flow::Continue => app.llm.converse(|| app.clock.now().0, &request, &mut |piece| {

@@ -3,6 +3,7 @@
 //! What was let through is remembered for a few words, because what may not stand can begin in one sentence and end in
 //! the next. Without screening everything passes at once.
 
+use super::Asker;
 use crate::{
     app::App,
     ops::moderation::{self, Refusal},
@@ -23,7 +24,9 @@ pub(super) struct Gate<'app> {
     /// On whose account a refusal is recorded; nobody if nothing is screened.
     user: Option<UserId>,
     held: Vec<Held>,
-    /// Texts of the held pieces.
+    /// Whether thoughts are passed on, too.
+    tells_thoughts: bool,
+    /// What the held pieces say.
     sentence: String,
     remembered: String,
     refusal: Option<Refusal>,
@@ -31,13 +34,22 @@ pub(super) struct Gate<'app> {
 
 struct Held {
     text: String,
+    thoughts: String,
     document: Option<String>,
     is_whole: bool,
 }
 
 impl<'app> Gate<'app> {
-    pub(super) fn new(app: &'app App, user: Option<UserId>) -> Self {
-        Self { app, user, held: Vec::new(), sentence: String::new(), remembered: String::new(), refusal: None }
+    pub(super) fn new(app: &'app App, asker: Asker) -> Self {
+        Self {
+            app,
+            user: asker.user.filter(|_| app.config.moderation.screen_answers),
+            tells_thoughts: asker.is_told_thoughts,
+            held: Vec::new(),
+            sentence: String::new(),
+            remembered: String::new(),
+            refusal: None,
+        }
     }
 
     /// Takes a piece, and lets through what may be.
@@ -45,10 +57,16 @@ impl<'app> Gate<'app> {
         if self.user.is_none() || (piece.text.is_empty() && piece.document.is_none()) {
             return sink(piece);
         }
-        let is_end = piece.text.contains(ENDS);
+        let thoughts = if self.tells_thoughts { piece.thoughts } else { "" };
+        let is_end = thoughts.contains(ENDS) || piece.text.contains(ENDS);
+        self.sentence.push_str(thoughts);
         self.sentence.push_str(piece.text);
-        let document = piece.document.map(ToOwned::to_owned);
-        self.held.push(Held { text: piece.text.to_owned(), document, is_whole: piece.is_whole });
+        self.held.push(Held {
+            text: piece.text.to_owned(),
+            thoughts: piece.thoughts.to_owned(),
+            document: piece.document.map(ToOwned::to_owned),
+            is_whole: piece.is_whole,
+        });
         if is_end || self.sentence.chars().count() >= LONGEST_SENTENCE {
             self.let_through(sink)
         } else {
@@ -76,8 +94,9 @@ impl<'app> Gate<'app> {
         let skipped = text.chars().count().saturating_sub(REMEMBERED);
         self.remembered = text.chars().skip(skipped).collect();
         self.sentence.clear();
-        for Held { text, document, is_whole } in self.held.drain(..) {
-            if sink(Piece { text: &text, document: document.as_deref(), is_whole }) == Flow::Stop {
+        for Held { text, thoughts, document, is_whole } in self.held.drain(..) {
+            let document = document.as_deref();
+            if sink(Piece { text: &text, thoughts: &thoughts, document, is_whole }) == Flow::Stop {
                 return Flow::Stop;
             }
         }

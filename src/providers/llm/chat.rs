@@ -62,6 +62,13 @@ pub(super) struct Assembly {
     usage: Option<Usage>,
 }
 
+/// What one event adds to an answer.
+#[derive(Default)]
+pub(super) struct Added {
+    pub text: String,
+    pub thoughts: String,
+}
+
 impl Document {
     /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
@@ -85,11 +92,11 @@ impl Assembly {
         }
     }
 
-    /// Takes the data of one event of a stream and gives back the text it adds.
-    pub(super) fn take_event(&mut self, data: &str) -> Result<String, Failure> {
+    /// Takes the data of one event of a stream and gives back what it adds.
+    pub(super) fn take_event(&mut self, data: &str) -> Result<Added, Failure> {
         if data.trim() == "[DONE]" {
             self.done = true;
-            return Ok(String::new());
+            return Ok(Added::default());
         }
         self.take(Document::parse(data.as_bytes())?)
     }
@@ -100,7 +107,7 @@ impl Assembly {
         self.take(document).map(|_| ())
     }
 
-    fn take(&mut self, document: Document) -> Result<String, Failure> {
+    fn take(&mut self, document: Document) -> Result<Added, Failure> {
         let identifier = document.request_id.or(document.id);
         if let Some(error) = document.error.filter(|error| !error.is_null()) {
             return Err(refusal::inside_answer(&error).with_request_id(identifier.as_deref()));
@@ -112,7 +119,7 @@ impl Assembly {
         let choices = document.choices.unwrap_or_default();
         match choices.into_iter().find(|choice| choice.index.unwrap_or(0) == 0) {
             Some(choice) => self.take_choice(choice),
-            None => Ok(String::new()),
+            None => Ok(Added::default()),
         }
     }
 
@@ -143,19 +150,19 @@ impl Assembly {
         }
     }
 
-    fn take_choice(&mut self, choice: Choice) -> Result<String, Failure> {
+    fn take_choice(&mut self, choice: Choice) -> Result<Added, Failure> {
         self.finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.finish_reason.take());
         let words = choice.delta.or(choice.message).unwrap_or_default();
         self.refused |= words.refusal.is_some_and(|refusal| !refusal.is_empty());
-        let content = words.content.unwrap_or_default();
-        let reasoning = words.reasoning_content.or(words.reasoning).unwrap_or_default();
-        let size = self.text.len() + self.reasoning.len() + content.len() + reasoning.len();
+        let text = words.content.unwrap_or_default();
+        let thoughts = words.reasoning_content.or(words.reasoning).unwrap_or_default();
+        let size = self.text.len() + self.reasoning.len() + text.len() + thoughts.len();
         if size > self.largest_answer {
             return Err(nonsense("answer_too_large"));
         }
-        self.text.push_str(&content);
-        self.reasoning.push_str(&reasoning);
-        Ok(content)
+        self.text.push_str(&text);
+        self.reasoning.push_str(&thoughts);
+        Ok(Added { text, thoughts })
     }
 
     fn fault(&self) -> Option<Failure> {

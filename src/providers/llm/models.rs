@@ -168,7 +168,7 @@ mod tests {
         fn converse(&self, _: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
             *self.asked.lock().unwrap() += 1;
             for text in &self.pieces {
-                sink(Piece { text, document: None, is_whole: false });
+                sink(Piece { text, ..Piece::SIGN_OF_LIFE });
             }
             match self.failure {
                 Some(kind) => Err(Failure::new(kind, self.name, "scripted")),

@@ -3,7 +3,7 @@
 //! It owns the order of things in a stream and knows no connection, so that recorded streams can be replayed in
 //! pieces of any size.
 
-use super::chat::Assembly;
+use super::chat::{Added, Assembly};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
 use super::{Completion, Flow, Piece};
@@ -56,10 +56,10 @@ impl StreamedAnswer {
             let flow = match event {
                 Event::Data(_) if self.assembly.is_done() => break,
                 Event::Data(data) => {
-                    let text = self.assembly.take_event(&data)?;
+                    let Added { text, thoughts } = self.assembly.take_event(&data)?;
                     // The mark at the end is no document.
                     let document = (!self.assembly.is_done()).then_some(data.as_str());
-                    sink(Piece { text: &text, document, is_whole: false })
+                    sink(Piece { text: &text, thoughts: &thoughts, document, is_whole: false })
                 }
                 Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
