@@ -95,6 +95,18 @@ fn the_rules_hold_in_the_bucket_too() {
 }
 
 #[test]
+fn a_backup_of_a_clock_that_was_ahead_holds_up_no_upload() {
+    let place = Place::new("");
+    let made = place.run(&["backup", "create"]).expect(0).json();
+    let (path, name) = (Path::new(made["path"].as_str().unwrap()), "yarrow-20990101T000000.000Z-scheduled.db");
+    std::fs::copy(path, path.with_file_name(name)).unwrap();
+    place.bucket.put(&format!("yarrow/{name}"), b"from the future");
+    let next = place.run(&["backup", "create"]).expect(0).json();
+    let key = format!("yarrow/{}", Path::new(next["path"].as_str().unwrap()).file_name().unwrap().to_str().unwrap());
+    assert!(place.bucket.objects().contains_key(&key), "{:?}", place.bucket.objects().keys());
+}
+
+#[test]
 fn the_newest_sound_backup_stays_in_the_bucket() {
     let place = Place::new("keep_hourly = 1\nkeep_daily = 0\n");
     place.run(&["coins", "grant", PHONE, "5"]).expect(0);

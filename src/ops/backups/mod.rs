@@ -13,6 +13,7 @@ mod rehearsal;
 mod retention;
 
 use std::{
+    cmp::Ordering,
     collections::BTreeMap,
     fs::File,
     path::{Path, PathBuf},
@@ -272,8 +273,12 @@ pub fn list(config: &Config) -> Result<Vec<Backup>> {
         entries => entries.map_err(|error| backup::failed_at(&directory, error))?,
     };
     let mut found: Vec<_> = entries.filter_map(|entry| backup_of(&entry.ok()?.path())).collect();
-    found.sort_unstable_by(|left, right| right.at.cmp(&left.at).then_with(|| right.name.cmp(&left.name)));
+    found.sort_unstable_by(newest_first);
     Ok(found)
+}
+
+fn newest_first(left: &Backup, right: &Backup) -> Ordering {
+    right.at.cmp(&left.at).then_with(|| right.name.cmp(&left.name))
 }
 
 /// The backup that somebody means: a file, or the name of one that is listed; the newest if nothing is said.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 use super::{
     Backup, Failed, Remembered, described, enter, findings, list,
     manifest::{self, Manifest},
-    remember, remembered_in, retention,
+    newest_first, remember, remembered_in, retention,
 };
 use crate::{
     app::App,
@@ -85,7 +85,7 @@ impl Bucket {
             described(name, PathBuf::new(), object.bytes)
         });
         let mut backups: Vec<_> = backups.collect();
-        backups.sort_unstable_by_key(|backup| std::cmp::Reverse(backup.at));
+        backups.sort_unstable_by(newest_first);
         Ok(backups)
     }
 
@@ -140,7 +140,7 @@ impl Bucket {
 
     /// The newest backup there that was found sound, by what stands beside it or, where nothing does, by what is here.
     fn newest_sound(&self, config: &Config, all: &[Backup], now: Timestamp) -> Result<Option<String>> {
-        for backup in all {
+        for backup in retention::past_first(all, now) {
             let is_sound = if let Some((_, manifest)) = self.manifest(&backup.name)? {
                 manifest.findings.is_sound()
             } else {
@@ -158,8 +158,9 @@ impl Bucket {
     fn synchronise(&self, config: &Config, now: Timestamp, progress: super::Progress<'_>) -> Result<Uploaded> {
         let mut remote = self.list()?;
         let known: BTreeSet<_> = remote.iter().map(|backup| backup.name.clone()).collect();
-        let newest_there = remote.first().map(|backup| backup.at);
-        let local = list(config)?;
+        let newest_there = newest(&remote, now).map(|backup| backup.at);
+        let mut local = list(config)?;
+        local.retain(|backup| backup.at <= now);
         // When the bucket is new, the newest is enough to begin with.
         let is_due = |index: usize, backup: &Backup| newest_there.map_or(index == 0, |newest| backup.at > newest);
         let due = local.iter().enumerate().filter(|(index, backup)| is_due(*index, backup));
@@ -175,7 +176,8 @@ impl Bucket {
             self.storage.put(&self.key(&backup.name), &backup.path, report)?;
             done.uploaded.push(backup.clone());
         }
-        remote.splice(0..0, done.uploaded.iter().rev().cloned());
+        remote.extend(done.uploaded.iter().cloned());
+        remote.sort_unstable_by(newest_first);
         let rules = Settings { keep_size: crate::config::Bytes(u64::MAX), ..config.backup.clone() };
         let doomed = retention::superfluous(&remote, &rules, now);
         let kept = if doomed.is_empty() { None } else { self.newest_sound(config, &remote, now)? };
@@ -221,6 +223,11 @@ pub fn upload(app: &App, progress: super::Progress<'_>) -> Result<Option<Uploade
     outcome.map(Some)
 }
 
+/// The newest of these backups, newest first. What a clock that was ahead dated is not the newest of anything.
+fn newest(all: &[Backup], now: Timestamp) -> Option<&Backup> {
+    all.iter().find(|backup| backup.at <= now)
+}
+
 /// The provider's codes say more than the sentence for everybody.
 fn reason(error: &Error) -> String {
     error.source.as_ref().map_or_else(|| error.detail.to_string(), ToString::to_string)
@@ -236,7 +243,8 @@ pub fn upload_if_due(app: &App) -> Result<bool> {
     }
     let Standing { last, failure } = app.store.read(standing_in)?;
     let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(AGAIN_AFTER, app.clock.now()));
-    let newest = list(&app.config)?.into_iter().next();
+    let local = list(&app.config)?;
+    let newest = newest(&local, app.clock.now());
     let is_new = newest.is_some_and(|newest| last.is_none_or(|last| last.name != newest.name));
     if has_just_failed || !is_new {
         return Ok(false);

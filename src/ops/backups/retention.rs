@@ -41,7 +41,13 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
 /// The first of these backups that was found sound when it was made.
 pub fn newest_sound(all: &[Backup], now: Timestamp) -> Option<&Backup> {
     let is_sound = |backup: &&Backup| matches!(findings(&backup.path, now), Ok(Some(found)) if found.is_sound());
-    all.iter().find(is_sound)
+    past_first(all, now).find(is_sound)
+}
+
+/// The backups, and after the others those that a clock that was ahead dated: nobody knows when they are of.
+pub(super) fn past_first(all: &[Backup], now: Timestamp) -> impl Iterator<Item = &Backup> {
+    let is_past = move |backup: &&Backup| backup.at <= now;
+    all.iter().filter(is_past).chain(all.iter().filter(move |backup| !is_past(backup)))
 }
 
 /// The backups, newest first, that no rule keeps.
