@@ -45,7 +45,7 @@ use crate::{
     app::{Announce, App},
     error::{Error, Result},
     jobs,
-    ops::{chat, interpretation},
+    ops::{chat, codes::client_network, interpretation},
     store,
 };
 
@@ -321,12 +321,12 @@ fn at_once<F: Future>(answering: F) -> Either<Ready<F::Output>, Pin<Box<F>>> {
     }
 }
 
-/// Counts connections, over all and for each peer. Clones count together.
+/// Counts connections, over all and for each peer's network. Clones count together.
 #[derive(Clone)]
 struct Doorkeeper {
     limits: StreamLimits,
     most: u32,
-    most_per_peer: u32,
+    most_per_network: u32,
     is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     open: Arc<Mutex<Open>>,
 }
@@ -334,7 +334,8 @@ struct Doorkeeper {
 #[derive(Default)]
 struct Open {
     over_all: u32,
-    of_peer: HashMap<IpAddr, u32>,
+    /// By the network that one subscriber has.
+    of_network: HashMap<String, u32>,
 }
 
 /// One open connection, counted until it is dropped.
@@ -350,7 +351,7 @@ impl Doorkeeper {
         Self {
             limits: StreamLimits { head: limits.header_timeout, idle: limits.idle_timeout },
             most: limits.connections,
-            most_per_peer: limits.connections_per_client,
+            most_per_network: limits.connections_per_client,
             is_exempt: Arc::new(move |peer| proxies.iter().any(|network| network.contains(&peer))),
             open: Arc::default(),
         }
@@ -359,12 +360,13 @@ impl Doorkeeper {
     /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
     fn admit(&self, peer: IpAddr) -> Option<Visit> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_peer = open.of_peer.get(&peer).copied().unwrap_or(0);
-        if open.over_all >= self.most || (of_peer >= self.most_per_peer && !(self.is_exempt)(peer)) {
+        let network = client_network(peer);
+        let of_network = open.of_network.get(&network).copied().unwrap_or(0);
+        if open.over_all >= self.most || (of_network >= self.most_per_network && !(self.is_exempt)(peer)) {
             return None;
         }
         open.over_all += 1;
-        open.of_peer.insert(peer, of_peer + 1);
+        open.of_network.insert(network, of_network + 1);
         Some(Visit { peer, open: Arc::clone(&self.open) })
     }
 }
@@ -373,11 +375,31 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.over_all = open.over_all.saturating_sub(1);
-        if let Some(count) = open.of_peer.get_mut(&self.peer) {
+        let network = client_network(self.peer);
+        if let Some(count) = open.of_network.get_mut(&network) {
             *count -= 1;
             if *count == 0 {
-                open.of_peer.remove(&self.peer);
+                open.of_network.remove(&network);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscriber_is_one_peer_whatever_its_addresses() {
+        let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
+        let (is_exempt, open) = (Arc::new(|_| false), Arc::default());
+        let door = Doorkeeper { limits, most: 10, most_per_network: 2, is_exempt, open };
+        let admit = |peer: &str| door.admit(peer.parse().unwrap());
+        let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
+        assert!(admit("2001:db8:0:0:ffff::1").is_none());
+        let others = ["2001:db8:0:1::1", "192.0.2.1", "192.0.2.2"].map(|peer| admit(peer).is_some());
+        assert_eq!(others, [true; 3]);
+        drop(visits);
+        assert!(admit("2001:db8:0:0:ffff::1").is_some());
     }
 }
