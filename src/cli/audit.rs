@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, find_user_id, paged, table, time};
+use super::{Common, PageArgs, find_user_id, paged, period, table};
 use yarrow::{
     error::Result,
     ops::audit::{self, Filter, Recorded},
@@ -32,8 +32,8 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let app = common.open()?;
     let user = args.user.as_deref().map(|who| find_user_id(&app, who)).transpose()?;
     let everything = Filter { user, actor: args.actor, ..Filter::default() };
-    let from = args.from.as_deref().map_or(Ok(everything.from), |text| time(&app, "from", text))?;
-    let to = args.to.as_deref().map_or(Ok(everything.to), |text| time(&app, "to", text))?;
+    let (from, to) = period(&app, args.from.as_deref(), args.to.as_deref())?;
+    let (from, to) = (from.unwrap_or(everything.from), to.unwrap_or(everything.to));
     let found = audit::list(&app, &Filter { from, to, ..everything }, args.page.page())?;
     let json = paged(args.page.page(), &found.items.iter().map(json_of).collect::<Vec<_>>(), found.total);
     common.answer(&json, || table_of(&found.items))

@@ -33,14 +33,14 @@ enum Action {
         #[arg(value_parser = clap::value_parser!(i64).range(1..=LARGEST_INCREASE))]
         coins: i64,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: Option<String>,
     },
     /// Set a balance to 0.
     Reset {
         who: String,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: String,
         /// Do not ask.
         #[arg(long)]

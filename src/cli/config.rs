@@ -59,7 +59,8 @@ fn show(common: &Common) -> Result<()> {
 fn sample() -> String {
     let mut sample = String::from(
         "# Settings of Yarrow. Each can also be an environment variable, which wins over this file:\n\
-         # [llm] base_url is YARROW_LLM_BASE_URL, and YARROW_LLM_BASE_URL_FILE names a file that holds the value.\n",
+         # [llm] base_url is YARROW_LLM_BASE_URL, and YARROW_LLM_BASE_URL_FILE names a file that holds the value.\n\
+         # There a list is a,b and a table key=value,key=value.\n",
     );
     let mut section = None;
     for declaration in DECLARATIONS {

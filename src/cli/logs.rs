@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user_id, paged, record, table, time};
+use super::{Common, PageArgs, authority, confirm, find_user_id, paged, period, record, table};
 use yarrow::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
@@ -120,11 +120,8 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
 
 impl RangeArgs {
     fn filter(&self, app: &App) -> Result<Filter> {
-        let from = self.from.as_deref().map_or(Ok(Timestamp(0)), |text| time(app, "from", text))?;
-        let to = self.to.as_deref().map_or(Ok(Timestamp(i64::MAX)), |text| time(app, "to", text))?;
-        if from > to {
-            return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
-        }
+        let (from, to) = period(app, self.from.as_deref(), self.to.as_deref())?;
+        let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
         Ok(Filter { from, to, ..Filter::default() })
     }
 

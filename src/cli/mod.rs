@@ -49,7 +49,7 @@ use self::taming::{tamed, tamed_line};
 use yarrow::{
     app::{Announce, App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
-    error::{Code, Error, FieldError, Result},
+    error::{Code, Error, Fault, FieldCode, FieldError, Result},
     ops::{
         audit::{self as ops_audit, Act},
         ledger::Authority,
@@ -288,6 +288,22 @@ fn time(app: &App, option: &str, text: &str) -> Result<Timestamp> {
     Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(option, fault))
 }
 
+/// The bounds of a period as they were given: times from the first on, and before the second.
+fn period(app: &App, from: Option<&str>, to: Option<&str>) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let from = from.map(|text| time(app, "from", text)).transpose()?;
+    let to = to.map(|text| time(app, "to", text)).transpose()?;
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
+        return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
+    }
+    Ok((from, to))
+}
+
+/// Why something is done, for the audit: not nothing.
+fn reason(text: &str) -> Result<String, &'static str> {
+    let text = text.trim();
+    if text.is_empty() { Err("say why") } else { Ok(text.to_owned()) }
+}
+
 /// Who acts by a command, for what is written down about a change.
 fn authority(reason: Option<String>) -> Authority {
     let request_id = format!("cli-{}", std::process::id());
@@ -320,7 +336,7 @@ fn confirm(yes: bool, question: &str) -> Result<()> {
     drop(write!(std::io::stderr(), "{question} [y/N] "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(Error::internal)?;
-    if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { refused("Nothing was done.") }
+    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) { Ok(()) } else { refused("Nothing was done.") }
 }
 
 /// One page of a list, in the shape that it has over HTTP.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, paged, print, record, table, time};
+use super::{Common, PageArgs, authority, confirm, find_user, paged, period, print, record, table};
 use yarrow::{
     app::App,
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Result},
     ops::{
         idempotency::{Answered, Once},
         payment::{
@@ -60,10 +60,10 @@ enum Action {
     /// Let an order out of review.
     Settle {
         order: String,
-        /// `credit` gives the coins; `dismiss` leaves the order as it is.
+        /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off.
         decision: Verdict,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: String,
         /// Do not ask.
         #[arg(long)]
@@ -79,7 +79,7 @@ enum Action {
         #[arg(long)]
         number: Option<String>,
         /// Why, for the audit and for the buyer.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: String,
         /// Do not ask.
         #[arg(long)]
@@ -302,11 +302,8 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal
 }
 
 fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
-    let (from, to) = (time(app, "from", from)?, time(app, "to", to)?);
-    if from > to {
-        return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
-    }
-    let report = report::report(app, from, to)?;
+    let (from, to) = period(app, Some(from), Some(to))?;
+    let report = report::report(app, from.unwrap_or_default(), to.unwrap_or_default())?;
     record(app, "payments report", None, authority(None))?;
     if csv && !common.json {
         print(comma_separated(&report).trim_end())?;

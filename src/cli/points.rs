@@ -34,14 +34,14 @@ enum Action {
         #[arg(allow_negative_numbers = true, value_parser = adjustment)]
         points: i64,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: String,
     },
     /// Take a wrong balance from its entries again, and open the account that was closed for it.
     Repair {
         who: String,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: Option<String>,
     },
 }

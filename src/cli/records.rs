@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, find_user, paged, record, table, time};
+use super::{Common, PageArgs, authority, find_user, paged, period, record, table};
 use yarrow::{
     app::App,
-    error::{Error, Fault, FieldCode, Result},
+    error::Result,
     ops::interpretation::{self, Record},
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -94,12 +94,8 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
 
 impl RangeArgs {
     fn bounds(&self, app: &App) -> Result<(Timestamp, Timestamp)> {
-        let from = self.from.as_deref().map_or(Ok(Timestamp(i64::MIN)), |text| time(app, "from", text))?;
-        let to = self.to.as_deref().map_or(Ok(Timestamp(i64::MAX)), |text| time(app, "to", text))?;
-        if from > to {
-            return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
-        }
-        Ok((from, to))
+        let (from, to) = period(app, self.from.as_deref(), self.to.as_deref())?;
+        Ok((from.unwrap_or(Timestamp(i64::MIN)), to.unwrap_or(Timestamp(i64::MAX))))
     }
 }
 

@@ -37,7 +37,7 @@ enum Action {
     Fix {
         who: String,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: Option<String>,
     },
     /// Print everything that is held of a user as one JSON document, as the user's own export would.
@@ -51,7 +51,7 @@ enum Action {
     Erase {
         who: String,
         /// Why, for the audit.
-        #[arg(long)]
+        #[arg(long, value_parser = super::reason)]
         reason: Option<String>,
         /// Do not ask.
         #[arg(long)]

@@ -3,15 +3,15 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, paged, record, table, words::TextKind};
+use super::{Common, PageArgs, authority, confirm, find_user, paged, period, record, table, words::TextKind};
 use yarrow::{
     app::App,
-    error::{Error, Result},
+    error::Result,
     ops::{
         moderation::engine::ContentType,
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
     },
-    types::{Page, Timestamp},
+    types::Page,
 };
 
 /// List texts that were refused, masked.
@@ -72,17 +72,13 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::List { user, content_type, kind, from, to, page } => {
-            let time = |name: &str, text: Option<String>| {
-                let zone = &app.config.limits.time_zone;
-                let parsed = text.map(|text| Timestamp::parse(&text, zone)).transpose();
-                parsed.map_err(|fault| Error::field(name, fault))
-            };
+            let (from, to) = period(&app, from.as_deref(), to.as_deref())?;
             let filter = Filter {
                 user: user.map(|who| find_user(&app, &who)).transpose()?.map(|user| user.id),
                 content_type: content_type.map(|kind| ContentType::from(kind).as_str().to_owned()),
                 violation_type: kind,
-                from: time("from", from)?,
-                to: time("to", to)?,
+                from,
+                to,
             };
             list(common, &app, &filter, page.page())
         }

@@ -431,3 +431,26 @@ fn tables_are_for_people_and_as_wide_as_the_terminal() {
         assert!(piped.lines().count() <= text.lines().count(), "{line}: {piped}");
     }
 }
+
+#[test]
+fn reasons_say_something_and_periods_end_after_they_begin() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    for reason in ["", "  "] {
+        for command in [
+            ["coins", "grant", "13800138000", "5", "--reason", reason].as_slice(),
+            &["coins", "reset", "13800138000", "--yes", "--reason", reason],
+            &["points", "adjust", "13800138000", "5", "--reason", reason],
+            &["users", "erase", "13800138000", "--yes", "--reason", reason],
+            &["payments", "refund", "1", "--yes", "--reason", reason],
+        ] {
+            server.command(command).expect(2);
+        }
+    }
+    assert_eq!(server.coins(&user), 0);
+    for command in [["audit"].as_slice(), &["logs", "range"], &["records", "count"], &["violations", "list"]] {
+        let period = ["--from", "2026-02-01", "--to", "2026-01-01"];
+        let refused = server.command(&[command, &period].concat()).expect(2);
+        assert!(refused.complaint().contains("must not be before `from`"), "{command:?}: {}", refused.complaint());
+    }
+}
