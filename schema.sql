@@ -492,7 +492,7 @@ create index known_emails_parked on known_emails (parked_at) where parked_at is 
 create table idempotency_keys (
     id integer primary key,
     caller text not null,                  -- user:…, admin:…, key:…
-    route text not null,                   -- method and template
+    route text not null,                   -- path of the endpoint; only POST requests have keys
     key text not null,
     request_sha256 blob not null,
     status integer not null,

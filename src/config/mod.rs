@@ -176,7 +176,7 @@ declare::settings! {
         connect_timeout: Duration = "1 s", no flag,
             "Time to connect.";
         timeout: Duration = "3 s", no flag,
-            "Time for one text, the one repetition included.";
+            "Time for one call, the one repetition included. A long text is judged in pieces, a call each.";
         calls: u32 = "32", no flag,
             "Calls that may run at once; one more counts as a failure of the service.";
         shadow_share: f64 = "0", no flag,
@@ -414,7 +414,7 @@ declare::settings! {
         connections: u32 = "4096", no flag,
             "Open connections over all.";
         connections_per_client: u32 = "256", no flag,
-            "Open connections from one address; trusted proxies are exempt.";
+            "Open connections from one address, or one /64 of IPv6; trusted proxies are exempt.";
         requests: u32 = "1024", no flag,
             "Requests running at once; one more is answered 503.";
         slow_query: Duration = "250 ms", no flag,

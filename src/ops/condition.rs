@@ -54,7 +54,7 @@ impl LedgerState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupState {
     Current,
-    /// The last one is older than it should be, or there is none although there has been time for one.
+    /// The last one is older than it should be.
     Old,
     /// The last attempt failed.
     Failed,

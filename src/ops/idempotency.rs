@@ -19,7 +19,7 @@ use crate::{
 pub struct Claim {
     /// Whose key it is: two callers may choose the same one. Users are named by [`user`].
     pub caller: String,
-    /// Method and template, such as `POST /coin/consume`.
+    /// The path of the endpoint, such as `/coin/consume`. Only POST requests have keys.
     pub route: String,
     pub key: String,
     /// Tells whether a second request with the key asks for the same.
@@ -170,12 +170,12 @@ pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
     tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, caller)).map(drop)
 }
 
-/// Deletes up to `limit` answers that are older than `age`.
+/// Deletes up to `limit` answers that are older than `age`, or that a clock that was ahead left: nobody gets those any more.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from idempotency_keys where id in (select id from idempotency_keys order by id limit ?2) \
-         and created_at <= ?1",
-        (tx.now.minus(age).0, limit),
+         and (created_at <= ?1 or created_at > ?3)",
+        (tx.now.minus(age).0, limit, tx.now.0),
     )
 }
 

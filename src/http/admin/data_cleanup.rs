@@ -34,7 +34,7 @@ pub struct DataCleared {
     #[schema(example = json!({}))]
     kept: BTreeMap<String, i64>,
     /// The backup that was made before, by name.
-    #[schema(example = "yarrow-20260102T030405678Z-before-cleanup.db")]
+    #[schema(example = "yarrow-20260102T030405.678Z-before-cleanup.db")]
     backup: String,
 }
 

@@ -187,7 +187,7 @@ fn examine_ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {
             GROUP,
             "accounts",
             (closed == 0, "none is closed"),
-            (Verdict::Fail, format!("{closed} are closed; see `yarrow coins sync`")),
+            (Verdict::Fail, format!("{closed} are closed; see `yarrow sync users`")),
         ),
         Check::new(GROUP, "daily verification", Verdict::Pass, format!("last: {verified}")),
         Check::holds(

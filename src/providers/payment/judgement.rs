@@ -1,8 +1,7 @@
 //! What a proved trade report means for an order: the rule that decides about money, and nothing else.
 //!
 //! [`judge`] is a pure function over what the provider says and what we have stored. The caller holds the
-//! order's row in a transaction, carries out the judgement there, and acknowledges a notification exactly
-//! when [`Judgement::acknowledged`] says so.
+//! order's row in a transaction and carries out the judgement there.
 //!
 //! The surprise: reports arrive in any order and any number of times, and a status alone means little. A
 //! partial refund repeats `TRADE_SUCCESS`; a full one says `TRADE_CLOSED`, as an unpaid time-out does.
@@ -95,13 +94,6 @@ impl OrderState {
 
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-}
-
-impl Judgement {
-    /// Whether a notification so judged is answered with `success`; otherwise the provider repeats it.
-    pub fn acknowledged(self) -> bool {
-        !matches!(self, Self::Reject(_))
     }
 }
 
@@ -316,7 +308,7 @@ mod tests {
         assert_eq!(judge(&paid, Some(&sandbox)), Judgement::Reject(RejectReason::WrongChannel));
         let dearer = OrderView { amount: fen("30.00"), ..order(OrderState::Created) };
         assert_eq!(judge(&paid, Some(&dearer)), Judgement::Reject(RejectReason::WrongAmount));
-        assert!(!judge(&paid, None).acknowledged());
+        assert!(matches!(judge(&paid, None), Judgement::Reject(_)));
     }
 
     #[test]
