@@ -11,7 +11,6 @@ const BOUNDED: &[&str] = &[
      order by sequence desc limit ?3 offset ?4",
     "history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null",
     // Interpretations.
-    "interpretations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3 \
      order by created_at desc, id desc limit ?4 offset ?5",
     "interpretations where user_id = ?1",
@@ -58,6 +57,20 @@ const COUNTED_OF_A_USER: &[&str] = &[
     "payment_orders where user_id = ?1",
     "feedback where user_id = ?1",
 ];
+
+#[test]
+fn what_is_planned_here_is_what_operations_ask() {
+    let texts: Vec<_> = crate::rooms::texts().collect();
+    // With the table, or after a macro that names it.
+    let is_asked = |query: &&str| {
+        let conditions = query.split_once(' ').map(|(_, conditions)| conditions);
+        let is_in = |text: &String| text.contains(&format!("from {query}"));
+        texts.iter().any(|text| is_in(text) || conditions == Some(text.trim_matches('"')))
+    };
+    let listed = [BOUNDED, IN_ORDER, COUNTED, COUNTED_OF_A_USER].concat();
+    let strangers: Vec<_> = listed.iter().filter(|query| !is_asked(query)).collect();
+    assert!(strangers.is_empty(), "nothing in src asks these: {strangers:#?}");
+}
 
 /// Holds that each of the queries is planned in one step, of this kind.
 fn assert_planned(select: &str, queries: &[&str], is_meant: impl Fn(&str) -> bool) {
