@@ -9,6 +9,13 @@ use crate::{
     types::{Listing, Page, Timestamp, UserId},
 };
 
+/// The columns in the order in which [`row_of`] reads them.
+macro_rules! select_audit {
+    ($rest:literal) => {
+        concat!("select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit ", $rest)
+    };
+}
+
 /// Something that an administrator did.
 #[derive(Clone, Debug)]
 pub struct Act {
@@ -85,9 +92,10 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Rec
     match (user, actor) {
         (Some(user), actor) => Ok(Listing {
             items: tx.all(
-                "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit \
-                 where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
-                 order by id desc limit ?5 offset ?6",
+                select_audit!(
+                    "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 order by id \
+                               desc limit ?5 offset ?6"
+                ),
                 (user.0, actor, from.0, to.0, size, offset),
                 row_of,
             )?,
@@ -99,8 +107,7 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Rec
         }),
         (None, Some(actor)) => Ok(Listing {
             items: tx.all(
-                "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit \
-                 where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5",
+                select_audit!("where actor = ?1 and at >= ?2 and at < ?3 order by id desc limit ?4 offset ?5"),
                 (actor, from.0, to.0, size, offset),
                 row_of,
             )?,
@@ -112,8 +119,7 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Rec
         }),
         (None, None) => Ok(Listing {
             items: tx.all(
-                "select id, at, actor, action, user_id, reason, outcome, client_ip, request_id from audit \
-                 where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4",
+                select_audit!("where at >= ?1 and at < ?2 order by at desc, id desc limit ?3 offset ?4"),
                 (from.0, to.0, size, offset),
                 row_of,
             )?,

@@ -23,6 +23,19 @@ use crate::{
 const HOUR: Duration = Duration::from_hours(1);
 const CLIENT_KEPT: Duration = Duration::from_hours(24);
 
+/// The columns in the order in which [`feedback_of`] reads them.
+macro_rules! feedback_columns {
+    () => {
+        "id, user_id, phone_number, is_verified, content, created_at"
+    };
+}
+
+macro_rules! select_feedback {
+    ($rest:literal) => {
+        concat!("select ", feedback_columns!(), " from feedback ", $rest)
+    };
+}
+
 /// Who wrote it.
 #[derive(Clone, Debug)]
 pub enum Author {
@@ -82,18 +95,12 @@ pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>>
     let (size, offset) = (page.size, page.offset());
     app.store.read(|tx| match filter {
         Filter::All => Ok(Listing {
-            items: tx.all(
-                "select id, user_id, phone_number, is_verified, content, created_at from feedback \
-                 order by id desc limit ?1 offset ?2",
-                (size, offset),
-                feedback_of,
-            )?,
+            items: tx.all(select_feedback!("order by id desc limit ?1 offset ?2"), (size, offset), feedback_of)?,
             total: count_in(tx)?,
         }),
         Filter::Of(user) => Ok(Listing {
             items: tx.all(
-                "select id, user_id, phone_number, is_verified, content, created_at from feedback \
-                 where user_id = ?1 order by id desc limit ?2 offset ?3",
+                select_feedback!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
                 (user.0, size, offset),
                 feedback_of,
             )?,
@@ -104,15 +111,10 @@ pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>>
 
 /// What this user wrote, the oldest first. Claims are not theirs: anybody can make them.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
-    tx.each(
-        "select id, user_id, phone_number, is_verified, content, created_at from feedback \
-         where user_id = ?1 and is_verified = 1 order by id",
-        [user.0],
-        |row| {
-            let Feedback { id, content, created_at, .. } = feedback_of(row)?;
-            each(json!({ "id": id, "content": content, "createdAt": created_at }))
-        },
-    )
+    tx.each(select_feedback!("where user_id = ?1 and is_verified = 1 order by id"), [user.0], |row| {
+        let Feedback { id, content, created_at, .. } = feedback_of(row)?;
+        each(json!({ "id": id, "content": content, "createdAt": created_at }))
+    })
 }
 
 /// Deletes what this user wrote, and what was written in their name or with their number.
@@ -131,8 +133,7 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
 /// Up to `limit` pieces of feedback behind one, the oldest first.
 pub fn after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<Vec<Feedback>> {
     tx.all(
-        "select id, user_id, phone_number, is_verified, content, created_at from feedback \
-         where id > ?1 order by id limit ?2",
+        select_feedback!("where id > ?1 order by id limit ?2"),
         (after.map_or(i64::MIN, |feedback| feedback.id), limit),
         feedback_of,
     )
@@ -163,8 +164,11 @@ fn insert_in(
     content: &str,
 ) -> Result<Feedback> {
     tx.one(
-        "insert into feedback (user_id, phone_number, is_verified, client_network, content, created_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6) returning id, user_id, phone_number, is_verified, content, created_at",
+        concat!(
+            "insert into feedback (user_id, phone_number, is_verified, client_network, content, created_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6) returning ",
+            feedback_columns!()
+        ),
         (
             user.map(|user| user.0),
             phone_number.map(PhoneNumber::as_str),

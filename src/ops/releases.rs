@@ -12,6 +12,19 @@ use crate::{
     types::{Listing, Page, Timestamp, clean},
 };
 
+/// The columns in the order in which [`release_of`] reads them.
+macro_rules! release_columns {
+    () => {
+        "id, version, version_code, platform, is_required, notes, download_url, published_at"
+    };
+}
+
+macro_rules! select_releases {
+    ($rest:literal) => {
+        concat!("select ", release_columns!(), " from releases ", $rest)
+    };
+}
+
 /// A release before it is published.
 #[derive(Clone, Debug)]
 pub struct Draft {
@@ -108,9 +121,11 @@ impl std::fmt::Display for AppVersion {
 pub fn publish(app: &App, draft: Draft) -> Pending<Release> {
     app.store.write(move |tx| {
         let made = tx.first(
-            "insert into releases (version, version_code, platform, is_required, notes, download_url, published_at) \
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict do nothing \
-             returning id, version, version_code, platform, is_required, notes, download_url, published_at",
+            concat!(
+                "insert into releases (version, version_code, platform, is_required, notes, download_url, \
+                 published_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7) on conflict do nothing returning ",
+                release_columns!()
+            ),
             (
                 draft.version.to_string(),
                 draft.version_code,
@@ -130,8 +145,7 @@ pub fn publish(app: &App, draft: Draft) -> Pending<Release> {
 pub fn list(app: &App, page: Page) -> Result<Listing<Release>> {
     app.store.read(|tx| {
         let items = tx.all(
-            "select id, version, version_code, platform, is_required, notes, download_url, published_at \
-             from releases order by version_code desc, id desc limit ?1 offset ?2",
+            select_releases!("order by version_code desc, id desc limit ?1 offset ?2"),
             (page.size, page.offset()),
             release_of,
         )?;
@@ -171,8 +185,9 @@ impl ClientVersion {
 
 fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
     tx.first(
-        "select id, version, version_code, platform, is_required, notes, download_url, published_at from releases \
-         where ?1 is null or platform is null or platform = ?1 order by version_code desc, id desc limit 1",
+        select_releases!(
+            "where ?1 is null or platform is null or platform = ?1 order by version_code desc, id desc limit 1"
+        ),
         [platform],
         release_of,
     )
@@ -180,9 +195,10 @@ fn latest_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
 
 fn latest_required_in(tx: &Read<'_>, platform: Option<&str>) -> Result<Option<Release>> {
     tx.first(
-        "select id, version, version_code, platform, is_required, notes, download_url, published_at from releases \
-         where is_required = 1 and (?1 is null or platform is null or platform = ?1) \
-         order by version_code desc, id desc limit 1",
+        select_releases!(
+            "where is_required = 1 and (?1 is null or platform is null or platform = ?1) order by \
+                          version_code desc, id desc limit 1"
+        ),
         [platform],
         release_of,
     )

@@ -26,6 +26,16 @@ use crate::{
 pub use changes::{Authority, Change, export_changes_in};
 pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
 
+/// The columns in the order in which [`entry_of`] reads them.
+macro_rules! select_entries {
+    ($rest:literal) => {
+        concat!(
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries ",
+            $rest
+        )
+    };
+}
+
 /// The largest balance: whole numbers up to here are exact in clients whose numbers are floats.
 pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
 
@@ -215,8 +225,7 @@ pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
 /// The entry of this kind for this event.
 pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: &str) -> Result<Option<Entry>> {
     tx.first(
-        "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
-         where asset = ?1 and kind = ?2 and ref = ?3",
+        select_entries!("where asset = ?1 and kind = ?2 and ref = ?3"),
         (asset.name(), kind.name(), reference),
         entry_of,
     )
@@ -236,8 +245,7 @@ pub fn balance(app: &App, user: UserId, asset: Asset) -> Result<i64> {
 pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
     app.store.read(|tx| {
         let items = tx.all(
-            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
-             where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4",
+            select_entries!("where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4"),
             (user.0, asset.name(), page.size, page.offset()),
             entry_of,
         )?;
@@ -250,8 +258,7 @@ pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<List
 pub fn entries_in_span(app: &App, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
     let rows = app.store.read(|tx| {
         tx.all(
-            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
-             where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4",
+            select_entries!("where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4"),
             (user.0, asset.name(), span.upper_bound(), span.rows_to_read()),
             entry_of,
         )
@@ -268,9 +275,10 @@ pub fn entries_between_in(
     numbers: Range<i64>,
 ) -> Result<Vec<Entry>> {
     tx.all(
-        "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
-         where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) and created_at >= ?6 and created_at < ?7 \
-         order by seq",
+        select_entries!(
+            "where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) and created_at >= ?6 and \
+                         created_at < ?7 order by seq"
+        ),
         (numbers.start, numbers.end, asset.name(), kinds[0].name(), kinds[1].name(), from.0, to.0),
         entry_of,
     )
@@ -284,8 +292,7 @@ pub fn last_number_in(tx: &Read<'_>) -> Result<i64> {
 /// The account's entries, oldest first. References other than of castings and orders hold keyed hashes, which are for
 /// the service to compare and mean nothing to anybody else.
 pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> Result<()> {
-    let sql = "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries \
-               where user_id = ?1 and asset = ?2 order by sequence";
+    let sql = select_entries!("where user_id = ?1 and asset = ?2 order by sequence");
     tx.each(sql, (user.0, asset.name()), |row| {
         let entry = entry_of(row)?;
         let is_telling = |reference: &String| ["session:", "order:"].iter().any(|prefix| reference.starts_with(prefix));

@@ -369,19 +369,11 @@ fn ordinal_below_in(tx: &Read<'_>, id: i64) -> Result<Option<i64>> {
 }
 
 fn broadcast_in(tx: &Read<'_>, ordinal: i64) -> Result<Option<Notification>> {
-    tx.first(
-        "select id, ordinal, kind, title, body, payload, created_at, expires_at from notifications where ordinal = ?1",
-        [ordinal],
-        notification_of,
-    )
+    tx.first(select_notifications!("where ordinal = ?1"), [ordinal], notification_of)
 }
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Notification>> {
-    tx.first(
-        "select id, ordinal, kind, title, body, payload, created_at, expires_at from notifications where id = ?1",
-        [id],
-        notification_of,
-    )
+    tx.first(select_notifications!("where id = ?1"), [id], notification_of)
 }
 
 /// What was addressed to this user and has an id below this one, newest first: as many as are kept for one user.

@@ -9,6 +9,19 @@
 //! Users see broadcasts from after their registration. What has expired is gone from every answer at once; a job
 //! takes it out of the blocks a little later. The first `read_at` stays, whatever is marked again.
 
+/// The columns in the order in which [`notification_of`] reads them.
+macro_rules! notification_columns {
+    () => {
+        "id, ordinal, kind, title, body, payload, created_at, expires_at"
+    };
+}
+
+macro_rules! select_notifications {
+    ($rest:literal) => {
+        concat!("select ", notification_columns!(), " from notifications ", $rest)
+    };
+}
+
 mod blocks;
 mod inbox;
 mod payload;

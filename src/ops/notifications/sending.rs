@@ -55,8 +55,7 @@ pub fn send(app: &App, draft: Draft) -> Pending<Sent> {
 pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
     app.store.read(|tx| {
         let found = tx.all(
-            "select id, ordinal, kind, title, body, payload, created_at, expires_at from notifications \
-             order by id desc limit ?1 offset ?2",
+            select_notifications!("order by id desc limit ?1 offset ?2"),
             (page.size, page.offset()),
             notification_of,
         )?;
@@ -106,9 +105,11 @@ pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
         Audience::Users(_) => None,
     };
     let notification = tx.one(
-        "insert into notifications (ordinal, kind, title, body, payload, created_at, expires_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
-         returning id, ordinal, kind, title, body, payload, created_at, expires_at",
+        concat!(
+            "insert into notifications (ordinal, kind, title, body, payload, created_at, expires_at) values (?1, \
+             ?2, ?3, ?4, ?5, ?6, ?7) returning ",
+            notification_columns!()
+        ),
         (
             ordinal,
             draft.kind.name(),

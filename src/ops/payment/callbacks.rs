@@ -12,6 +12,17 @@ use crate::{
     types::{Listing, Page, Timestamp},
 };
 
+/// The columns in the order in which [`callback_of`] reads them.
+macro_rules! select_callbacks {
+    ($rest:literal) => {
+        concat!(
+            "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, replay_of, \
+             form from payment_callbacks ",
+            $rest
+        )
+    };
+}
+
 /// A notification as it is kept.
 #[derive(Clone, Debug)]
 pub struct Callback {
@@ -148,13 +159,7 @@ fn insert_in(
 }
 
 fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
-    tx.first(
-        "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, replay_of, form \
-         from payment_callbacks where id = ?1",
-        [id],
-        callback_of,
-    )?
-    .ok_or_else(|| Error::from(Code::NotFound))
+    tx.first(select_callbacks!("where id = ?1"), [id], callback_of)?.ok_or_else(|| Error::from(Code::NotFound))
 }
 
 fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
@@ -164,9 +169,9 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
     if let Some(order_no) = &filter.order_no {
         return Ok(Listing {
             items: tx.all(
-                "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, \
-                 replay_of, form from payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) \
-                 order by id desc limit ?3 offset ?4",
+                select_callbacks!(
+                    "where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4"
+                ),
                 (order_no, verdict, size, offset),
                 callback_of,
             )?,
@@ -179,19 +184,13 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callbac
     }
     let Some(verdict) = verdict else {
         return Ok(Listing {
-            items: tx.all(
-                "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, \
-                 replay_of, form from payment_callbacks order by id desc limit ?1 offset ?2",
-                (size, offset),
-                callback_of,
-            )?,
+            items: tx.all(select_callbacks!("order by id desc limit ?1 offset ?2"), (size, offset), callback_of)?,
             total: tx.one("select count(*) from payment_callbacks", (), |row| row.get(0))?,
         });
     };
     Ok(Listing {
         items: tx.all(
-            "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, \
-             replay_of, form from payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
+            select_callbacks!("where verdict = ?1 order by id desc limit ?2 offset ?3"),
             (verdict, size, offset),
             callback_of,
         )?,

@@ -24,6 +24,17 @@ use crate::{
     types::{Fen, Timestamp, fill_random, hex},
 };
 
+/// The columns in the order in which [`refund_of`] reads them.
+macro_rules! select_refunds {
+    ($rest:literal) => {
+        concat!(
+            "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
+             from payment_refunds ",
+            $rest
+        )
+    };
+}
+
 /// The provider knows what became of a refund some seconds after it was asked for it, not at once.
 const ASK_AFTER: Duration = Duration::from_secs(10);
 /// How often the provider is asked about a refund whose outcome is unknown.
@@ -105,22 +116,14 @@ fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
 
 /// The refunds of an order, oldest first.
 pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
-    app.store.read(|tx| {
-        tx.all(
-            "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
-             from payment_refunds where order_no = ?1 order by created_at",
-            [order_no],
-            refund_of,
-        )
-    })
+    app.store.read(|tx| tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_of))
 }
 
 /// Asks what became of refunds whose outcome is unknown.
 pub(super) fn ask_about_open(app: &App) -> Result<()> {
     let open = app.store.read(|tx| {
         tx.all(
-            "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
-             from payment_refunds where state = 'requested' and asked_at <= ?1 order by asked_at limit 50",
+            select_refunds!("where state = 'requested' and asked_at <= ?1 order by asked_at limit 50"),
             [tx.now.minus(ASK_AGAIN_AFTER).0],
             refund_of,
         )
@@ -218,7 +221,8 @@ fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
         Ok(None) => {
             app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed", false)).wait()?;
             Err(Error::new(Code::ProviderTimeout).detail(format!(
-                "The provider took the refund and does not confirm it yet. It is asked about again; or ask by its number, {}.",
+                "The provider took the refund and does not confirm it yet. It is asked about again; or ask by its \
+                 number, {}.",
                 refund.refund_no
             )))
         }
@@ -315,12 +319,7 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
 }
 
 fn find_in(tx: &Read<'_>, refund_no: &str) -> Result<Option<Refund>> {
-    tx.first(
-        "select refund_no, order_no, amount_fen, state, reason, actor, failure, asked_at, created_at, finished_at \
-         from payment_refunds where refund_no = ?1",
-        [refund_no],
-        refund_of,
-    )
+    tx.first(select_refunds!("where refund_no = ?1"), [refund_no], refund_of)
 }
 
 fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {

@@ -13,6 +13,17 @@ use crate::{
     types::{Timestamp, UserId},
 };
 
+/// The columns in the order in which [`session_of`] reads them.
+macro_rules! select_sessions {
+    ($rest:literal) => {
+        concat!(
+            "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
+             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions ",
+            $rest
+        )
+    };
+}
+
 /// Where sessions are made, as idempotency keys know it.
 const ROUTE: &str = "/api/v1/sessions";
 
@@ -75,22 +86,14 @@ pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
 }
 
 pub(super) fn find_in(tx: &Read<'_>, user: UserId, id: &str) -> Result<Session> {
-    tx.first(
-        "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
-         idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions \
-         where id = ?1 and user_id = ?2",
-        (id, user.0),
-        session_of,
-    )?
-    .ok_or_else(|| Code::NotFound.into())
+    tx.first(select_sessions!("where id = ?1 and user_id = ?2"), (id, user.0), session_of)?
+        .ok_or_else(|| Code::NotFound.into())
 }
 
 /// The user's sessions before this one, newest first.
 pub(super) fn before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
     tx.all(
-        "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
-         idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions \
-         where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3",
+        select_sessions!("where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3"),
         (user.0, sequence, limit),
         session_of,
     )
@@ -99,9 +102,7 @@ pub(super) fn before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) 
 /// The user's sessions after this one, the oldest first.
 pub(super) fn after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
     tx.all(
-        "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
-         idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions \
-         where user_id = ?1 and sequence > ?2 order by sequence limit ?3",
+        select_sessions!("where user_id = ?1 and sequence > ?2 order by sequence limit ?3"),
         (user.0, sequence, limit),
         session_of,
     )
