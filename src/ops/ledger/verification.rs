@@ -318,7 +318,7 @@ impl Walk {
     }
 
     fn take(&mut self, line: &Line) {
-        // A ledger that was cleared on purpose goes on counting; what is missing at its start shows in the accounts.
+        // What is missing at the ledger's start shows in the accounts.
         if self.last_seq != 0 && line.seq != self.last_seq + 1 {
             let detail = format!("entry {} comes after entry {}", line.seq, self.last_seq);
             self.report.note(Discrepancy { code: "entries_missing", account: None, detail });
