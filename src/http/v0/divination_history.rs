@@ -24,8 +24,8 @@ use crate::{
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
-/// A list without a page ends with the record in which it comes to so many bytes: up to 1000 of the largest records would be
-/// a hundred times as many.
+/// A list without a page ends with the record in which it comes to so many bytes: a thousand of the largest records
+/// would be a hundred MiB.
 const UNPAGED_BYTES: usize = 8 << 20;
 
 parameters! {
