@@ -26,6 +26,7 @@ pub struct AdminArgs {
 enum Action {
     /// Make an administrator.
     Create {
+        /// The administrator's name: at most 64 letters, digits and `-_.@`.
         name: String,
         /// Read the password from the first line of standard input.
         #[arg(long, required = true)]
@@ -33,6 +34,7 @@ enum Action {
     },
     /// Give an administrator another password and end their sessions.
     Password {
+        /// The administrator's name.
         name: String,
         /// Read the password from the first line of standard input.
         #[arg(long, required = true)]
@@ -42,6 +44,7 @@ enum Action {
     List,
     /// Remove an administrator and end their sessions at once.
     Remove {
+        /// The administrator's name.
         name: String,
         /// Do not ask.
         #[arg(long)]
@@ -60,11 +63,15 @@ enum Action {
 #[derive(Debug, Subcommand)]
 enum KeyAction {
     /// Make a key and print it, once.
-    Create { label: String },
+    Create {
+        /// What the key is for; no two keys have the same label.
+        label: String,
+    },
     /// List the keys.
     List,
     /// End a key at once.
     Revoke {
+        /// What the key is for; no two keys have the same label.
         label: String,
         /// Do not ask.
         #[arg(long)]

@@ -26,10 +26,15 @@ pub struct CoinsArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Print a balance.
-    Balance { who: String },
+    Balance {
+        /// The user: id, phone number or email address.
+        who: String,
+    },
     /// Add coins.
     Grant {
+        /// The user: id, phone number or email address.
         who: String,
+        /// How many: 1 or more.
         #[arg(value_parser = clap::value_parser!(i64).range(1..=LARGEST_INCREASE))]
         coins: i64,
         /// Why, for the audit.
@@ -38,6 +43,7 @@ enum Action {
     },
     /// Set a balance to 0.
     Reset {
+        /// The user: id, phone number or email address.
         who: String,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]

@@ -26,6 +26,7 @@ enum Action {
     Verify,
     /// Print an account's entries, newest first.
     Show {
+        /// The user: id, phone number or email address.
         who: String,
         #[arg(long, value_enum, default_value_t = AssetName::Coin)]
         asset: AssetName,

@@ -39,6 +39,7 @@ enum Action {
     },
     /// Print the requests from an address, newest first.
     Ip {
+        /// The client's address.
         address: IpAddr,
         #[command(flatten)]
         range: RangeArgs,

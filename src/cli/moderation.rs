@@ -36,6 +36,7 @@ enum Action {
     Fallback { to: OnOff },
     /// Ask both services about a text, or about several.
     Compare {
+        /// The texts to compare.
         #[arg(required = true)]
         text: Vec<String>,
         #[arg(long, value_enum, default_value_t = TextKind::Question)]

@@ -29,6 +29,7 @@ enum Action {
     },
     /// Take a notification out of every inbox.
     Delete {
+        /// The notification's number, as `notify list` shows it.
         id: i64,
         /// Do not ask.
         #[arg(long)]
@@ -39,7 +40,9 @@ enum Action {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("audience").required(true).args(["all", "to"])))]
 struct SendArgs {
+    /// The heading.
     title: String,
+    /// The text.
     body: String,
     /// Send it to everybody.
     #[arg(long)]

@@ -46,7 +46,10 @@ enum Action {
         page: PageArgs,
     },
     /// Print everything that is known of an order.
-    Show { order: String },
+    Show {
+        /// The order's number, or the provider's.
+        order: String,
+    },
     /// Print notifications as they came, newest first.
     Callbacks {
         /// Only those about this order.
@@ -56,9 +59,13 @@ enum Action {
         page: PageArgs,
     },
     /// Ask the provider about an order, and settle it by the answer.
-    Query { order: String },
+    Query {
+        /// The order's number, or the provider's.
+        order: String,
+    },
     /// Let an order out of review.
     Settle {
+        /// The order's number, or the provider's.
         order: String,
         /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off.
         decision: Verdict,
@@ -71,6 +78,7 @@ enum Action {
     },
     /// Return money, and take back the coins that it bought.
     Refund {
+        /// The order's number, or the provider's.
         order: String,
         /// Yuan to return; everything that is left if it is not said.
         #[arg(long)]
@@ -86,7 +94,10 @@ enum Action {
         yes: bool,
     },
     /// Judge a kept notification again.
-    Replay { callback: i64 },
+    Replay {
+        /// The callback's number, as `payments callbacks` shows it.
+        callback: i64,
+    },
     /// Reconcile the orders of a time with the ledger. Exits with 5 if some do not agree.
     Report {
         /// Orders made at this time or later, such as 2026-01-01.
@@ -101,6 +112,7 @@ enum Action {
     },
     /// Pay an order in the sandbox, which costs nothing.
     SandboxPay {
+        /// The order's number, or the provider's.
         order: String,
         /// Pay although the time for it has passed.
         #[arg(long)]

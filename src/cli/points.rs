@@ -24,13 +24,16 @@ pub struct PointsArgs {
 enum Action {
     /// Print a balance and its entries, newest first.
     Show {
+        /// The user: id, phone number or email address.
         who: String,
         #[command(flatten)]
         page: PageArgs,
     },
     /// Add points, or take them with a number below zero.
     Adjust {
+        /// The user: id, phone number or email address.
         who: String,
+        /// How many; less than nothing takes them.
         #[arg(allow_negative_numbers = true, value_parser = adjustment)]
         points: i64,
         /// Why, for the audit.
@@ -39,6 +42,7 @@ enum Action {
     },
     /// Take a wrong balance from its entries again, and open the account that was closed for it.
     Repair {
+        /// The user: id, phone number or email address.
         who: String,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]

@@ -30,11 +30,18 @@ pub struct UsersArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Print one page: profile, balances, sign-ins, codes, ledger, orders, records, refused texts, notices, requests.
-    Show { who: String },
+    Show {
+        /// The user: id, phone number or email address.
+        who: String,
+    },
     /// Check what is kept of a user against itself. Exits with 5 if something is wrong.
-    Validate { who: String },
+    Validate {
+        /// The user: id, phone number or email address.
+        who: String,
+    },
     /// Repair what can be repaired without a decision. Exits with 5 if something is left.
     Fix {
+        /// The user: id, phone number or email address.
         who: String,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
@@ -42,6 +49,7 @@ enum Action {
     },
     /// Print everything that is held of a user as one JSON document, as the user's own export would.
     Export {
+        /// The user: id, phone number or email address.
         who: String,
         /// Write it to this file, which must not exist, for its owner's eyes only.
         #[arg(long, value_name = "FILE")]
@@ -49,6 +57,7 @@ enum Action {
     },
     /// Delete an account and everything that says whose it was, as its owner could.
     Erase {
+        /// The user: id, phone number or email address.
         who: String,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
@@ -59,6 +68,7 @@ enum Action {
     },
     /// Print what a language model would be told of a user.
     Attachment {
+        /// The user: id, phone number or email address.
         who: String,
         /// The language of the message.
         #[arg(long, value_enum, default_value_t = Language::Zh)]

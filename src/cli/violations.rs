@@ -44,7 +44,10 @@ enum Action {
         page: PageArgs,
     },
     /// Print one refusal.
-    Show { id: i64 },
+    Show {
+        /// The refusal's number, as `violations list` shows it.
+        id: i64,
+    },
     /// Print refusals by type and the users with most of them, or one user's refusals in figures.
     Stats {
         /// A user's id or phone number.

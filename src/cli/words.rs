@@ -31,6 +31,7 @@ pub struct WordsArgs {
 enum Action {
     /// Add a word. Wildcards are plain characters.
     Add {
+        /// The word, as it is listed.
         word: String,
         /// politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.
         #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
@@ -43,7 +44,10 @@ enum Action {
         no_sound: bool,
     },
     /// Remove a word, in whichever spelling.
-    Remove { word: String },
+    Remove {
+        /// The word, as it is listed.
+        word: String,
+    },
     /// Print the words of the list.
     List {
         /// Only words of this type.
@@ -58,6 +62,7 @@ enum Action {
     /// Add the words of a file in one change: one a line, alone or as `word,type`; `-` is standard input. Lines that are no
     /// words are told and left out.
     Import {
+        /// The file; `-` is standard input.
         file: PathBuf,
         /// The type of words that name none.
         #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
@@ -79,6 +84,7 @@ enum Action {
     },
     /// Say what the list makes of a text.
     Test {
+        /// The text to try.
         text: String,
         #[arg(long, value_enum, default_value_t = TextKind::Question)]
         content_type: TextKind,
@@ -87,6 +93,7 @@ enum Action {
     Stats,
     /// Allow a phrase: a listed word inside of it is innocent. Without a phrase, print those that are allowed.
     Allow {
+        /// The phrase; without one, all that are allowed are listed.
         phrase: Option<String>,
         /// Take the phrase back.
         #[arg(long, requires = "phrase")]

@@ -454,3 +454,19 @@ fn reasons_say_something_and_periods_end_after_they_begin() {
         assert!(refused.complaint().contains("must not be before `from`"), "{command:?}: {}", refused.complaint());
     }
 }
+
+#[test]
+fn every_argument_says_what_it_is() {
+    let is_bare = |line: &&str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        line.starts_with("  ") && words.len() == 1 && words[0].starts_with(['<', '['])
+    };
+    for path in below(&[]) {
+        let path: Vec<_> = path.iter().map(String::as_str).collect();
+        let help = Binary::command().args(&path).arg("--help").output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let arguments = help.lines().skip_while(|line| *line != "Arguments:").take_while(|line| !line.is_empty());
+        let bare: Vec<_> = arguments.filter(is_bare).collect();
+        assert!(bare.is_empty(), "{path:?}: {bare:?}");
+    }
+}

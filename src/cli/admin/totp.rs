@@ -23,11 +23,18 @@ pub struct TotpArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Make a secret and print it, once, for the authenticator app. It counts when `confirm` has seen a code.
-    Enrol { name: String },
+    Enrol {
+        /// The administrator's name.
+        name: String,
+    },
     /// Read a code of the app from the first line of standard input; from then on every sign-in needs one.
-    Confirm { name: String },
+    Confirm {
+        /// The administrator's name.
+        name: String,
+    },
     /// Take the second factor away, for an administrator who has lost it.
     Remove {
+        /// The administrator's name.
         name: String,
         /// Do not ask.
         #[arg(long)]

@@ -157,11 +157,18 @@ fn a_million_users_cost_what_ten_cost() {
     }
 }
 
-/// The statements of this subject, out of its own sources.
+/// The statements of this subject, out of its own sources: the texts between quotes, with the columns that macros add.
 fn statements() -> Vec<String> {
     let sources = [include_str!("inbox.rs"), include_str!("blocks.rs"), include_str!("sending.rs")];
-    let literals = sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2));
-    let whole = literals.map(|text| text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" "));
+    let pieces: Vec<_> = sources.iter().map(|source| source.split('"').collect::<Vec<_>>()).collect();
+    let literals = pieces.iter().flat_map(|pieces| pieces.chunks_exact(2)).map(|piece| (piece[0], piece[1]));
+    let whole = literals.map(|(before, text)| {
+        let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
+        if before.ends_with("select_notifications!(") {
+            return [select_notifications!(""), &text].concat();
+        }
+        if text.ends_with(" returning") { [&text, " ", notification_columns!()].concat() } else { text }
+    });
     let is_sql = |text: &String| ["select ", "insert ", "update ", "delete "].iter().any(|verb| text.starts_with(verb));
     whole.filter(is_sql).collect()
 }
