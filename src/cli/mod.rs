@@ -49,13 +49,13 @@ use self::taming::{tamed, tamed_line};
 use yarrow::{
     app::{Announce, App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
-    error::{Code, Error, Fault, FieldCode, FieldError, Result},
+    error::{Code, Error, FieldError, Result},
     ops::{
         audit::{self as ops_audit, Act},
         ledger::Authority,
         users::{self as ops_users, Address, User},
     },
-    types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId},
+    types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId, in_order},
 };
 
 /// The whole backend of an I Ching app in one binary over one SQLite file.
@@ -292,8 +292,8 @@ fn time(app: &App, option: &str, text: &str) -> Result<Timestamp> {
 fn period(app: &App, from: Option<&str>, to: Option<&str>) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     let from = from.map(|text| time(app, "from", text)).transpose()?;
     let to = to.map(|text| time(app, "to", text)).transpose()?;
-    if from.zip(to).is_some_and(|(from, to)| from > to) {
-        return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, "must not be before `from`")));
+    if let Some((from, to)) = from.zip(to) {
+        in_order(("from", from), ("to", to))?;
     }
     Ok((from, to))
 }

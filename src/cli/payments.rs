@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, paged, period, print, record, table};
+use super::{Common, PageArgs, authority, confirm, find_user, paged, print, record, table, time};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -22,7 +22,7 @@ use yarrow::{
         },
     },
     providers::payment::OrderState,
-    types::Fen,
+    types::{Fen, in_order},
 };
 
 /// Show and settle payment orders. ORDER is an order's number, or the provider's.
@@ -314,8 +314,9 @@ fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal
 }
 
 fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
-    let (from, to) = period(app, Some(from), Some(to))?;
-    let report = report::report(app, from.unwrap_or_default(), to.unwrap_or_default())?;
+    let (from, to) = (time(app, "from", from)?, time(app, "to", to)?);
+    in_order(("from", from), ("to", to))?;
+    let report = report::report(app, from, to)?;
     record(app, "payments report", None, authority(None))?;
     if csv && !common.json {
         print(comma_separated(&report).trim_end())?;

@@ -359,8 +359,8 @@ impl Doorkeeper {
 
     /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
     fn admit(&self, peer: IpAddr) -> Option<Visit> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let network = client_network(peer);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let of_network = open.of_network.get(&network).copied().unwrap_or(0);
         if open.over_all >= self.most || (of_network >= self.most_per_network && !(self.is_exempt)(peer)) {
             return None;
@@ -373,9 +373,9 @@ impl Doorkeeper {
 
 impl Drop for Visit {
     fn drop(&mut self) {
+        let network = client_network(self.peer);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.over_all = open.over_all.saturating_sub(1);
-        let network = client_network(self.peer);
         if let Some(count) = open.of_network.get_mut(&network) {
             *count -= 1;
             if *count == 0 {

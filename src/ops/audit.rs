@@ -93,8 +93,8 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Rec
         (Some(user), actor) => Ok(Listing {
             items: tx.all(
                 select_audit!(
-                    "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 order by id \
-                               desc limit ?5 offset ?6"
+                    "where user_id = ?1 and (?2 is null or actor = ?2) and at >= ?3 and at < ?4 \
+                     order by id desc limit ?5 offset ?6"
                 ),
                 (user.0, actor, from.0, to.0, size, offset),
                 row_of,

@@ -6,7 +6,7 @@ pub use jiff::civil::Date;
 use jiff::{civil, tz};
 use serde::Serialize;
 
-use crate::error::{Fault, FieldCode};
+use crate::error::{Error, Fault, FieldCode, Result};
 
 /// Milliseconds since the start of 1970, UTC. Written as RFC 3339 with milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,6 +62,17 @@ impl Timestamp {
             )
         })
     }
+}
+
+/// Checks that a half-open range does not end before it begins.
+///
+/// # Errors
+/// `invalid_parameters`, for the end.
+pub fn in_order(start: (&str, Timestamp), end: (&str, Timestamp)) -> Result<()> {
+    if start.1 <= end.1 {
+        return Ok(());
+    }
+    Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, format!("must not be before `{}`", start.0))))
 }
 
 /// A duration in milliseconds, to the microsecond and without the noise of a float.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::kit::{
     Caller, Server, Setup, found_eventually,
-    raw::{HEALTH, Wire},
+    raw::{HEALTH, Wire, leave_after},
 };
 
 #[track_caller]
@@ -210,18 +210,13 @@ fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
 fn a_request_whose_client_left_is_in_the_network_log() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
-    let database = server.database();
-    database.execute_batch("begin immediate").unwrap();
-    let mut leaving = Wire::to(&server);
-    leaving.send(&format!(
+    let save = format!(
         "POST /divination-history/save?localRecordId=r-1 HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
          x-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
         user.token
-    ));
-    sleep(Duration::from_millis(300));
-    drop(leaving);
-    sleep(Duration::from_millis(300));
-    database.execute_batch("rollback").unwrap();
+    );
+    leave_after(&server, &save);
+    let database = server.database();
     let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
     let status = || database.query_row(logged, [], |row| row.get::<_, i64>(0)).ok();
     assert_eq!(found_eventually("the request in the network log", status), 499);

@@ -11,11 +11,11 @@ use crate::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{Moment, PageNumber, PageSize, Parameter, Rules, before, page, parameters, text},
+        params::{Moment, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
         reply::Json,
     },
     ops::audit::{self, Filter, Recorded},
-    types::{Timestamp, UserId, clean},
+    types::{Timestamp, UserId, clean, in_order},
 };
 
 parameters! {
@@ -77,7 +77,7 @@ pub async fn list(call: Call, of: ListRows) -> Result<Json<NumberedPage<AuditRow
     let page = page(&call, of.page, of.size);
     let from = of.start.map_or(Timestamp(0), |Moment(time)| time);
     let to = of.end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
-    before(("startTime", from), ("endTime", to))?;
+    in_order(("startTime", from), ("endTime", to))?;
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }

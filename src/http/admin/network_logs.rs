@@ -13,7 +13,7 @@ use crate::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, before, page, parameters, text},
+        params::{DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
         reply::Json,
     },
     ops::access_log::{
@@ -21,7 +21,7 @@ use crate::{
         search::{self, Filter, Logged},
         tallies::{self, LONGEST_DAYS, Suspect, Tally},
     },
-    types::{Page, Timestamp, UserId, decimal_milliseconds},
+    types::{Page, Timestamp, UserId, decimal_milliseconds, in_order},
 };
 
 const DAY: Duration = Duration::from_hours(24);
@@ -307,7 +307,7 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
 fn range(start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
     let from = start.map_or(Timestamp(0), |Moment(time)| time);
     let to = end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
-    before(("startTime", from), ("endTime", to))?;
+    in_order(("startTime", from), ("endTime", to))?;
     Ok((from, to))
 }
 
@@ -315,7 +315,7 @@ fn range(start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Times
 fn window(call: &Call, start: Option<Moment>, end: Option<Moment>, usual: Duration) -> Result<(Timestamp, Timestamp)> {
     let to = end.map_or_else(|| call.app.clock.now(), |Moment(time)| time);
     let from = start.map_or_else(|| to.minus(usual), |Moment(time)| time);
-    before(("startTime", from), ("endTime", to))?;
+    in_order(("startTime", from), ("endTime", to))?;
     if to.since(from) > DAY * LONGEST_DAYS {
         let fault = Fault::new(FieldCode::OutOfRange, format!("must be at most {LONGEST_DAYS} days after `startTime`"));
         return Err(Error::field("endTime", fault));

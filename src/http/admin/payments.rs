@@ -13,7 +13,7 @@ use crate::{
         body::Given,
         call::{Call, Repeatable},
         numbered_page::NumberedPage,
-        params::{Flag, Moment, PageNumber, PageSize, Parameter, Reason, Rules, before, page, parameters, text},
+        params::{Flag, Moment, PageNumber, PageSize, Parameter, Reason, Rules, page, parameters, text},
         reply::{Json, Replayable},
         v0::payment::{Amount, OrderNo},
     },
@@ -30,7 +30,7 @@ use crate::{
         },
     },
     providers::payment::{OrderState, Trade},
-    types::{Fen, Timestamp, UserId, hex, sha256_of_parts},
+    types::{Fen, Timestamp, UserId, hex, in_order, sha256_of_parts},
 };
 
 parameters! {
@@ -560,7 +560,7 @@ impl From<&report::Report> for PaymentReport {
 
 pub async fn make_report(call: Call, between: Between) -> Result<Json<PaymentReport>> {
     let (Moment(from), Moment(to)) = (between.from, between.to);
-    before(("from", from), ("to", to))?;
+    in_order(("from", from), ("to", to))?;
     let report = call.blocking(move |app| report::report(app, from, to)).await?;
     Ok(Json((&report).into()))
 }

@@ -22,7 +22,7 @@ use crate::{
         users,
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
     },
-    types::{Timestamp, UserId},
+    types::{Timestamp, UserId, in_order},
 };
 
 parameters! {
@@ -102,12 +102,16 @@ pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<Sh
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }
+    let [from, to] = [of.start_time, of.end_time].map(|time| time.map(|Moment(time)| time));
+    if let Some((from, to)) = from.zip(to) {
+        in_order(("startTime", from), ("endTime", to))?;
+    }
     let filter = Filter {
         user: of.user_id,
         content_type: of.content_type.map(|content_type| content_type.as_str().to_owned()),
         violation_type: of.violation_type.map(|Label(kind)| kind),
-        from: of.start_time.map(|Moment(time)| time),
-        to: of.end_time.map(|Moment(time)| time),
+        from,
+        to,
     };
     let found = call.blocking(move |app| violations::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))

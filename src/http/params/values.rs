@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Parameter, Rules, is_literal, text, text_of};
 use crate::{
     config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Fault, FieldCode, Result},
     http::{body::Given, call::Call},
     ops::{
         codes::Purpose,
@@ -163,17 +163,6 @@ impl Parameter for Moment {
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["string", "integer"], "example": "2026-01-02" })
     }
-}
-
-/// Checks that a half-open range does not end before it begins.
-///
-/// # Errors
-/// `invalid_parameters`, for the end.
-pub fn before(start: (&str, Timestamp), end: (&str, Timestamp)) -> Result<()> {
-    if start.1 <= end.1 {
-        return Ok(());
-    }
-    Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, format!("must not be before `{}`", start.0))))
 }
 
 /// The age in days at which rows are deleted: at least one.

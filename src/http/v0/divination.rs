@@ -13,9 +13,7 @@ use crate::{
         interpreting::{self, Begun, Run},
         narration::{Interpretation, Usage},
         numbered_page::NumberedPage,
-        params::{
-            Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TraceId, before, page, parameters,
-        },
+        params::{Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TraceId, page, parameters},
         reply::Json,
         stream::JsonOrStream,
     },
@@ -23,7 +21,7 @@ use crate::{
         interpretation::{self, Record},
         preferences,
     },
-    types::{JsonText, PhoneNumber, Timestamp, UserId},
+    types::{JsonText, PhoneNumber, Timestamp, UserId, in_order},
 };
 
 /// Milliseconds from which a call is slow, if nothing else is said.
@@ -196,7 +194,7 @@ pub async fn list_of_phone(call: Call, of: OfPhone) -> Result<Json<NumberedPage<
 pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
     let (Moment(start), Moment(end)) = (of.start, of.end);
-    before(("startTime", start), ("endTime", end))?;
+    in_order(("startTime", start), ("endTime", end))?;
     let page = page(&call, of.page, of.size);
     Ok(NumberedPage::of(page, interpretation::list_of_user_between(&call.app, user, start, end, page)?))
 }
@@ -228,7 +226,7 @@ pub async fn count_of_user(call: Call, of: CountOfUser) -> Result<Json<RecordCou
 
 pub async fn count_between(call: Call, of: CountBetween) -> Result<Json<RecordCount>> {
     let (Moment(start), Moment(end)) = (of.start, of.end);
-    before(("startTime", start), ("endTime", end))?;
+    in_order(("startTime", start), ("endTime", end))?;
     let count = call.blocking(move |app| interpretation::count_between(app, start, end)).await?;
     Ok(Json(RecordCount { count }))
 }

@@ -75,7 +75,7 @@ pub async fn order(call: Call, package: Package) -> Result<Uncached<PaymentOrder
     let user = call.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
     let order = call.committed(orders::create(&call.app, user, amount, coin_count)).await?;
-    // Signing takes as long as a hundred reads.
+    // A signature by RSA is too much work for a worker.
     let (order, order_string) =
         call.blocking(move |app| orders::order_string(app, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;

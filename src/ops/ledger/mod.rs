@@ -276,8 +276,8 @@ pub fn entries_between_in(
 ) -> Result<Vec<Entry>> {
     tx.all(
         select_entries!(
-            "where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) and created_at >= ?6 and \
-                         created_at < ?7 order by seq"
+            "where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) \
+             and created_at >= ?6 and created_at < ?7 order by seq"
         ),
         (numbers.start, numbers.end, asset.name(), kinds[0].name(), kinds[1].name(), from.0, to.0),
         entry_of,

@@ -106,8 +106,8 @@ pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
     };
     let notification = tx.one(
         concat!(
-            "insert into notifications (ordinal, kind, title, body, payload, created_at, expires_at) values (?1, \
-             ?2, ?3, ?4, ?5, ?6, ?7) returning ",
+            "insert into notifications (ordinal, kind, title, body, payload, created_at, expires_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) returning ",
             notification_columns!()
         ),
         (

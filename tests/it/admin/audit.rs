@@ -1,10 +1,8 @@
 //! What administrators see and change is written down.
 
-use std::{thread::sleep, time::Duration};
-
 use serde_json::json;
 
-use crate::kit::{Document, Setup, found_eventually, raw::Wire};
+use crate::kit::{Document, Setup, found_eventually, raw::leave_after};
 
 #[test]
 fn every_call_of_an_administrator_leaves_a_row() {
@@ -73,18 +71,13 @@ fn what_goes_on_without_its_client_leaves_its_row() {
     let key = server.api_key("hasty");
     // That a key is used is noted now and then, before anything else is done.
     server.get("/admin/audit").token(&key).send().expect(200);
-    let database = server.database();
-    database.execute_batch("begin immediate").unwrap();
-    let mut leaving = Wire::to(&server);
-    leaving.send(&format!(
+    let increase = format!(
         "POST /coin/increase/phone?phoneNumber={}&coinCount=5&reason=sorry HTTP/1.1\r\nhost: yarrow\r\n\
          authorization: Bearer {key}\r\nx-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
         user.phone_number
-    ));
-    sleep(Duration::from_millis(300));
-    drop(leaving);
-    sleep(Duration::from_millis(300));
-    database.execute_batch("rollback").unwrap();
+    );
+    leave_after(&server, &increase);
+    let database = server.database();
     let row = "select action || ' ' || outcome || ' ' || reason from audit where request_id = 'left-early'";
     let row = || database.query_row(row, [], |row| row.get::<_, String>(0)).ok();
     assert_eq!(found_eventually("the row of the audit", row), "POST /coin/increase/phone 200 sorry");

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -61,6 +62,18 @@ impl Wire {
             _ => (String::from_utf8_lossy(&received).into_owned(), begun.elapsed()),
         }
     }
+}
+
+/// Sends a request and leaves before it is answered: meanwhile nobody can write.
+pub fn leave_after(server: &Server, request: &str) {
+    let database = server.database();
+    database.execute_batch("begin immediate").unwrap();
+    let mut leaving = Wire::to(server);
+    leaving.send(request);
+    sleep(Duration::from_millis(300));
+    drop(leaving);
+    sleep(Duration::from_millis(300));
+    database.execute_batch("rollback").unwrap();
 }
 
 /// Sends the bytes and reads one answer. The request should say `connection: close`, unless it is broken anyway.
