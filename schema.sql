@@ -187,6 +187,7 @@ create table history (
     created_at integer not null,
     updated_at integer not null,
     deactivated_at integer,                -- hidden since; deleted some weeks later
+    json_data_crc32 integer,               -- as long as it is right, json_data need not be parsed to be passed on
     -- In this order, because ids that many clients take from the time stand together then, and not all over the index.
     unique (local_record_id, user_id)
 ) strict;

@@ -90,7 +90,7 @@ pub fn list(
         let mut found = 0;
         let ended = tx.each_until(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-             updated_at from history where user_id = ?1 and deactivated_at is null \
+             updated_at, json_data_crc32 from history where user_id = ?1 and deactivated_at is null \
              and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
             (user.0, question_type, page.size, page.offset()),
             |row| {
@@ -153,9 +153,9 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 /// The user's records, hidden ones too.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let hidden = "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
-                  updated_at, deactivated_at from history where user_id = ?1 order by sequence";
+                  updated_at, json_data_crc32, deactivated_at from history where user_id = ?1 order by sequence";
     tx.each(hidden, [user.0], |row| {
-        let deactivated_at: Option<i64> = row.get(8)?;
+        let deactivated_at: Option<i64> = row.get(9)?;
         let Record { draft, created_at, updated_at } = record_of(row)?;
         each(json!({
             "localRecordId": draft.local_record_id,
@@ -206,7 +206,8 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
 fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
-         client_timestamp, created_at, updated_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) \
+         client_timestamp, created_at, updated_at, json_data_crc32) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) \
          on conflict (user_id, local_record_id) do nothing",
         new_row(tx, user, sequence, draft),
     )?;
@@ -222,7 +223,7 @@ fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
 fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
-         client_timestamp = ?8, created_at = ?9, updated_at = ?9, deactivated_at = null \
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, json_data_crc32 = ?10, deactivated_at = null \
          where user_id = ?1 and local_record_id = ?3",
         new_row(tx, user, sequence, draft),
     )
@@ -233,7 +234,7 @@ fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> R
 fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<Timestamp>> {
     tx.first(
         "update history set question_type = ?3, question = ?4, json_data = ?5, ai_result = ?6, \
-         client_timestamp = ?7, updated_at = ?8 \
+         client_timestamp = ?7, updated_at = ?8, json_data_crc32 = ?9 \
          where user_id = ?1 and local_record_id = ?2 and deactivated_at is null returning created_at",
         (
             user.0,
@@ -244,12 +245,14 @@ fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<
             draft.ai_result.as_deref(),
             draft.client_timestamp.as_ref().map(JsonText::as_str),
             tx.now.0,
+            draft.json_data.as_ref().map(JsonText::checksum),
         ),
         |row| row.get(0).map(Timestamp),
     )
 }
 
-/// User, sequence, record id, what the record says, and the time: what the statements that make a record new take.
+/// User, sequence, record id, what the record says, the time, and the checksum: what the statements that make a record
+/// new take.
 fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft Draft<'_>) -> impl Params + use<'draft> {
     (
         user.0,
@@ -261,17 +264,19 @@ fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft D
         draft.ai_result.as_deref(),
         draft.client_timestamp.as_ref().map(JsonText::as_str),
         tx.now.0,
+        draft.json_data.as_ref().map(JsonText::checksum),
     )
 }
 
 fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<Record<'row>> {
+    let checksum = row.get(8)?;
     let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
     Ok(Record {
         draft: Draft {
             local_record_id: row.get_ref(0)?.as_str()?.into(),
             question_type: text(1)?.map(Cow::Borrowed),
             question: text(2)?.map(Cow::Borrowed),
-            json_data: text(3)?.map(JsonText::from_stored),
+            json_data: text(3)?.map(|text| JsonText::from_stored_with(text, checksum)),
             ai_result: text(4)?.map(Cow::Borrowed),
             client_timestamp: text(5)?.map(JsonText::from_stored),
         },

@@ -42,6 +42,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0023.sql"),
     include_str!("migrations/0024.sql"),
     include_str!("migrations/0025.sql"),
+    include_str!("migrations/0026.sql"),
 ];
 
 /// The version that this program reads and writes.
