@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use super::{
     Tuning, connection,
-    writer::{checkpoint, log_pages, stop_after_failed_sync},
+    writer::{LogPages, checkpoint, stop_after_failed_sync},
 };
 use crate::{
     error::{Error, Result},
@@ -39,7 +39,7 @@ pub(super) enum Progress {
 
 /// The writer's side of it.
 pub(super) struct Copier {
-    requests: Option<SyncSender<()>>,
+    requests: Option<SyncSender<LogPages>>,
     answers: Receiver<()>,
     progress: Cell<Progress>,
     thread: Option<JoinHandle<()>>,
@@ -63,8 +63,8 @@ impl Copier {
     }
 
     /// Begins to copy. Without its thread it is done at once, and the writer copies everything.
-    pub(super) fn begin(&self) {
-        let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(()).is_ok());
+    pub(super) fn begin(&self, pages: LogPages) {
+        let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(pages).is_ok());
         self.progress.set(if is_asked { Progress::Running } else { Progress::Done });
     }
 
@@ -99,17 +99,17 @@ impl Drop for Copier {
     }
 }
 
-fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<()>, done: &SyncSender<()>) {
+fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<LogPages>, done: &SyncSender<()>) {
     // Opened when it is first needed: most processes never are so busy.
     let mut hands = None;
-    while asked.recv().is_ok() {
+    while let Ok(pages) = asked.recv() {
         if hands.is_none() {
             hands = Hands::open(path, tuning)
                 .inspect_err(|error| tracing::warn!(%error, "the log cannot be copied beside the writer"))
                 .ok();
         }
         if let Some(hands) = &hands {
-            hands.copy();
+            hands.copy(&pages);
         }
         if done.send(()).is_err() {
             return;
@@ -132,14 +132,14 @@ impl Hands {
     }
 
     /// What comes in while it copies is for the next pass, which is shorter: callers wait for what is left in the end.
-    fn copy(&self) {
+    fn copy(&self, pages: &LogPages) {
         for _ in 0..PASSES {
             let copied = checkpoint(&self.connection, "pragma wal_checkpoint(passive)");
             // SQLite syncs the database once all of the log is copied, and by then would sync all of this.
             if let Err(error) = self.file.sync_data() {
                 stop_after_failed_sync(&error);
             }
-            if copied.is_none_or(|copied| log_pages() - copied.pages <= PAGES_LEFT) {
+            if copied.is_none_or(|copied| pages.get() - copied.pages <= PAGES_LEFT) {
                 return;
             }
         }

@@ -36,7 +36,7 @@ use crate::{
     tally::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
-pub(super) use checkpoint::{checkpoint, log_pages};
+pub(super) use checkpoint::{LogPages, checkpoint};
 
 /// Answers of one commit from which on it pays to take them to another thread together.
 const WORTH_A_MESSENGER: usize = 3;
@@ -135,6 +135,7 @@ impl Writer {
                 commit_size,
                 slow,
                 log: log_of_thread,
+                log_pages: LogPages::of_this_thread(),
                 place,
                 copier,
                 checkpoint: Cell::new(Checkpoint::default()),
@@ -313,6 +314,7 @@ struct Work<'connection> {
     /// What takes longer than this is logged.
     slow: Duration,
     log: PathBuf,
+    log_pages: LogPages,
     place: Place,
     copier: Copier,
     checkpoint: Cell<Checkpoint>,
@@ -323,13 +325,13 @@ struct Work<'connection> {
 impl Work<'_> {
     fn run(mut self) {
         loop {
-            let is_welcome = log_pages() >= self.checkpoint.get().welcome_at;
+            let is_welcome = self.log_pages.get() >= self.checkpoint.get().welcome_at;
             match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
                 Ok(first) => {
                     // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
                     std::thread::yield_now();
                     self.commit_batch(first);
-                    if log_pages() >= self.checkpoint.get().due_at {
+                    if self.log_pages.get() >= self.checkpoint.get().due_at {
                         self.free_busy_log();
                     }
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);

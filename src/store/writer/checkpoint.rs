@@ -1,7 +1,10 @@
 //! The write-ahead log: copied into the database, begun anew, and emptied of what was deleted.
 
 use std::{
-    sync::atomic::{AtomicI64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -37,19 +40,33 @@ const READERS_LOOK: Duration = Duration::from_millis(1);
 /// How often a process that ends tries to empty the log for somebody who left no trace.
 const ATTEMPTS_TO_EMPTY: u32 = 50;
 
-/// Pages in the log after the last commit, told by SQLite. One process has one server, and one server one writer;
-/// a second store in the same process (tests) at worst makes one checkpoint too many.
-static LOG_PAGES: AtomicI64 = AtomicI64::new(0);
-
-/// Pages in the log after the last commit.
-pub(in crate::store) fn log_pages() -> i64 {
-    LOG_PAGES.load(Ordering::Relaxed)
+thread_local! {
+    static LOG_PAGES: LogPages = LogPages::default();
 }
 
-// The hook's signature is the library's.
+/// Pages in the log after a writer's last commit, told by SQLite.
+#[derive(Clone, Default)]
+pub(in crate::store) struct LogPages(Arc<AtomicI64>);
+
+impl LogPages {
+    /// Of the connection that this thread commits with.
+    pub(super) fn of_this_thread() -> Self {
+        LOG_PAGES.with(Self::clone)
+    }
+
+    pub(in crate::store) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, pages: i64) {
+        self.0.store(pages, Ordering::Relaxed);
+    }
+}
+
+// The hook's signature is the library's. It is called on the thread that commits.
 #[expect(clippy::unnecessary_wraps)]
 pub(super) fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
-    LOG_PAGES.store(i64::from(pages), Ordering::Relaxed);
+    LOG_PAGES.with(|noted| noted.set(i64::from(pages)));
     Ok(())
 }
 
@@ -95,11 +112,11 @@ impl Work<'_> {
             self.free_log();
             return;
         }
-        if log_pages() >= checkpoint.due_at + PAGES_MEANWHILE {
+        if self.log_pages.get() >= checkpoint.due_at + PAGES_MEANWHILE {
             self.copier.wait();
         }
         match self.copier.progress() {
-            Progress::Idle => self.copier.begin(),
+            Progress::Idle => self.copier.begin(self.log_pages.clone()),
             Progress::Running => {}
             Progress::Done => self.free_log(),
         }
@@ -113,7 +130,7 @@ impl Work<'_> {
     /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
     /// A long read is not waited for; the next attempt comes many pages later.
     pub(super) fn free_log(&self) {
-        let pages = log_pages();
+        let pages = self.log_pages.get();
         let wait = if self.full_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
         let copy = || self.checkpoint("pragma wal_checkpoint(passive)");
         // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
@@ -130,7 +147,7 @@ impl Work<'_> {
         let is_free = self.checkpoint("pragma wal_checkpoint(restart)");
         self.wait_for_others(BUSY_TIMEOUT);
         if is_free {
-            LOG_PAGES.store(0, Ordering::Relaxed);
+            self.log_pages.set(0);
         }
         self.checkpoint.set(if is_free { Checkpoint::default() } else { self.checkpoint.get().after_failure(pages) });
         self.copier.reset();
@@ -147,7 +164,7 @@ impl Work<'_> {
         self.commits.fetch_add(1, Ordering::Release);
         let is_empty = self.truncate_log(wait);
         if is_empty {
-            LOG_PAGES.store(0, Ordering::Relaxed);
+            self.log_pages.set(0);
             self.checkpoint.set(Checkpoint::default());
         }
         self.empty_log_at.set(if is_empty { None } else { Some(Instant::now() + IDLE) });
