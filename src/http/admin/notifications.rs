@@ -12,8 +12,8 @@ use crate::{
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, Rules, page,
-            parameters, text,
+            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, Rules, one_of,
+            page, parameters,
         },
         reply::{Json, Made},
         v1::notifications::{NotificationId, NotificationPayload},
@@ -144,11 +144,7 @@ pub enum AudienceName {
 
 impl Parameter for AudienceName {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        match text(given)?.trim() {
-            "all" => Ok(Self::All),
-            "users" => Ok(Self::Users),
-            _ => Err(Fault::new(FieldCode::UnknownValue, "must be all or users")),
-        }
+        one_of(given, &[("all", Self::All), ("users", Self::Users)])
     }
 
     fn schema(_: &Limits) -> Value {
@@ -158,8 +154,7 @@ impl Parameter for AudienceName {
 
 impl Parameter for Kind {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::named(text(given)?.trim())
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be system, account, activity or promotion"))
+        one_of(given, &Self::ALL.map(|kind| (kind.name(), kind)))
     }
 
     fn schema(_: &Limits) -> Value {

@@ -1,36 +1,58 @@
-//! `/admin/payments`: orders, what came in about them, and what a person decides.
+//! `/admin/payments`: orders, and what a person decides about them.
+
+/// Parameters that are one of a few words.
+macro_rules! words {
+    ($($type:ty, $example:literal, [$($word:literal => $value:expr),* $(,)?];)*) => {$(
+        impl Parameter for $type {
+            fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+                one_of(given, &[$(($word, $value)),*])
+            }
+
+            fn schema(_: &Limits) -> Value {
+                json!({ "type": "string", "enum": [$($word),*], "example": $example })
+            }
+        }
+    )*};
+}
+
+mod callbacks;
+mod refunds;
+mod report;
 
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use self::{callbacks::AdminCallback, refunds::AdminRefund};
+pub use self::{
+    callbacks::{list as list_callbacks, replay},
+    refunds::refund,
+    report::make as make_report,
+};
 use crate::{
     app::App,
     config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::Given,
-        call::{Call, Repeatable},
+        call::Call,
         numbered_page::NumberedPage,
-        params::{Flag, Moment, PageNumber, PageSize, Parameter, Reason, Rules, page, parameters, text},
+        params::{Flag, PageNumber, PageSize, Parameter, Reason, Rules, one_of, page, parameters},
         reply::{Json, Replayable},
-        v0::payment::{Amount, OrderNo},
+        v0::payment::OrderNo,
     },
     ops::{
         ledger::{self, Asset, Entry},
         payment::{
-            callbacks::{self, Callback, Receipt},
             orders::{self, Order},
             reconcile,
-            refunds::{self, Refunded},
-            report::{self, Difference, Sums},
             sandbox::{self, Delivery, Rehearsal},
-            settle::{self, Decision, Outcome, Verdict},
+            settle::{self, Decision, Outcome},
         },
     },
     providers::payment::{OrderState, Trade},
-    types::{Fen, Timestamp, UserId, hex, in_order, sha256_of_parts},
+    types::{Timestamp, UserId},
 };
 
 parameters! {
@@ -51,33 +73,10 @@ parameters! {
         reason: required Reason = "reason", "Why, for the audit.";
     }
 
-    GiveBack {
-        order_no: path OrderNo = "orderNo", "The order's number.";
-        amount: optional Amount = "amount", "Yuan to return; everything that is left if it is not said.";
-        refund_no: optional OrderNo = "refundNo", "A number of the caller's own choice: under one number money goes back once.";
-        reason: required Reason = "reason", "Why, for the audit and for the buyer.";
-    }
-
     SandboxPay {
         order_no: path OrderNo = "orderNo", "The order's number.";
         late: optional Flag = "late", "Pay although the time for it has passed.";
         lost: optional Flag = "lost", "Pay, and let the notification be lost.";
-    }
-
-    ListCallbacks {
-        order_no: optional OrderNo = "orderNo", "Only those about this order.";
-        verdict: optional Verdict = "verdict", "Only those with this verdict.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Callbacks on a page.";
-    }
-
-    OfCallback {
-        id: path CallbackId = "id", "The callback's number.";
-    }
-
-    Between {
-        from: required Moment = "from", "Orders made at this time or later.";
-        to: required Moment = "to", "Orders made before this time.";
     }
 }
 
@@ -171,95 +170,6 @@ pub async fn list(call: Call, of: ListOrders) -> Result<Json<NumberedPage<AdminO
     let filter = orders::Filter { user: of.user_id, state: of.state };
     let found = call.blocking(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
-}
-
-/// Money that went back, or was to.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AdminRefund {
-    #[schema(example = "R0f1e2d3c4b5a69788796a5b4")]
-    refund_no: String,
-    #[schema(example = "1.50")]
-    amount: String,
-    /// `requested`, `succeeded` or `refused`.
-    #[schema(example = "succeeded")]
-    state: String,
-    #[schema(example = "bought twice by mistake")]
-    reason: String,
-    #[schema(example = "admin:root")]
-    actor: String,
-    /// The provider's code of the last failure.
-    #[schema(example = "ACQ.SYSTEM_ERROR")]
-    failure: Option<String>,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
-    created_at: Timestamp,
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
-    finished_at: Option<Timestamp>,
-}
-
-impl From<refunds::Refund> for AdminRefund {
-    fn from(refund: refunds::Refund) -> Self {
-        Self {
-            refund_no: refund.refund_no,
-            amount: refund.amount.to_string(),
-            state: refund.state,
-            reason: refund.reason,
-            actor: refund.actor,
-            failure: refund.failure,
-            created_at: refund.created_at,
-            finished_at: refund.finished_at,
-        }
-    }
-}
-
-/// A notification as it was kept.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AdminCallback {
-    #[schema(example = 7)]
-    id: i64,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
-    received_at: Timestamp,
-    #[schema(example = "alipay")]
-    channel: String,
-    /// The provider signed it. Otherwise its numbers are claims.
-    #[schema(example = true)]
-    is_genuine: bool,
-    /// `credited`, `paid`, `closed`, `refunded`, `unchanged`, `review` or `rejected`.
-    #[schema(example = "credited")]
-    verdict: String,
-    #[schema(example = "wrong_amount")]
-    reason: Option<String>,
-    #[schema(example = "202601020123456789012345")]
-    order_no: Option<String>,
-    #[schema(example = "2026010222001400000000000001")]
-    trade_no: Option<String>,
-    #[schema(example = "2026010200222030505000000000001")]
-    notify_id: Option<String>,
-    /// The callback of which this is another judgement.
-    #[schema(example = 3)]
-    replay_of: Option<i64>,
-    /// The body as it came.
-    #[schema(example = "notify_id=…&sign=…")]
-    form: String,
-}
-
-impl From<Callback> for AdminCallback {
-    fn from(callback: Callback) -> Self {
-        Self {
-            id: callback.id,
-            received_at: callback.received_at,
-            channel: callback.channel,
-            is_genuine: callback.is_genuine,
-            verdict: callback.verdict,
-            reason: callback.reason,
-            order_no: callback.order_no,
-            trade_no: callback.trade_no,
-            notify_id: callback.notify_id,
-            replay_of: callback.replay_of,
-            form: String::from_utf8_lossy(&callback.form).into_owned(),
-        }
-    }
 }
 
 /// What an order did to the user's coins.
@@ -359,39 +269,6 @@ pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>
     call.answer_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 
-/// A refund, and the order as it left it.
-#[derive(Serialize, ToSchema)]
-pub struct OrderRefunded {
-    refund: AdminRefund,
-    order: AdminOrder,
-}
-
-impl From<&Refunded> for OrderRefunded {
-    fn from(done: &Refunded) -> Self {
-        Self { refund: done.refund.clone().into(), order: (&done.order).into() }
-    }
-}
-
-pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
-    let by = call.authority(Some(refund.reason.0))?;
-    let refund_no = refund.refund_no.map(|OrderNo(number)| number);
-    let wish = refunds::Wish {
-        order_no: refund.order_no.0,
-        amount: refund.amount.map(|Amount(amount)| amount),
-        refund_no: refund_no.or_else(|| call.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
-    };
-    let user = orders::find(&call.app, &wish.order_no)?.user;
-    call.context.subject.get_or_init(|| user);
-    let operation = move |app: &App, once| refunds::refund(app, &wish, &by, once);
-    call.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
-}
-
-/// The refund number that a caller's `Idempotency-Key` stands for.
-fn number_of(actor: &str, repeatable: &Repeatable) -> String {
-    let digest = sha256_of_parts(&[b"refund", actor.as_bytes(), repeatable.key.as_bytes()]);
-    format!("K{}", hex(&digest[..16]))
-}
-
 /// What came of a rehearsed payment.
 #[derive(Serialize, ToSchema)]
 pub struct Rehearsed {
@@ -409,202 +286,10 @@ pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>>
     Ok(Json(Rehearsed { order: done.order.into(), answer: done.answer }))
 }
 
-pub async fn list_callbacks(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
-    let page = page(&call, of.page, of.size);
-    let filter = callbacks::Filter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
-    let found = call.blocking(move |app| callbacks::list(app, &filter, page)).await?;
-    Ok(NumberedPage::of(page, found))
-}
-
-/// What came of a callback that was judged again.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CallbackReceipt {
-    /// The number of the new judgement.
-    #[schema(example = 8)]
-    id: i64,
-    #[schema(example = "credited")]
-    verdict: &'static str,
-    #[schema(example = "unknown_order")]
-    reason: Option<String>,
-    #[schema(example = "202601020123456789012345")]
-    order_no: Option<String>,
-    /// Whether the provider would be told `success`.
-    #[schema(example = true)]
-    acknowledged: bool,
-}
-
-pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>> {
-    let receipt = call.committed(callbacks::replay(&call.app, of.id.0)?).await?;
-    let acknowledged = receipt.is_acknowledged();
-    let Receipt { id, outcome, reason, order_no } = receipt;
-    Ok(Json(CallbackReceipt { id, verdict: outcome.verdict.name(), reason, order_no, acknowledged }))
-}
-
-/// Numbers and sums over orders. Amounts are yuan with two decimals.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReportSums {
-    #[schema(example = 12)]
-    orders: u64,
-    /// Orders for which money came in.
-    #[schema(example = 9)]
-    paid: u64,
-    #[schema(example = 9)]
-    credited: u64,
-    /// Orders of which some or all money went back.
-    #[schema(example = 1)]
-    refunded: u64,
-    #[schema(example = 1)]
-    open: u64,
-    #[schema(example = 2)]
-    closed: u64,
-    #[schema(example = 0)]
-    in_review: u64,
-    #[schema(example = "54.00")]
-    amount_paid: String,
-    #[schema(example = "6.00")]
-    amount_refunded: String,
-    #[schema(example = 540)]
-    coins_credited: i64,
-    #[schema(example = 60)]
-    coins_returned: i64,
-    #[schema(example = 0)]
-    coins_written_off: i64,
-}
-
-impl From<&Sums> for ReportSums {
-    fn from(sums: &Sums) -> Self {
-        let yuan = |fen: i64| Fen::from_fen(fen).unwrap_or(Fen::ZERO).to_string();
-        Self {
-            orders: sums.orders,
-            paid: sums.paid,
-            credited: sums.credited,
-            refunded: sums.refunded,
-            open: sums.open,
-            closed: sums.closed,
-            in_review: sums.in_review,
-            amount_paid: yuan(sums.amount_paid),
-            amount_refunded: yuan(sums.amount_refunded),
-            coins_credited: sums.coins_credited,
-            coins_returned: sums.coins_returned,
-            coins_written_off: sums.coins_written_off,
-        }
-    }
-}
-
-/// The orders of one day.
-#[derive(Serialize, ToSchema)]
-pub struct ReportDay {
-    #[schema(example = "2026-01-02")]
-    day: String,
-    #[serde(flatten)]
-    sums: ReportSums,
-}
-
-/// An order whose money and coins do not agree, or an entry whose order is not there.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReportDifference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, or `order_missing` for coins
-    /// that were given or taken back for no order.
-    #[schema(example = "credit_missing")]
-    code: &'static str,
-    #[schema(example = "202601020123456789012345")]
-    order_no: String,
-    /// Null where there is no such order.
-    #[schema(example = "review")]
-    state: Option<&'static str>,
-    #[schema(example = 60)]
-    coins_expected: i64,
-    #[schema(example = 0)]
-    coins_found: i64,
-}
-
-impl From<&Difference> for ReportDifference {
-    fn from(found: &Difference) -> Self {
-        Self {
-            code: found.code,
-            order_no: found.order_no.clone(),
-            state: found.state.map(OrderState::name),
-            coins_expected: found.coins_expected,
-            coins_found: found.coins_found,
-        }
-    }
-}
-
-/// The reconciliation of orders, money and coins.
-#[derive(Serialize, ToSchema)]
-pub struct PaymentReport {
-    #[schema(value_type = String, format = DateTime, example = "2026-01-01T16:00:00.000Z")]
-    from: Timestamp,
-    #[schema(value_type = String, format = DateTime, example = "2026-01-31T16:00:00.000Z")]
-    to: Timestamp,
-    total: ReportSums,
-    days: Vec<ReportDay>,
-    differences: Vec<ReportDifference>,
-}
-
-impl From<&report::Report> for PaymentReport {
-    fn from(report: &report::Report) -> Self {
-        let day = |(day, sums): (&crate::types::Date, &Sums)| ReportDay { day: day.to_string(), sums: sums.into() };
-        Self {
-            from: report.from,
-            to: report.to,
-            total: (&report.total).into(),
-            days: report.days.iter().map(day).collect(),
-            differences: report.differences.iter().map(Into::into).collect(),
-        }
-    }
-}
-
-pub async fn make_report(call: Call, between: Between) -> Result<Json<PaymentReport>> {
-    let (Moment(from), Moment(to)) = (between.from, between.to);
-    in_order(("from", from), ("to", to))?;
-    let report = call.blocking(move |app| report::report(app, from, to)).await?;
-    Ok(Json((&report).into()))
-}
-
-/// Parameters that are one of a few words.
-macro_rules! words {
-    ($($type:ty, $example:literal, [$($word:literal => $value:expr),* $(,)?];)*) => {$(
-        impl Parameter for $type {
-            fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-                match text(given)?.trim() {
-                    $($word => Ok($value),)*
-                    _ => Err(Fault::new(FieldCode::UnknownValue, concat!("must be one of:", $(" ", $word),*))),
-                }
-            }
-
-            fn schema(_: &Limits) -> Value {
-                json!({ "type": "string", "enum": [$($word),*], "example": $example })
-            }
-        }
-    )*};
-}
-
 words! {
     OrderState, "review", [
         "created" => Self::Created, "paid" => Self::Paid, "credited" => Self::Credited, "closed" => Self::Closed,
         "refunded" => Self::Refunded, "review" => Self::Review,
     ];
-    Verdict, "rejected", [
-        "credited" => Self::Credited, "paid" => Self::Paid, "closed" => Self::Closed, "refunded" => Self::Refunded,
-        "unchanged" => Self::Unchanged, "review" => Self::Review, "rejected" => Self::Rejected,
-    ];
     Decision, "credit", ["credit" => Self::Credit, "dismiss" => Self::Dismiss];
-}
-
-/// The number of a callback.
-pub struct CallbackId(i64);
-
-impl Parameter for CallbackId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a callback's number"))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "7" })
-    }
 }

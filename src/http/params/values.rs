@@ -51,15 +51,26 @@ impl Parameter for EmailAddress {
 /// What a code is for.
 impl Parameter for Purpose {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let text = text(given)?;
-        let known = Purpose::ALL.into_iter().find(|purpose| purpose.name() == text.trim());
-        known.ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be sign_in or address"))
+        one_of(given, &Purpose::ALL.map(|purpose| (purpose.name(), purpose)))
     }
 
     fn schema(_: &Limits) -> Value {
         let names = Purpose::ALL.map(Purpose::name);
         json!({ "type": "string", "enum": names, "default": "sign_in", "example": "sign_in" })
     }
+}
+
+/// One of a few words.
+///
+/// # Errors
+/// `unknown_value`, with the words.
+pub fn one_of<T: Copy>(given: &Given<'_>, words: &[(&str, T)]) -> Result<T, Fault> {
+    let text = text(given)?;
+    if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.trim()) {
+        return Ok(*value);
+    }
+    let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+    Err(Fault::new(FieldCode::UnknownValue, format!("must be one of: {}", words.join(", "))))
 }
 
 /// A whole number within bounds. One that is too long for the machine is told the bounds like any other outside of them.
@@ -301,8 +312,7 @@ impl Parameter for AiResult {
 
 impl Parameter for ContentType {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::parse(text(given)?.trim())
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be nickname, signature, question or answer"))
+        one_of(given, &Self::ALL.map(|content| (content.as_str(), content)))
     }
 
     fn schema(_: &Limits) -> Value {

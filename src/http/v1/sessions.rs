@@ -17,7 +17,7 @@ use crate::{
         cursor_page::{CursorList, CursorPage},
         interpreting::{Begun, Run, interpret as interpret_prepared},
         narration::Interpretation,
-        params::{Label, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
+        params::{Label, PageSize, Parameter, Question, Rules, one_of, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         stream::JsonOrStream,
     },
@@ -275,11 +275,7 @@ fn casting(method: Method, lines: &[CastLine]) -> Result<Casting> {
 
 impl Parameter for Method {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(given)?;
-        Self::ALL
-            .into_iter()
-            .find(|method| method.name() == name.trim())
-            .ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be three_coins, yarrow_stalks or manual"))
+        one_of(given, &Self::ALL.map(|method| (method.name(), method)))
     }
 
     fn schema(_: &Limits) -> Value {

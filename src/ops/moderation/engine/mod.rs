@@ -99,11 +99,6 @@ pub struct Match {
 impl ContentType {
     pub const ALL: [Self; 4] = [Self::Nickname, Self::Signature, Self::Question, Self::Answer];
 
-    /// The content type of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|content_type| content_type.as_str() == name)
-    }
-
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Nickname => "nickname",

@@ -304,11 +304,3 @@ fn words_keep_their_kinds_and_duplicates_count_once() {
     let matches = engine.check(ContentType::Answer, "刷单").matches;
     assert_eq!((matches[0].word.as_str(), matches[0].kind.as_str()), ("刷单", "fraud"));
 }
-
-#[test]
-fn content_types_are_named_as_in_requests() {
-    for content_type in ContentType::ALL {
-        assert_eq!(ContentType::parse(content_type.as_str()), Some(content_type));
-    }
-    assert_eq!(ContentType::parse("Nickname"), None);
-}

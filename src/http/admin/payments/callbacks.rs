@@ -1,0 +1,139 @@
+//! `/admin/payments/callbacks`: what providers told.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        call::Call,
+        numbered_page::NumberedPage,
+        params::{PageNumber, PageSize, Parameter, Rules, one_of, page, parameters, text},
+        reply::Json,
+        v0::payment::OrderNo,
+    },
+    ops::payment::{
+        callbacks::{self, Callback, Receipt},
+        settle::Verdict,
+    },
+    types::Timestamp,
+};
+
+parameters! {
+    ListCallbacks {
+        order_no: optional OrderNo = "orderNo", "Only those about this order.";
+        verdict: optional Verdict = "verdict", "Only those with this verdict.";
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Callbacks on a page.";
+    }
+
+    OfCallback {
+        id: path CallbackId = "id", "The callback's number.";
+    }
+}
+
+/// A notification as it was kept.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminCallback {
+    #[schema(example = 7)]
+    id: i64,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
+    received_at: Timestamp,
+    #[schema(example = "alipay")]
+    channel: String,
+    /// The provider signed it. Otherwise its numbers are claims.
+    #[schema(example = true)]
+    is_genuine: bool,
+    /// `credited`, `paid`, `closed`, `refunded`, `unchanged`, `review` or `rejected`.
+    #[schema(example = "credited")]
+    verdict: String,
+    #[schema(example = "wrong_amount")]
+    reason: Option<String>,
+    #[schema(example = "202601020123456789012345")]
+    order_no: Option<String>,
+    #[schema(example = "2026010222001400000000000001")]
+    trade_no: Option<String>,
+    #[schema(example = "2026010200222030505000000000001")]
+    notify_id: Option<String>,
+    /// The callback of which this is another judgement.
+    #[schema(example = 3)]
+    replay_of: Option<i64>,
+    /// The body as it came.
+    #[schema(example = "notify_id=…&sign=…")]
+    form: String,
+}
+
+impl From<Callback> for AdminCallback {
+    fn from(callback: Callback) -> Self {
+        Self {
+            id: callback.id,
+            received_at: callback.received_at,
+            channel: callback.channel,
+            is_genuine: callback.is_genuine,
+            verdict: callback.verdict,
+            reason: callback.reason,
+            order_no: callback.order_no,
+            trade_no: callback.trade_no,
+            notify_id: callback.notify_id,
+            replay_of: callback.replay_of,
+            form: String::from_utf8_lossy(&callback.form).into_owned(),
+        }
+    }
+}
+
+pub async fn list(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
+    let page = page(&call, of.page, of.size);
+    let filter = callbacks::Filter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
+    let found = call.blocking(move |app| callbacks::list(app, &filter, page)).await?;
+    Ok(NumberedPage::of(page, found))
+}
+
+/// What came of a callback that was judged again.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CallbackReceipt {
+    /// The number of the new judgement.
+    #[schema(example = 8)]
+    id: i64,
+    #[schema(example = "credited")]
+    verdict: &'static str,
+    #[schema(example = "unknown_order")]
+    reason: Option<String>,
+    #[schema(example = "202601020123456789012345")]
+    order_no: Option<String>,
+    /// Whether the provider would be told `success`.
+    #[schema(example = true)]
+    acknowledged: bool,
+}
+
+pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>> {
+    let receipt = call.committed(callbacks::replay(&call.app, of.id.0)?).await?;
+    let acknowledged = receipt.is_acknowledged();
+    let Receipt { id, outcome, reason, order_no } = receipt;
+    Ok(Json(CallbackReceipt { id, verdict: outcome.verdict.name(), reason, order_no, acknowledged }))
+}
+
+words! {
+    Verdict, "rejected", [
+        "credited" => Self::Credited, "paid" => Self::Paid, "closed" => Self::Closed, "refunded" => Self::Refunded,
+        "unchanged" => Self::Unchanged, "review" => Self::Review, "rejected" => Self::Rejected,
+    ];
+}
+
+/// The number of a callback.
+pub struct CallbackId(i64);
+
+impl Parameter for CallbackId {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a callback's number"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "7" })
+    }
+}

@@ -1,0 +1,103 @@
+//! Money that goes back.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::AdminOrder;
+use crate::{
+    app::App,
+    error::Result,
+    http::{
+        call::{Call, Repeatable},
+        params::{Reason, parameters},
+        reply::Replayable,
+        v0::payment::{Amount, OrderNo},
+    },
+    ops::payment::{
+        orders,
+        refunds::{self, Refunded},
+    },
+    types::{Timestamp, hex, sha256_of_parts},
+};
+
+parameters! {
+    GiveBack {
+        order_no: path OrderNo = "orderNo", "The order's number.";
+        amount: optional Amount = "amount", "Yuan to return; everything that is left if it is not said.";
+        refund_no: optional OrderNo = "refundNo", "A number of the caller's own choice: under one number money goes back once.";
+        reason: required Reason = "reason", "Why, for the audit and for the buyer.";
+    }
+}
+
+/// Money that went back, or was to.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdminRefund {
+    #[schema(example = "R0f1e2d3c4b5a69788796a5b4")]
+    refund_no: String,
+    #[schema(example = "1.50")]
+    amount: String,
+    /// `requested`, `succeeded` or `refused`.
+    #[schema(example = "succeeded")]
+    state: String,
+    #[schema(example = "bought twice by mistake")]
+    reason: String,
+    #[schema(example = "admin:root")]
+    actor: String,
+    /// The provider's code of the last failure.
+    #[schema(example = "ACQ.SYSTEM_ERROR")]
+    failure: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:06.678Z")]
+    finished_at: Option<Timestamp>,
+}
+
+impl From<refunds::Refund> for AdminRefund {
+    fn from(refund: refunds::Refund) -> Self {
+        Self {
+            refund_no: refund.refund_no,
+            amount: refund.amount.to_string(),
+            state: refund.state,
+            reason: refund.reason,
+            actor: refund.actor,
+            failure: refund.failure,
+            created_at: refund.created_at,
+            finished_at: refund.finished_at,
+        }
+    }
+}
+
+/// A refund, and the order as it left it.
+#[derive(Serialize, ToSchema)]
+pub struct OrderRefunded {
+    refund: AdminRefund,
+    order: AdminOrder,
+}
+
+impl From<&Refunded> for OrderRefunded {
+    fn from(done: &Refunded) -> Self {
+        Self { refund: done.refund.clone().into(), order: (&done.order).into() }
+    }
+}
+
+pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
+    let by = call.authority(Some(refund.reason.0))?;
+    let refund_no = refund.refund_no.map(|OrderNo(number)| number);
+    let wish = refunds::Wish {
+        order_no: refund.order_no.0,
+        amount: refund.amount.map(|Amount(amount)| amount),
+        refund_no: refund_no.or_else(|| call.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
+    };
+    let user = orders::find(&call.app, &wish.order_no)?.user;
+    call.context.subject.get_or_init(|| user);
+    let operation = move |app: &App, once| refunds::refund(app, &wish, &by, once);
+    call.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
+}
+
+/// The refund number that a caller's `Idempotency-Key` stands for.
+fn number_of(actor: &str, repeatable: &Repeatable) -> String {
+    let digest = sha256_of_parts(&[b"refund", actor.as_bytes(), repeatable.key.as_bytes()]);
+    format!("K{}", hex(&digest[..16]))
+}

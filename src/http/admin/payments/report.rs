@@ -1,0 +1,147 @@
+//! `/admin/payments/report`: the reconciliation of orders, money and coins.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    error::Result,
+    http::{
+        call::Call,
+        params::{Moment, parameters},
+        reply::Json,
+    },
+    ops::payment::report::{self, Difference, Sums},
+    providers::payment::OrderState,
+    types::{Date, Fen, Timestamp, in_order},
+};
+
+parameters! {
+    Between {
+        from: required Moment = "from", "Orders made at this time or later.";
+        to: required Moment = "to", "Orders made before this time.";
+    }
+}
+
+/// Numbers and sums over orders. Amounts are yuan with two decimals.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportSums {
+    #[schema(example = 12)]
+    orders: u64,
+    /// Orders for which money came in.
+    #[schema(example = 9)]
+    paid: u64,
+    #[schema(example = 9)]
+    credited: u64,
+    /// Orders of which some or all money went back.
+    #[schema(example = 1)]
+    refunded: u64,
+    #[schema(example = 1)]
+    open: u64,
+    #[schema(example = 2)]
+    closed: u64,
+    #[schema(example = 0)]
+    in_review: u64,
+    #[schema(example = "54.00")]
+    amount_paid: String,
+    #[schema(example = "6.00")]
+    amount_refunded: String,
+    #[schema(example = 540)]
+    coins_credited: i64,
+    #[schema(example = 60)]
+    coins_returned: i64,
+    #[schema(example = 0)]
+    coins_written_off: i64,
+}
+
+impl From<&Sums> for ReportSums {
+    fn from(sums: &Sums) -> Self {
+        let yuan = |fen: i64| Fen::from_fen(fen).unwrap_or(Fen::ZERO).to_string();
+        Self {
+            orders: sums.orders,
+            paid: sums.paid,
+            credited: sums.credited,
+            refunded: sums.refunded,
+            open: sums.open,
+            closed: sums.closed,
+            in_review: sums.in_review,
+            amount_paid: yuan(sums.amount_paid),
+            amount_refunded: yuan(sums.amount_refunded),
+            coins_credited: sums.coins_credited,
+            coins_returned: sums.coins_returned,
+            coins_written_off: sums.coins_written_off,
+        }
+    }
+}
+
+/// The orders of one day.
+#[derive(Serialize, ToSchema)]
+pub struct ReportDay {
+    #[schema(example = "2026-01-02")]
+    day: String,
+    #[serde(flatten)]
+    sums: ReportSums,
+}
+
+/// An order whose money and coins do not agree, or an entry whose order is not there.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportDifference {
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, or `order_missing` for coins
+    /// that were given or taken back for no order.
+    #[schema(example = "credit_missing")]
+    code: &'static str,
+    #[schema(example = "202601020123456789012345")]
+    order_no: String,
+    /// Null where there is no such order.
+    #[schema(example = "review")]
+    state: Option<&'static str>,
+    #[schema(example = 60)]
+    coins_expected: i64,
+    #[schema(example = 0)]
+    coins_found: i64,
+}
+
+impl From<&Difference> for ReportDifference {
+    fn from(found: &Difference) -> Self {
+        Self {
+            code: found.code,
+            order_no: found.order_no.clone(),
+            state: found.state.map(OrderState::name),
+            coins_expected: found.coins_expected,
+            coins_found: found.coins_found,
+        }
+    }
+}
+
+/// The reconciliation of orders, money and coins.
+#[derive(Serialize, ToSchema)]
+pub struct PaymentReport {
+    #[schema(value_type = String, format = DateTime, example = "2026-01-01T16:00:00.000Z")]
+    from: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2026-01-31T16:00:00.000Z")]
+    to: Timestamp,
+    total: ReportSums,
+    days: Vec<ReportDay>,
+    differences: Vec<ReportDifference>,
+}
+
+impl From<&report::Report> for PaymentReport {
+    fn from(report: &report::Report) -> Self {
+        let day = |(day, sums): (&Date, &Sums)| ReportDay { day: day.to_string(), sums: sums.into() };
+        Self {
+            from: report.from,
+            to: report.to,
+            total: (&report.total).into(),
+            days: report.days.iter().map(day).collect(),
+            differences: report.differences.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+pub async fn make(call: Call, between: Between) -> Result<Json<PaymentReport>> {
+    let (Moment(from), Moment(to)) = (between.from, between.to);
+    in_order(("from", from), ("to", to))?;
+    let report = call.blocking(move |app| report::report(app, from, to)).await?;
+    Ok(Json((&report).into()))
+}
