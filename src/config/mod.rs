@@ -214,7 +214,7 @@ declare::settings! {
         longest_retry_wait: Duration = "10 s", no flag,
             "A server that asks for more patience than this is not asked a second time.";
         largest_answer: Bytes = "256 KiB", no flag,
-            "Largest answer, its thoughts included.";
+            "Largest answer, its reasoning included.";
         breaker_faults: u32 = "5", no flag,
             "Faults of the server in a row after which it is left alone.";
         breaker_pause: Duration = "30 s", no flag,

@@ -337,10 +337,10 @@ fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
 }
 
 #[test]
-fn thoughts_that_are_passed_on_are_screened_too() {
-    let message = |content: &str, thoughts: &str| {
+fn reasoning_that_is_passed_on_is_screened_too() {
+    let message = |content: &str, reasoning: &str| {
         json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "finish_reason": "stop",
-            "message": { "role": "assistant", "content": content, "reasoning_content": thoughts } }] })
+            "message": { "role": "assistant", "content": content, "reasoning_content": reasoning } }] })
     };
     let thinking =
         |thought: &str| json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": thought } }] });
@@ -361,7 +361,7 @@ fn thoughts_that_are_passed_on_are_screened_too() {
     let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
     let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
     assert!(text.contains("先看本卦") && !text.contains("赌") && !text.contains("大吉"), "{text}");
-    // An interpretation tells no thoughts, so that they are nobody's concern.
+    // An interpretation tells no reasoning, so that it is nobody's concern.
     assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "大吉。");
 }
 

@@ -76,7 +76,7 @@ pub struct Asker {
     /// `interpretation`, `chat` or `test`.
     pub kind: &'static str,
     /// Whether what the model thought is passed on, as it stands in the vendor's documents.
-    pub is_told_thoughts: bool,
+    pub is_told_reasoning: bool,
 }
 
 /// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.

@@ -11,7 +11,7 @@ use crate::{
 
 const QUESTION: &str = "In one sentence: what does hexagram 11 of the I Ching stand for?";
 const HEXAGRAM: &str = "11";
-/// Enough for a sentence, and for the thoughts before it.
+/// Enough for a sentence, and for the reasoning before it.
 const MOST_TOKENS: u32 = 500;
 
 /// What came of it, and what is wrong if something is.
@@ -38,7 +38,7 @@ pub fn ask(app: &App) -> Result<Rehearsal> {
         }),
         ..Request::default()
     };
-    let asker = Asker { user: None, kind: "test", is_told_thoughts: false };
+    let asker = Asker { user: None, kind: "test", is_told_reasoning: false };
     let Ran { outcome, failure } = run(app, asker, request, &mut |_| Flow::Continue);
     let (counted, zone) = (outcome.clone(), app.config.limits.time_zone.clone());
     app.store.write(move |tx| counted.count_in(tx, &zone.today(tx.now).to_string())).wait()?;

@@ -24,8 +24,8 @@ pub(super) struct Gate<'app> {
     /// On whose account a refusal is recorded; nobody if nothing is screened.
     user: Option<UserId>,
     held: Vec<Held>,
-    /// Whether thoughts are passed on, too.
-    tells_thoughts: bool,
+    /// Whether reasoning is passed on, too.
+    tells_reasoning: bool,
     /// What the held pieces say.
     sentence: String,
     remembered: String,
@@ -34,7 +34,7 @@ pub(super) struct Gate<'app> {
 
 struct Held {
     text: String,
-    thoughts: String,
+    reasoning: String,
     document: Option<String>,
     is_whole: bool,
 }
@@ -44,7 +44,7 @@ impl<'app> Gate<'app> {
         Self {
             app,
             user: asker.user.filter(|_| app.config.moderation.screen_answers),
-            tells_thoughts: asker.is_told_thoughts,
+            tells_reasoning: asker.is_told_reasoning,
             held: Vec::new(),
             sentence: String::new(),
             remembered: String::new(),
@@ -57,13 +57,13 @@ impl<'app> Gate<'app> {
         if self.user.is_none() || (piece.text.is_empty() && piece.document.is_none()) {
             return sink(piece);
         }
-        let thoughts = if self.tells_thoughts { piece.thoughts } else { "" };
-        let is_end = thoughts.contains(ENDS) || piece.text.contains(ENDS);
-        self.sentence.push_str(thoughts);
+        let reasoning = if self.tells_reasoning { piece.reasoning } else { "" };
+        let is_end = reasoning.contains(ENDS) || piece.text.contains(ENDS);
+        self.sentence.push_str(reasoning);
         self.sentence.push_str(piece.text);
         self.held.push(Held {
             text: piece.text.to_owned(),
-            thoughts: piece.thoughts.to_owned(),
+            reasoning: piece.reasoning.to_owned(),
             document: piece.document.map(ToOwned::to_owned),
             is_whole: piece.is_whole,
         });
@@ -94,9 +94,9 @@ impl<'app> Gate<'app> {
         let skipped = text.chars().count().saturating_sub(REMEMBERED);
         self.remembered = text.chars().skip(skipped).collect();
         self.sentence.clear();
-        for Held { text, thoughts, document, is_whole } in self.held.drain(..) {
+        for Held { text, reasoning, document, is_whole } in self.held.drain(..) {
             let document = document.as_deref();
-            if sink(Piece { text: &text, thoughts: &thoughts, document, is_whole }) == Flow::Stop {
+            if sink(Piece { text: &text, reasoning: &reasoning, document, is_whole }) == Flow::Stop {
                 return Flow::Stop;
             }
         }

@@ -66,7 +66,7 @@ pub(super) struct Assembly {
 #[derive(Default)]
 pub(super) struct Added {
     pub text: String,
-    pub thoughts: String,
+    pub reasoning: String,
 }
 
 impl Document {
@@ -155,14 +155,14 @@ impl Assembly {
         let words = choice.delta.or(choice.message).unwrap_or_default();
         self.refused |= words.refusal.is_some_and(|refusal| !refusal.is_empty());
         let text = words.content.unwrap_or_default();
-        let thoughts = words.reasoning_content.or(words.reasoning).unwrap_or_default();
-        let size = self.text.len() + self.reasoning.len() + text.len() + thoughts.len();
+        let reasoning = words.reasoning_content.or(words.reasoning).unwrap_or_default();
+        let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
         if size > self.largest_answer {
             return Err(nonsense("answer_too_large"));
         }
         self.text.push_str(&text);
-        self.reasoning.push_str(&thoughts);
-        Ok(Added { text, thoughts })
+        self.reasoning.push_str(&reasoning);
+        Ok(Added { text, reasoning })
     }
 
     fn fault(&self) -> Option<Failure> {

@@ -48,10 +48,10 @@ pub trait LanguageModel: Send + Sync {
 /// Something that arrived of an answer.
 #[derive(Clone, Copy)]
 pub struct Piece<'answer> {
-    /// The text that it adds; empty for a sign of life, for thoughts and for the end.
+    /// The text that it adds; empty for a sign of life, for reasoning and for the end.
     pub text: &'answer str,
     /// What the model thought meanwhile, where its vendor tells. It stands in the document, too.
-    pub thoughts: &'answer str,
+    pub reasoning: &'answer str,
     /// The vendor's own JSON (a chunk of a stream, or the whole answer) for callers who pass it on.
     pub document: Option<&'answer str>,
     /// The document is a whole answer and no chunk of one.
@@ -60,7 +60,7 @@ pub struct Piece<'answer> {
 
 impl Piece<'_> {
     /// Nothing but the question whether anybody is still there.
-    pub const SIGN_OF_LIFE: Piece<'static> = Piece { text: "", thoughts: "", document: None, is_whole: false };
+    pub const SIGN_OF_LIFE: Piece<'static> = Piece { text: "", reasoning: "", document: None, is_whole: false };
 }
 
 /// Whether to go on.

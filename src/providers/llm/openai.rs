@@ -237,8 +237,8 @@ impl OpenAi {
         assembly.take_whole(Document::parse(&body)?)?;
         let completion = assembly.complete(&self.settings.model)?;
         let document = std::str::from_utf8(&body).ok().map(str::trim);
-        let thoughts = completion.reasoning.as_deref().unwrap_or_default();
-        match sink(Piece { text: &completion.text, thoughts, document, is_whole: true }) {
+        let reasoning = completion.reasoning.as_deref().unwrap_or_default();
+        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }

@@ -56,10 +56,10 @@ impl StreamedAnswer {
             let flow = match event {
                 Event::Data(_) if self.assembly.is_done() => break,
                 Event::Data(data) => {
-                    let Added { text, thoughts } = self.assembly.take_event(&data)?;
+                    let Added { text, reasoning } = self.assembly.take_event(&data)?;
                     // The mark at the end is no document.
                     let document = (!self.assembly.is_done()).then_some(data.as_str());
-                    sink(Piece { text: &text, thoughts: &thoughts, document, is_whole: false })
+                    sink(Piece { text: &text, reasoning: &reasoning, document, is_whole: false })
                 }
                 Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
