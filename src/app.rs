@@ -4,6 +4,7 @@ use std::{
     fs::{File, TryLockError},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use secrecy::SecretString;
@@ -46,6 +47,9 @@ const MESSAGES_AT_ONCE: u32 = 32;
 /// The ports that mail servers listen on, by how they encrypt.
 const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Starttls, 587), (EmailTls::Tls, 465)];
 
+/// How long a server waits for the lock of a command that opens, and how often it looks.
+const OPENING: Duration = Duration::from_secs(2);
+const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// The file in a data directory whose lock its server holds.
 pub const LOCK: &str = "yarrow.lock";
 
@@ -120,9 +124,9 @@ impl App {
     fn open_installation(config: &Arc<Config>, role: Role, announce: &Announce) -> Result<Self> {
         let directory = config.installation.data_dir.0.clone();
         let clock = Clock::default();
-        let lock = match (role, lock_directory(&directory)?) {
-            (Role::Server, None) => return Err(in_use(&directory)),
-            (_, lock) => lock,
+        let lock = match role {
+            Role::Server => Some(lock_for_server(&directory)?),
+            _ => lock_directory(&directory)?,
         };
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
@@ -429,6 +433,17 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(unusable(directory, &error.to_string())),
     }
+}
+
+/// Waits a little for a command that has just begun: it holds the lock while it opens.
+fn lock_for_server(directory: &Path) -> Result<File> {
+    for _ in 0..OPENING.as_millis() / LOCK_LOOK.as_millis() {
+        if let Some(lock) = lock_directory(directory)? {
+            return Ok(lock);
+        }
+        std::thread::sleep(LOCK_LOOK);
+    }
+    lock_directory(directory)?.ok_or_else(|| in_use(directory))
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {

@@ -154,8 +154,13 @@ fn upload(common: &Common) -> Result<()> {
     let done = offsite::upload(&app, &mut watch(common))?.unwrap_or_default();
     record(&app, "backup upload", None, authority(None))?;
     let names = |backups: &[Backup]| backups.iter().map(|backup| backup.name.clone()).collect::<Vec<_>>();
-    let json = json!({ "uploaded": names(&done.uploaded), "deleted": names(&done.deleted) });
-    common.answer(&json, || format!("{} uploaded, {} deleted there", done.uploaded.len(), done.deleted.len()))
+    let json = json!({
+        "uploaded": names(&done.uploaded), "deleted": names(&done.deleted), "notDeleted": done.not_deleted
+    });
+    common.answer(&json, || {
+        let rest = done.not_deleted.as_ref().map(|why| format!("; others could not be deleted: {why}"));
+        format!("{} uploaded, {} deleted there{}", done.uploaded.len(), done.deleted.len(), rest.unwrap_or_default())
+    })
 }
 
 fn fetch(common: &Common, name: &str) -> Result<()> {

@@ -47,6 +47,16 @@ async fn within(time: std::time::Duration, entering: impl Future<Output = Result
     }
 }
 
+/// Answers with an interpretation that there is.
+pub fn answer_stored(call: &Call, record: Record) -> JsonOrStream<Interpretation> {
+    if !call.wants_stream() {
+        return JsonOrStream::Json(record.into());
+    }
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    tokio::task::spawn_blocking(move || retell(&events, record));
+    JsonOrStream::Stream(listening)
+}
+
 /// Prepares an interpretation, runs it, and answers with it, as JSON or, if the client wants that, as a stream of
 /// `meta`, `delta`, `done` and `error` events. `prepare` runs where it may block.
 ///

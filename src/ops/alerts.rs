@@ -307,7 +307,7 @@ fn due_of(told: Option<&Told>, finding: &Finding, now: Timestamp, remind_after: 
     };
     match (told, finding.is_firing) {
         (None, true) => message(Event::Firing, now),
-        (Some(told), true) if !remind_after.is_zero() && now >= told.at().plus(remind_after) => {
+        (Some(told), true) if !remind_after.is_zero() && !told.at().is_within(remind_after, now) => {
             message(Event::Reminder, told.since())
         }
         (Some(told), false) => message(Event::Resolved, told.since()),

@@ -1,8 +1,10 @@
 //! Deleting what has been kept long enough, in slices small enough that nobody waits for them.
 
+use std::ops::ControlFlow;
+
 use crate::{
     app::App,
-    error::Result,
+    error::{Error, Result},
     ops::{
         access_log, admins, budget, codes, feedback, history, idempotency, known_emails, notifications, residue,
         tokens, violations,
@@ -17,45 +19,74 @@ const SLICE: u32 = 200;
 pub fn sweep(app: &App) -> Result<usize> {
     let retention = app.config.retention.clone();
     let zone = app.config.limits.time_zone.clone();
-    let deleted = delete_expired_codes(app)?
-        + in_slices(app, move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE))?
-        + in_slices(app, |tx| tokens::delete_expired_in(tx, SLICE))?
-        + in_slices(app, move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE))?
-        + in_slices(app, move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE))?
-        + in_slices(app, move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE))?
-        + in_slices(app, move |tx| budget::delete_old_spending_in(tx, &zone, SLICE))?
-        + in_slices(app, move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE))?
-        + in_slices(app, move |tx| violations::delete_older_in(tx, retention.violations, SLICE))?
-        + in_slices(app, |tx| feedback::forget_clients_in(tx, SLICE))?
-        + in_slices(app, |tx| admins::delete_expired_in(tx, SLICE))?
-        + in_slices(app, move |tx| access_log::delete_older_in(tx, retention.access_log))?;
-    if deleted > 0 {
-        app.store.write(residue::note_in).wait()?;
-        tracing::info!(deleted, "deleted rows past their retention");
-    }
-    Ok(deleted)
+    let mut sweep = Sweep { app, deleted: 0, failure: None };
+    sweep.delete_expired_codes();
+    sweep.in_slices(move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE));
+    sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
+    sweep.in_slices(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE));
+    sweep.in_slices(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE));
+    sweep.in_slices(move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE));
+    sweep.in_slices(move |tx| budget::delete_old_spending_in(tx, &zone, SLICE));
+    sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
+    sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
+    sweep.in_slices(|tx| feedback::forget_clients_in(tx, SLICE));
+    sweep.in_slices(|tx| admins::delete_expired_in(tx, SLICE));
+    sweep.in_slices(move |tx| access_log::delete_older_in(tx, retention.access_log));
+    sweep.end()
 }
 
-/// Looks for them where nobody waits for it.
-fn delete_expired_codes(app: &App) -> Result<usize> {
-    let (mut deleted, mut last) = (0, None);
-    loop {
-        let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
-        last = expired.last().cloned();
-        if last.is_none() {
-            return Ok(deleted);
-        }
-        deleted += app.store.write(move |tx| codes::clear_in(tx, &expired)).wait()?;
-    }
+/// What was deleted so far. A table that cannot be swept, because a page of it is damaged, keeps nobody from the others.
+struct Sweep<'app> {
+    app: &'app App,
+    deleted: usize,
+    /// The first.
+    failure: Option<Error>,
 }
 
-fn in_slices(app: &App, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) -> Result<usize> {
-    let mut deleted = 0;
-    loop {
-        let delete = delete.clone();
-        match app.store.write(move |tx| delete(tx)).wait()? {
-            0 => return Ok(deleted),
-            some => deleted += some,
+impl Sweep<'_> {
+    /// Looks for them where nobody waits for it.
+    fn delete_expired_codes(&mut self) {
+        let mut last = None;
+        self.repeat(|app| {
+            let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
+            last = expired.last().cloned();
+            if last.is_none() {
+                return Ok(ControlFlow::Break(()));
+            }
+            app.store.write(move |tx| codes::clear_in(tx, &expired)).wait().map(ControlFlow::Continue)
+        });
+    }
+
+    fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
+        self.repeat(|app| {
+            let delete = delete.clone();
+            Ok(match app.store.write(move |tx| delete(tx)).wait()? {
+                0 => ControlFlow::Break(()),
+                some => ControlFlow::Continue(some),
+            })
+        });
+    }
+
+    /// Does it until there is nothing left, or it fails.
+    fn repeat(&mut self, mut slice: impl FnMut(&App) -> Result<ControlFlow<(), usize>>) {
+        loop {
+            match slice(self.app) {
+                Ok(ControlFlow::Continue(deleted)) => self.deleted += deleted,
+                Ok(ControlFlow::Break(())) => return,
+                Err(error) => {
+                    tracing::error!(%error, "some of what is past its retention could not be deleted");
+                    self.failure.get_or_insert(error);
+                    return;
+                }
+            }
         }
+    }
+
+    fn end(self) -> Result<usize> {
+        if self.deleted > 0 {
+            self.app.store.write(residue::note_in).wait()?;
+            tracing::info!(deleted = self.deleted, "deleted rows past their retention");
+        }
+        self.failure.map_or(Ok(self.deleted), Err)
     }
 }

@@ -170,12 +170,13 @@ pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
     tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, caller)).map(drop)
 }
 
-/// Deletes up to `limit` answers that are older than `age`, or that a clock that was ahead left: nobody gets those any more.
+/// Deletes up to `limit` answers that are older than `age`, or that a clock left that was ahead by more than that: nobody
+/// gets those any more.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from idempotency_keys where id in (select id from idempotency_keys order by id limit ?2) \
          and (created_at <= ?1 or created_at > ?3)",
-        (tx.now.minus(age).0, limit, tx.now.0),
+        (tx.now.minus(age).0, limit, tx.now.plus(age).0),
     )
 }
 
@@ -212,7 +213,7 @@ fn find_in(tx: &Read<'_>, claim: &Claim) -> Result<Option<Row>> {
         |row| {
             let created_at = Timestamp(row.get(0)?);
             let kept = Kept { status: row.get(2)?, body: row.get(3)? };
-            let is_live = tx.now < created_at.plus(claim.kept_for);
+            let is_live = created_at.is_near(claim.kept_for, tx.now);
             Ok(Row { is_live, request_sha256: row.get(1)?, kept })
         },
     )

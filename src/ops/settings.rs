@@ -35,7 +35,7 @@ pub fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
 /// `already_running`, unless the other run has not moved its mark for `stalled_after` and so was killed.
 pub fn begin_run_in(tx: &Write<'_>, name: &str, stalled_after: Duration) -> Result<()> {
     let moved_at = find_in(tx, name)?.and_then(|mark| mark.parse().ok()).unwrap_or(0);
-    if tx.now < Timestamp(moved_at).plus(stalled_after) {
+    if Timestamp(moved_at).is_near(stalled_after, tx.now) {
         return Err(Code::AlreadyRunning.into());
     }
     keep_run_in(tx, name)

@@ -159,7 +159,7 @@ pub fn revoke_in(tx: &Write<'_>, token: &str) -> Result<()> {
 /// `step_up_required`; `unauthenticated` for a token that has ended since it was looked at.
 pub fn require_recent_sign_in_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<()> {
     match find_in(tx, token)?.map(|row| row.signed_in_at) {
-        Some(at) if tx.now <= at.plus(limits.step_up) => Ok(()),
+        Some(at) if at.is_near(limits.step_up, tx.now) => Ok(()),
         Some(_) => Err(Code::StepUpRequired.into()),
         None => Err(Code::Unauthenticated.into()),
     }
@@ -286,7 +286,7 @@ impl TokenRow {
 impl Lifetimes {
     fn standing(&self, user: UserId, now: Timestamp, limits: &Auth) -> Standing {
         match self.replaced_at {
-            Some(replaced_at) if now < replaced_at.plus(limits.token_grace) => Standing::InGrace { user },
+            Some(replaced_at) if replaced_at.is_near(limits.token_grace, now) => Standing::InGrace { user },
             Some(_) => Standing::Reused,
             None if now >= self.expires_at => Standing::Unknown,
             None => {

@@ -159,10 +159,14 @@ fn settle(app: &App, by: &Authority, validation: Validation, done: &mut Synchron
 
 /// Deletes castings whose user is gone: their deletion was meant to take them along.
 fn delete_orphans(app: &App) -> Result<u64> {
-    let mut deleted = 0;
+    let (mut deleted, mut looked_at) = (0, 0);
     let mut last = UserId(0);
     while let Some(owner) = app.store.read(|tx| history::next_owner_in(tx, last))? {
         last = owner;
+        looked_at += 1;
+        if looked_at % SLICE == 0 {
+            app.store.write(|tx| settings::keep_run_in(tx, SYNC)).wait()?;
+        }
         if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
             continue;
         }

@@ -162,6 +162,12 @@ impl Endpoint {
         &self.base
     }
 
+    /// The root of its host.
+    pub fn origin(&self) -> String {
+        let (scheme, _) = self.base.split_once(':').unwrap_or_default();
+        format!("{scheme}://{}/", self.host_header)
+    }
+
     /// The host alone, in lower case.
     pub fn host(&self) -> &str {
         &self.host

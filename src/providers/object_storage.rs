@@ -29,8 +29,10 @@ const PART: usize = 16 << 20;
 const TRIES: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(10);
 const FIRST_BYTE: Duration = Duration::from_mins(1);
-/// For one part, and for a whole file on its way down.
+/// For one part.
 const TOTAL: Duration = Duration::from_mins(30);
+/// For a whole file on its way down: what comes no more ends long before.
+const WHOLE_FILE: Duration = Duration::from_hours(24);
 /// How long an address stays valid: as long as one request may take.
 const VALID: Duration = Duration::from_hours(1);
 const LARGEST_LIST: usize = 8 << 20;
@@ -53,6 +55,7 @@ pub struct ObjectStorage {
     bucket: Bucket,
     credentials: Credentials,
     client: Client,
+    downloads: Client,
 }
 
 /// A stored file.
@@ -86,6 +89,7 @@ impl ObjectStorage {
                 settings.access_key_id.clone(),
                 settings.secret_access_key.expose_secret().to_owned(),
             ),
+            downloads: Client::new(NAME, Limits { total: WHOLE_FILE, ..limits }),
             client: Client::new(NAME, limits),
         })
     }
@@ -148,7 +152,7 @@ impl ObjectStorage {
     /// `Refused` when there is none by that name; when not all of it came.
     pub fn fetch(&self, key: &str, target: &mut impl Write, progress: Progress<'_>) -> Result<u64, Failure> {
         let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
-        let answer = accepted(self.send("GET", &url, &[])?)?;
+        let answer = accepted(send(&self.downloads, "GET", &url, &[])?)?;
         let total = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         let (mut pieces, mut buffer, mut received) = (answer.into_pieces(), vec![0; 256 << 10], 0);
         loop {
@@ -179,8 +183,12 @@ impl ObjectStorage {
 
 impl ObjectStorage {
     fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
-        self.client.send(method, &Post { url: url.as_ref(), headers: &[], body, total: None, comes_whole: false })
+        send(&self.client, method, url, body)
     }
+}
+
+fn send(client: &Client, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
+    client.send(method, &Post { url: url.as_ref(), headers: &[], body, total: None, comes_whole: false })
 }
 
 /// A file on its way up in parts.

@@ -55,14 +55,15 @@ impl Webhook {
         }
     }
 
-    /// Whether the address answers at all; nothing is sent to it but a request for nothing.
+    /// Whether its host answers at all. The rest of the address may be as good as a password, and is not sent.
     ///
     /// # Errors
     /// When it does not.
     pub fn probe(&self) -> Result<(), Failure> {
-        // A query may be part of a webhook's address, and its host is what is looked for.
         let base = self.url.split(['?', '#']).next().unwrap_or_default();
-        let endpoint = Endpoint::parse(NAME, base)?;
-        super::client::status_of(endpoint.base()).map(drop)
+        let origin = Endpoint::parse(NAME, base)?.origin();
+        self.client
+            .send("GET", &Post { url: &origin, headers: &[], body: &[], total: None, comes_whole: false })
+            .map(drop)
     }
 }

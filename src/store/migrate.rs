@@ -107,9 +107,8 @@ fn create(connection: &mut Connection) -> Result<()> {
 
 fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<()> {
     let copy = path.with_extension(format!("db.before-version-{SCHEMA_VERSION}"));
-    if !copy.exists() {
-        copy_database(connection, &copy)?;
-    }
+    // One that is there is of an earlier attempt, or of before somebody went back to the older version for a while.
+    copy_database(connection, &copy)?;
     tracing::info!(from = version, to = SCHEMA_VERSION, copy = %copy.display(), "migrating the database");
     apply(connection, &STEPS[version..])
 }

@@ -27,6 +27,12 @@ impl Timestamp {
         self <= now && now < self.plus(span)
     }
 
+    /// The same, but bears with a clock that went back: a time that is still to come counts if it is no further away than
+    /// that.
+    pub fn is_near(self, span: Duration, now: Self) -> bool {
+        now < self.plus(span) && self < now.plus(span)
+    }
+
     /// How long it is from now until then; nothing when that is past.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

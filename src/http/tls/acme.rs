@@ -156,18 +156,20 @@ pub async fn keep_up(mut acme: Acme) {
             continue;
         }
         match acme.renew().await {
-            Ok(()) if !acme.is_due() => pause = first_pause,
-            // A clock that is wrong must not make this a loop without end.
+            Ok(()) if !acme.is_due() => {
+                pause = first_pause;
+                continue;
+            }
+            // A clock that is wrong must not use up what the authority gives in a week.
             Ok(()) => {
                 tracing::error!("the new certificate is due for renewal; is the clock of this machine right?");
-                tokio::time::sleep(pause).await;
             }
             Err(error) => {
                 tracing::error!(%error, retry_after_s = pause.as_secs(), "no certificate was got by ACME");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
         body::Given,
         call::Call,
         cursor_page::{CursorList, CursorPage},
-        interpreting::{Begun, Run, interpret as interpret_prepared},
+        interpreting::{Begun, Run, answer_stored, interpret as interpret_prepared},
         narration::Interpretation,
         params::{Label, PageSize, Parameter, Question, Rules, one_of, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
@@ -238,6 +238,10 @@ pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
 
 pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
     let (user, asked, id) = (call.user()?, call.locale(), of.id.0);
+    // What is there already takes nobody's place at the model.
+    if let Some(record) = interpreting::stored(&call.app, &sessions::find(&call.app, user, &id)?)? {
+        return Ok(answer_stored(&call, record));
+    }
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, asked)?;
         Ok(match interpreting::prepare(app, user, &id, locale)? {

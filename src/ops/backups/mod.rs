@@ -38,6 +38,8 @@ use crate::{
 pub use rehearsal::{Rehearsal, Restored, rehearse, restore, restore_keys};
 pub use retention::{newest_sound, prune};
 
+/// After a failure the next attempt waits: a disk or a bucket that is gone stays gone for a while.
+const AGAIN_AFTER: Duration = Duration::from_mins(10);
 const LAST_BACKUP: &str = "backup.last";
 const LAST_FAILURE: &str = "backup.failure";
 const PREFIX: &str = "yarrow-";
@@ -249,6 +251,11 @@ pub fn run_if_due(app: &App) -> Result<bool> {
     if is_known_to_fail(app)? {
         return Ok(false);
     }
+    // A disk that has failed has mostly failed for a while, and each attempt may copy the whole database.
+    let failure = app.store.read(standing_in)?.failure;
+    if failure.is_some_and(|failure| failure.at().is_within(AGAIN_AFTER.min(every), now)) {
+        return Ok(false);
+    }
     // What was kept stays if this fails: no rule prunes a good backup for want of a new one.
     create(app, Occasion::Scheduled, &mut |_, _, _| ())?;
     prune(&app.config, app.clock.now())?;
@@ -331,7 +338,7 @@ fn remember(app: &App, name: &'static str, what: &impl Serialize) -> Result<()> 
 fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
     let begun = Instant::now();
     let directory = app.config.backup_directory();
-    demand_space(app, &directory)?;
+    demand_space(&directory, backup::database_size(app.store.path()) + app.config.backup.free_space.0)?;
     let at = app.clock.now();
     let name = name_of(at, occasion);
     let path = directory.join(&name);
@@ -373,14 +380,12 @@ fn is_missing(directory: &Path, backup: &str) -> bool {
     described(backup, PathBuf::new(), 0).is_some() && !directory.join(backup).exists()
 }
 
-fn demand_space(app: &App, directory: &Path) -> Result<()> {
-    let needed = backup::database_size(app.store.path()) + app.config.backup.free_space.0;
+fn demand_space(directory: &Path, needed: u64) -> Result<()> {
     let free = backup::disk_space(directory)?.0;
     if free >= needed {
         return Ok(());
     }
-    let (free, needed) = (free >> 20, needed >> 20);
-    let detail = format!("A backup needs {needed} MiB free in {}, and there are {free}.", directory.display());
+    let detail = format!("{} MiB are needed in {}, and {} are free.", needed >> 20, directory.display(), free >> 20);
     Err(Error::new(Code::StorageFull).detail(detail))
 }
 

@@ -1,9 +1,12 @@
 //! Backups on another machine: in a bucket that speaks S3, by the same names and the same rules.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    Backup, Failed, Remembered, described, enter, findings, list,
+    AGAIN_AFTER, Backup, Failed, Remembered, demand_space, described, enter, findings, list,
     manifest::{self, Manifest},
     newest_first, remember, remembered_in, retention,
 };
@@ -21,15 +24,13 @@ use crate::{
 
 const LAST_UPLOAD: &str = "backup.upload";
 const LAST_FAILURE: &str = "backup.upload_failure";
-/// After a failure the next attempt waits, because a bucket that is gone stays gone for a while.
-const AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// What is known of the bucket without asking it.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// The newest backup that is there, and when it was uploaded.
+    /// The newest backup that is there, and when that was last made sure of.
     pub last: Option<Remembered>,
-    /// The last failure, if nothing was uploaded since.
+    /// The last failure, if it did not work since.
     pub failure: Option<Failed>,
 }
 
@@ -38,6 +39,10 @@ pub struct Standing {
 pub struct Uploaded {
     pub uploaded: Vec<Backup>,
     pub deleted: Vec<Backup>,
+    /// Why others that no rule keeps are still there. The rights to a bucket may not include to delete.
+    pub not_deleted: Option<String>,
+    /// The newest that is there now.
+    pub newest: Option<Backup>,
 }
 
 /// The bucket of this configuration, if there is one.
@@ -98,26 +103,33 @@ impl Bucket {
         let known = known.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no `{name}` there.")))?;
         let directory = config.backup_directory();
         let _lock = enter(&directory)?;
+        demand_space(&directory, known.bytes + config.backup.free_space.0)?;
         let (path, unfinished) = (directory.join(name), directory.join(format!("{name}{}", super::UNFINISHED)));
-        let mut file = backup::make_new(&unfinished)?;
-        let key = self.key(name);
-        let received = self.storage.fetch(&key, &mut file, &mut |done, total| progress("fetching", done, total))?;
+        let mut finish = || self.fetch_to(&unfinished, &known, &path, progress);
+        finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
+        Ok(path)
+    }
+
+    /// Fetches a backup under another name, and gives it its own once it is known to be whole.
+    fn fetch_to(&self, unfinished: &Path, known: &Backup, path: &Path, progress: super::Progress<'_>) -> Result<()> {
+        let mut file = backup::make_new(unfinished)?;
+        let report = &mut |done, total| progress("fetching", done, total);
+        let received = self.storage.fetch(&self.key(&known.name), &mut file, report)?;
         drop(file);
-        let manifest = self.manifest(name)?;
+        let manifest = self.manifest(&known.name)?;
         let is_whole = received == known.bytes
             && match &manifest {
-                Some((_, manifest)) => backup::checksum(&unfinished)? == manifest.sha256,
+                Some((_, manifest)) => backup::checksum(unfinished)? == manifest.sha256,
                 None => true,
             };
         if !is_whole {
-            drop(std::fs::remove_file(&unfinished));
-            return Err(Error::new(Code::ProviderFailed).detail(format!("`{name}` did not arrive as it was sent.")));
+            let detail = format!("`{}` did not arrive as it was sent.", known.name);
+            return Err(Error::new(Code::ProviderFailed).detail(detail));
         }
         if let Some((json, _)) = manifest {
-            manifest::keep(&path, &json)?;
+            manifest::keep(path, &json)?;
         }
-        backup::publish(&unfinished, &path)?;
-        Ok(path)
+        backup::publish(unfinished, path)
     }
 
     /// Asks the server whether it answers and knows us.
@@ -178,15 +190,23 @@ impl Bucket {
         }
         remote.extend(done.uploaded.iter().cloned());
         remote.sort_unstable_by(newest_first);
+        done.newest = newest(&remote, now).cloned();
+        let pruned = self.prune(config, &remote, now, &mut done.deleted);
+        done.not_deleted = pruned.err().map(|error| reason(&error));
+        Ok(done)
+    }
+
+    /// Deletes there what no rule keeps.
+    fn prune(&self, config: &Config, remote: &[Backup], now: Timestamp, deleted: &mut Vec<Backup>) -> Result<()> {
         let rules = Settings { keep_size: crate::config::Bytes(u64::MAX), ..config.backup.clone() };
-        let doomed = retention::superfluous(&remote, &rules, now);
-        let kept = if doomed.is_empty() { None } else { self.newest_sound(config, &remote, now)? };
+        let doomed = retention::superfluous(remote, &rules, now);
+        let kept = if doomed.is_empty() { None } else { self.newest_sound(config, remote, now)? };
         for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != kept.as_ref()) {
             self.storage.delete(&self.key(&backup.name))?;
             self.storage.delete(&self.key(&manifest::name_of(&backup.name)))?;
-            done.deleted.push(backup);
+            deleted.push(backup);
         }
-        Ok(done)
+        Ok(())
     }
 
     fn key(&self, name: &str) -> String {
@@ -206,12 +226,18 @@ pub fn upload(app: &App, progress: super::Progress<'_>) -> Result<Option<Uploade
         Err(error) => Err(error),
     };
     match &outcome {
-        Ok(Uploaded { uploaded, .. }) => {
-            if let Some(newest) = uploaded.last() {
-                tracing::info!(backup = newest.name, bytes = newest.bytes, "uploaded a backup");
+        Ok(Uploaded { uploaded, not_deleted, newest, .. }) => {
+            for backup in uploaded {
+                tracing::info!(backup = backup.name, bytes = backup.bytes, "uploaded a backup");
+            }
+            if let Some(why) = not_deleted {
+                tracing::warn!(why, "what no rule keeps could not be deleted from the bucket");
+            }
+            let Standing { last, failure } = app.store.read(standing_in)?;
+            let is_known = |newest: &Backup| last.is_some_and(|last| last.name == newest.name) && failure.is_none();
+            if let Some(newest) = newest.as_ref().filter(|newest| !is_known(newest)) {
                 let (at, name, bytes) = (app.clock.now().0, newest.name.clone(), newest.bytes);
-                let last = Remembered { at, name, bytes, took_ms: 0, is_sound: true };
-                remember(app, LAST_UPLOAD, &last)?;
+                remember(app, LAST_UPLOAD, &Remembered { at, name, bytes, took_ms: 0, is_sound: true })?;
             }
         }
         Err(error) => {
@@ -245,7 +271,8 @@ pub fn upload_if_due(app: &App) -> Result<bool> {
     let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(AGAIN_AFTER, app.clock.now()));
     let local = list(&app.config)?;
     let newest = newest(&local, app.clock.now());
-    let is_new = newest.is_some_and(|newest| last.is_none_or(|last| last.name != newest.name));
+    let there = last.and_then(|last| described(&last.name, PathBuf::new(), last.bytes));
+    let is_new = newest.is_some_and(|newest| there.is_none_or(|there| there.at < newest.at));
     if has_just_failed || !is_new {
         return Ok(false);
     }

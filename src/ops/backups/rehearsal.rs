@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Progress, database_of, enter,
+    Progress, database_of, demand_space, enter,
     manifest::{self, Checksum},
     refuse_schema,
 };
@@ -74,7 +74,7 @@ fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress
     let checksum = manifest::verify(path)?;
     let place = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
-    demand_space(path, place.path())?;
+    demand_space(place.path(), backup::database_size(path))?;
     files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);
@@ -114,7 +114,7 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress
     progress("checking", 0, 1);
     let copy = sound_copy(path, now)?;
     demand_server_key(config, path, &copy)?;
-    demand_space(path, directory)?;
+    demand_space(directory, backup::database_size(path))?;
     let had_any = database_of(config).exists();
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
     files::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
@@ -180,13 +180,4 @@ fn demand_server_key(config: &Config, path: &Path, copy: &Copy) -> Result<()> {
         place.display()
     );
     Err(Error::new(Code::BackupUnusable).detail(detail))
-}
-
-fn demand_space(path: &Path, directory: &Path) -> Result<()> {
-    let (needed, free) = (backup::database_size(path), backup::disk_space(directory)?.0);
-    if free > needed {
-        return Ok(());
-    }
-    let detail = format!("{} MiB are needed in {}, and {} are free.", needed >> 20, directory.display(), free >> 20);
-    Err(Error::new(Code::StorageFull).detail(detail))
 }

@@ -183,6 +183,15 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     .map(drop)
 }
 
+/// Whether the record is gone, or has nothing more to say because its user is.
+pub(super) fn is_erased_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
+    tx.one(
+        "select not exists (select 1 from interpretations where trace_id = ?1 and question <> '')",
+        [trace_id],
+        |row| row.get(0),
+    )
+}
+
 /// The user's records.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let sql = concat!("select ", columns!(), " from interpretations where user_id = ?1 order by created_at, id");
@@ -228,10 +237,8 @@ pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
 pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<Option<Record>> {
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     tx.first(
-        // A record without a question is one whose user was erased while the call ran.
         concat!(
-            "update interpretations set status = ?2, result = case when question = '' then null else ?3 end, \
-             provider = ?4, model = ?5, prompt_tokens = ?6, completion_tokens = ?7, cost_micros = ?8, failover = ?9, \
+            "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, completion_tokens = ?7, cost_micros = ?8, failover = ?9, \
              first_token_ms = ?10, duration_ms = ?11, error_class = ?12, finished_at = ?13 \
              where trace_id = ?1 and status = 'running' returning ",
             columns!()

@@ -171,8 +171,8 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     });
     let refusal = gate.into_refusal();
     let (ending, failure) = match (result, refusal) {
-        (_, Some(refusal)) => {
-            (Ending::withheld(), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
+        (result, Some(refusal)) => {
+            (Ending::withheld(result.ok()), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
         }
         (Ok(completion), None) => (Ending::of(completion), None),
         (Err(failure), None) => (Ending::failed(&failure), Some(told(failure, asker))),
@@ -287,9 +287,11 @@ impl Ending {
         }
     }
 
-    fn withheld() -> Self {
+    /// Nothing of the answer is told but what it cost, if it came to its end.
+    fn withheld(answer: Option<Completion>) -> Self {
+        let (model, usage) = answer.map(|answer| (answer.model, answer.usage)).unzip();
         let error_class = Some("answer withheld".to_owned());
-        Self { status: Status::Failed, text: None, model: None, usage: None, error_class, is_free: false }
+        Self { status: Status::Failed, text: None, model, usage: usage.flatten(), error_class, is_free: false }
     }
 
     fn outcome(

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{app::App, error::Result, store::Write};
+use crate::{
+    app::App,
+    error::{Code, Result},
+    store::Write,
+};
 
 /// Far more than calls can be running: beyond it the disk has been full for so long that only a restart helps.
 const MOST: usize = 10_000;
@@ -36,12 +40,19 @@ pub fn write_again(app: &App) -> Result<()> {
     let mut waiting = app.unwritten.take().into_iter();
     while let Some(finish) = waiting.next() {
         let again = Arc::clone(&finish);
-        if let Err(error) = app.store.write(move |tx| again(tx)).wait() {
-            app.unwritten.put_back(std::iter::once(finish).chain(waiting));
-            tracing::debug!(%error, "the outcome of a model call can still not be written");
-            return Ok(());
+        match app.store.write(move |tx| again(tx)).wait() {
+            Ok(()) => tracing::info!("the outcome of a model call is written at last"),
+            Err(error) if matches!(error.code, Code::StorageFull | Code::Overloaded) => {
+                tracing::debug!(%error, "the outcome of a model call can still not be written");
+                app.unwritten.put_back(std::iter::once(finish).chain(waiting));
+                break;
+            }
+            // Only this one, perhaps: the others need not wait for it.
+            Err(error) => {
+                tracing::warn!(%error, "the outcome of a model call cannot be written");
+                app.unwritten.put_back([finish]);
+            }
         }
-        tracing::info!("the outcome of a model call is written at last");
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ impl External {
     pub fn probe(&self) -> Option<Probe> {
         let moderator = self.moderator.as_ref()?;
         let known = self.notes().probe.clone();
-        if let Some(probe) = known.filter(|probe| self.clock.now().since(probe.at) < PROBE_HOLDS) {
+        if let Some(probe) = known.filter(|probe| probe.at.is_within(PROBE_HOLDS, self.clock.now())) {
             return Some(probe);
         }
         let begun = Instant::now();

@@ -1,6 +1,6 @@
 //! Orders: what a user is about to buy, at the price of that moment, and how far it came.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
@@ -264,17 +264,21 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
 /// Notes that the user has the provider asked; false if that was a moment ago.
 pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timestamp) -> Result<bool> {
     let taken = tx.execute(
-        "update payment_orders set asked_at = ?2 where order_no = ?1 and (asked_at is null or asked_at <= ?3)",
+        "update payment_orders set asked_at = ?2 where order_no = ?1 and \
+         (asked_at is null or asked_at <= ?3 or asked_at > ?2)",
         (order_no, tx.now.0, not_since.0),
     )?;
     Ok(taken == 1)
 }
 
-/// Orders of a gateway about which the provider is to be asked now.
-pub(super) fn due_in(tx: &Read<'_>, channel: &str, limit: u32) -> Result<Vec<Order>> {
+/// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but for
+/// what a clock that was ahead has left.
+pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32) -> Result<Vec<Order>> {
     tx.all(
-        select_orders!("where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3"),
-        (channel, tx.now.0, limit),
+        select_orders!(
+            "where channel = ?1 and (next_check_at <= ?2 or next_check_at > ?3) order by next_check_at limit ?4"
+        ),
+        (channel, tx.now.0, tx.now.plus(latest).0, limit),
         order_of,
     )
 }

@@ -1,6 +1,8 @@
 //! Asking the provider: because the user's app says that it paid, because an operator wants to know, or because
 //! nothing was heard of an order for too long.
 
+use std::time::Duration;
+
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
@@ -18,7 +20,7 @@ use crate::{
 };
 
 /// How long it is until the provider is asked again that could not be asked.
-const AFTER_A_FAILURE: std::time::Duration = std::time::Duration::from_mins(1);
+const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
 /// Orders that one run of the job asks about.
 const SLICE: u32 = 50;
 
@@ -90,11 +92,16 @@ pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
 /// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
 pub fn check_due(app: &App) -> Result<()> {
     let channel = app.payments.gateway.name();
-    for order in app.store.read(|tx| orders::due_in(tx, channel, SLICE))? {
+    let latest = app.config.payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER, Duration::max);
+    for order in app.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
         let order_no = order.order_no.clone();
         if let Err(error) = check(app, order) {
             tracing::warn!(%error, order_no, "an order could not be checked");
             app.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
+            // The next ones would hear the same.
+            if error.code == Code::ProviderUnavailable {
+                break;
+            }
         }
     }
     refunds::ask_about_open(app)
@@ -173,7 +180,9 @@ fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
 /// The next age at which the provider is asked, if there is one. Ages that passed while nobody asked count as asked.
 fn next_check(app: &App, order: &Order) -> Option<Timestamp> {
     let now = app.clock.now();
-    app.config.payment.checks.iter().map(|age| order.created_at.plus(*age)).find(|at| *at > now)
+    // An order that a clock dated that was ahead is asked about as if it were made now.
+    let begun = order.created_at.min(now);
+    app.config.payment.checks.iter().map(|age| begun.plus(*age)).find(|at| *at > now)
 }
 
 fn schedule(app: &App, order_no: &str, at: Timestamp) -> Pending<()> {

@@ -123,8 +123,10 @@ pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
 pub(super) fn ask_about_open(app: &App) -> Result<()> {
     let open = app.store.read(|tx| {
         tx.all(
-            select_refunds!("where state = 'requested' and asked_at <= ?1 order by asked_at limit 50"),
-            [tx.now.minus(ASK_AGAIN_AFTER).0],
+            select_refunds!(
+                "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) order by asked_at limit 50"
+            ),
+            [tx.now.minus(ASK_AGAIN_AFTER).0, tx.now.0],
             refund_of,
         )
     })?;
@@ -207,7 +209,7 @@ fn refundable_in(tx: &Read<'_>, order: &Order, channel: &str) -> Result<Fen> {
 
 /// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
 fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
-    let may_have_happened = refund.failure.is_some() || refund.asked_at.plus(ASK_AFTER) <= app.clock.now();
+    let may_have_happened = refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, app.clock.now());
     let number = refund.refund_no.clone();
     app.store.write(move |tx| note_asked_in(tx, &number)).wait()?;
     let done = if may_have_happened { became_of(app, refund) } else { Ok(None) };
@@ -292,11 +294,12 @@ fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str, is_final: bool) 
     .map(drop)
 }
 
-/// Marks the refund as done and carries its sum over to the order, unless a notification was faster.
+/// Marks the refund as done and carries its sum over to the order, unless a notification was faster. That the money went is
+/// more than a refusal, which another request under the same number may have got in the meantime.
 fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Result<()> {
     let changed = tx.execute(
         "update payment_refunds set state = 'succeeded', failure = null, finished_at = ?2 \
-         where refund_no = ?1 and state = 'requested'",
+         where refund_no = ?1 and state <> 'succeeded'",
         (refund_no, tx.now.0),
     )?;
     let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long a credit waits that the account cannot take before it is tried again.
-const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
+pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
 /// What a report led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
