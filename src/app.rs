@@ -39,7 +39,7 @@ use crate::{
         self, Store, Tuning,
         restore::{self, DATABASE, KEYS, SERVER_KEY},
     },
-    types::PhoneRules,
+    types::{PhoneRules, UserId},
 };
 
 /// A vendor that takes its time must leave threads for everybody else.
@@ -94,7 +94,7 @@ pub struct App {
     /// Exports being made, each of which is a long read. Half of those, so that others can be made beside them.
     pub exports: Slots,
     /// Whose export is being made or fetched.
-    pub exporting: OneEach,
+    pub exporting: OneEach<UserId>,
     /// What was told of alerts.
     pub told: alerts::Memory,
     /// How much of the damage that was met in the database a check has explained.

@@ -2,16 +2,14 @@
 
 use std::{
     collections::HashSet,
+    hash::Hash,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use crate::{
-    error::{Code, Error, Result},
-    types::UserId,
-};
+use crate::error::{Code, Error, Result};
 
 /// A number of places, each for one doer at a time.
 #[derive(Debug)]
@@ -50,37 +48,44 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// One place for each user.
-#[derive(Debug, Default)]
-pub struct OneEach(Arc<Mutex<HashSet<UserId>>>);
-
-/// A user's place, taken until this is dropped.
+/// One place for each of something, such as users.
 #[derive(Debug)]
-pub struct Own {
-    user: UserId,
-    taken: Arc<Mutex<HashSet<UserId>>>,
-}
+pub struct OneEach<T: Eq + Hash>(Arc<Mutex<HashSet<T>>>);
 
-impl OneEach {
-    /// Takes the user's place.
-    ///
-    /// # Errors
-    /// `already_running` while it is taken.
-    pub fn enter(&self, user: UserId) -> Result<Own> {
-        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(user);
-        if is_free { Ok(Own { user, taken: Arc::clone(&self.0) }) } else { Err(Code::AlreadyRunning.into()) }
+impl<T: Eq + Hash> Default for OneEach<T> {
+    fn default() -> Self {
+        Self(Arc::default())
     }
 }
 
-impl Drop for Own {
+/// Somebody's place, taken until this is dropped.
+#[derive(Debug)]
+pub struct Own<T: Eq + Hash> {
+    whose: T,
+    taken: Arc<Mutex<HashSet<T>>>,
+}
+
+impl<T: Eq + Hash + Clone> OneEach<T> {
+    /// Takes the place.
+    ///
+    /// # Errors
+    /// `already_running` while it is taken.
+    pub fn enter(&self, whose: T) -> Result<Own<T>> {
+        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(whose.clone());
+        if is_free { Ok(Own { whose, taken: Arc::clone(&self.0) }) } else { Err(Code::AlreadyRunning.into()) }
+    }
+}
+
+impl<T: Eq + Hash> Drop for Own<T> {
     fn drop(&mut self) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.whose);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::UserId;
 
     #[test]
     fn a_place_is_free_again_when_its_taker_leaves() {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::kit::{
     Caller, Server,
     alipay::{AlipayGateway, Mood},
+    eventually,
 };
 
 const OWN: &str = "13800138000";
@@ -51,6 +52,11 @@ impl World {
         self.server.post(&path).token(&self.key).json(&body).send()
     }
 
+    /// An operator has the provider asked.
+    fn ask(&self, order_no: &str) -> Value {
+        self.server.post(&format!("/admin/payments/{order_no}/query")).token(&self.key).send().expect(200).json()
+    }
+
     fn coins(&self) -> i64 {
         self.server.coins(&self.user)
     }
@@ -65,8 +71,7 @@ fn an_order_that_was_paid_is_found_by_asking() {
     let paid = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
     assert_eq!(world.hint(&order_no), paid);
     assert_eq!(world.hint(&order_no), paid);
-    let path = format!("/admin/payments/{order_no}/query");
-    let asked = world.server.post(&path).token(&world.key).send().expect(200).json();
+    let asked = world.ask(&order_no);
     assert_eq!((&asked["trade"]["status"], &asked["verdict"]), (&json!("TRADE_SUCCESS"), &json!("unchanged")));
     assert!(world.vendor.methods().iter().all(|method| method == "query"), "{:?}", world.vendor.methods());
     assert_eq!(world.coins(), 60);
@@ -79,6 +84,23 @@ fn another_sum_than_the_orders_is_left_to_a_person() {
     world.vendor.pay(&order_no, 599);
     assert_eq!(world.hint(&order_no)["status"], "review");
     assert_eq!(world.coins(), 0);
+    // The money is there, so it is not forgotten.
+    world.server.command(&["payments", "settle", &order_no, "dismiss", "--reason", "odd", "--yes"]).expect(1);
+    world.refund(&order_no, "5.99", "R1").expect(200);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (599, 0));
+}
+
+#[test]
+fn a_credit_that_waits_is_tried_again_although_some_of_the_money_went_back() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
+    assert_eq!(world.ask(&order_no)["order"]["state"], "paid");
+    world.refund(&order_no, "1.00", "R1").expect(200);
+    world.server.edit("update balances set suspended_at = null");
+    world.server.edit("update payment_orders set next_check_at = 1 where next_check_at is not null");
+    eventually("the credit", || world.coins() == 50);
 }
 
 #[test]
@@ -172,13 +194,99 @@ fn a_question_about_a_refund_that_is_refused_refuses_no_refund() {
 }
 
 #[test]
+fn whoever_repeats_a_refund_of_which_nothing_is_known_goes_on_with_it() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    let path = format!("/admin/payments/{order_no}/refund");
+    let refund = |amount: &str| {
+        let body = json!({ "amount": amount, "reason": "bought by mistake" });
+        world.server.post(&path).token(&world.key).json(&body).send()
+    };
+    world.vendor.be(Mood::Lost);
+    let told = refund("1.50").expect_problem(504, "provider_timeout").json();
+    let number: String = world.server.value("select refund_no from payment_refunds");
+    assert!(told["detail"].as_str().unwrap().contains(&number), "{told}");
+    world.vendor.be(Mood::Well);
+    let other = refund("2.00").expect_problem(409, "order_state").json();
+    assert!(other["detail"].as_str().unwrap().contains(&number), "{other}");
+    world.refund(&order_no, "1.50", "R2").expect_problem(409, "order_state");
+    assert_eq!(refund("1.50").expect(200).json()["refund"]["refundNo"], number.as_str());
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+    // It is done, so the next one is another.
+    refund("1.50").expect(200);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
+}
+
+#[test]
+fn another_gateway_is_not_asked_about_a_refund() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_orders set channel = 'sandbox'");
+    world.refund(&order_no, "1.50", "R1").expect_problem(409, "order_state");
+    assert_eq!(world.server.value::<String>("select state from payment_refunds"), "requested");
+    world.server.edit("update payment_orders set channel = 'alipay'");
+    world.refund(&order_no, "1.50", "R1").expect(200);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+}
+
+#[test]
+fn what_was_given_back_elsewhere_counts_with_a_refund_whose_answer_was_lost() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.give_back_some(&order_no, 200);
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.00", "R1").status >= 500);
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_refunds set asked_at = asked_at - 60000");
+    let done = world.refund(&order_no, "1.00", "R1").expect(200).json();
+    assert_eq!((&done["refund"]["state"], &done["order"]["refunded"]), (&json!("succeeded"), &json!("3.00")));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
+}
+
+#[test]
+fn what_goes_back_while_a_person_looks_is_known_to_them() {
+    let world = World::new();
+    let order_no = world.order();
+    world.server.edit("update payment_orders set user_id = 999");
+    world.vendor.pay(&order_no, 600);
+    assert_eq!(world.ask(&order_no)["order"]["reason"], "user_gone");
+    world.vendor.give_back(&order_no);
+    let asked = world.ask(&order_no);
+    assert_eq!((&asked["order"]["state"], &asked["order"]["refunded"]), (&json!("review"), &json!("6.00")));
+    world.server.command(&["payments", "settle", &order_no, "dismiss", "--reason", "returned", "--yes"]).expect(0);
+    assert_eq!(world.server.order_state(&order_no), ("refunded".to_owned(), 600));
+}
+
+#[test]
+fn a_question_that_was_not_answered_is_asked_again_at_once() {
+    let vendor = AlipayGateway::start();
+    let server = vendor.setup().with("PAYMENT_ASK_AGAIN_AFTER", "1 hour").start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("shop"));
+    let world = World { vendor, server, user, key };
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.vendor.be(Mood::Busy);
+    let hint = || {
+        let body = json!({ "orderNo": order_no, "status": "success" });
+        world.server.post("/payment/update-balance").by(&world.user).json(&body).send()
+    };
+    for _ in 0..2 {
+        assert_eq!(hint().expect(202).json()["status"], "pending");
+    }
+    world.vendor.be(Mood::Well);
+    assert_eq!(hint().expect(200).json()["status"], "credited");
+}
+
+#[test]
 fn a_payment_that_was_given_back_elsewhere_takes_the_coins_back() {
     let world = World::new();
     let order_no = world.credited_order();
     // Somebody gave it back in the provider's own console.
     world.vendor.give_back(&order_no);
-    let path = format!("/admin/payments/{order_no}/query");
-    let asked = world.server.post(&path).token(&world.key).send().expect(200).json();
+    let asked = world.ask(&order_no);
     assert_eq!((&asked["verdict"], &asked["order"]["state"]), (&json!("refunded"), &json!("refunded")));
     assert_eq!(world.coins(), 0);
 }

@@ -164,6 +164,7 @@ fn an_administrator_credits_an_order_under_review_where_the_app_reports_payments
     server.command(&["payments", "sandbox-pay", &order_no]).expect(0);
     belongs_to(&user.user_id);
     settle(&[]).expect_fields(&[("reason", "required")]);
+    settle(&[("reason", "mistaken"), ("amount", "1.00")]).expect_fields(&[("amount", "unknown_value")]);
     settle(&[("reason", "mistaken"), ("userId", "998")]).expect_fields(&[("userId", "unknown_value")]);
     let settled = json!({ "orderNo": order_no, "status": "credited", "balance": 60 });
     assert_eq!(settle(&[("reason", "the user is back")]).expect(200).json(), settled);

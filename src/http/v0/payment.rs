@@ -114,17 +114,22 @@ pub async fn update_balance(call: Call, result: PaymentClaim) -> Result<Confirme
         return settle_by_hand(call, result).await;
     }
     let user = call.acting_for(&Claims::of_user(result.user_id))?;
-    let hint = Hint {
-        order_no: result.order_no.0,
-        trade_no: result.trade_no.map(|OrderNo(number)| number),
-        amount: result.amount.map(|Amount(amount)| amount),
-        coin_count: result.coin_count.map(|Coins(count)| count),
-    };
+    let hint = hint(&result);
     Ok(Confirmed(call.blocking(move |app| reconcile::confirm(app, user, &hint)).await?))
+}
+
+fn hint(result: &PaymentClaim) -> Hint {
+    Hint {
+        order_no: result.order_no.0.clone(),
+        trade_no: result.trade_no.as_ref().map(|OrderNo(number)| number.clone()),
+        amount: result.amount.as_ref().map(|Amount(amount)| *amount),
+        coin_count: result.coin_count.as_ref().map(|Coins(count)| *count),
+    }
 }
 
 /// An administrator knows what the provider cannot say: an order under review is credited, for a reason.
 async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
+    let hint = hint(&result);
     let Some(Reason(reason)) = result.reason else {
         return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required")));
     };
@@ -133,6 +138,7 @@ async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
         return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));
     }
+    reconcile::compare(&order, &hint)?;
     call.context.subject.get_or_init(|| order.user);
     let pending = settle::settle(&call.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
     call.committed(pending).await?;

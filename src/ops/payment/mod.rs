@@ -26,7 +26,7 @@ use crate::{
     clock::Clock,
     config::{Config, PaymentGateway as Choice},
     error::{Code, Error, Result},
-    ops::slots::Slots,
+    ops::slots::{OneEach, Slots},
     providers::{
         Failure,
         breaker::Breaker,
@@ -47,6 +47,8 @@ pub struct Payments {
     breaker: Breaker,
     /// Calls to the provider that users are waiting for.
     calls: Slots,
+    /// Orders about which it is being asked for their users.
+    asking: OneEach<String>,
 }
 
 impl Payments {
@@ -71,7 +73,7 @@ impl Payments {
             Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
         let (breaker, calls) = (Breaker::with_defaults("payment"), Slots::new(config.payment.calls));
-        Ok(Self { gateway, sandbox, breaker, calls })
+        Ok(Self { gateway, sandbox, breaker, calls, asking: OneEach::default() })
     }
 
     /// What guards the way to the provider.

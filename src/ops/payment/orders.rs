@@ -271,6 +271,11 @@ pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timest
     Ok(taken == 1)
 }
 
+/// The provider could not be asked, so that it may be at once.
+pub(super) fn give_question_back_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+    tx.execute("update payment_orders set asked_at = null where order_no = ?1", [order_no]).map(drop)
+}
+
 /// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but for
 /// what a clock that was ahead has left.
 pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32) -> Result<Vec<Order>> {

@@ -78,13 +78,7 @@ pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
     let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
     compare(&order, hint)?;
     let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
-    let mut is_pending = false;
-    if is_open && take_question(app, &order.order_no)? {
-        is_pending = match app.payments.calls.enter() {
-            Ok(_slot) => ask_for_user(app, &order.order_no)?,
-            Err(_) => true,
-        };
-    }
+    let is_pending = is_open && ask_unless_just_asked(app, &order.order_no)?;
     let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
     Ok(Confirmation { is_pending, balance: coins::balance(app, user)?, order })
 }
@@ -105,6 +99,23 @@ pub fn check_due(app: &App) -> Result<()> {
         }
     }
     refunds::ask_about_open(app)
+}
+
+/// The provider is asked, unless it answered a moment ago; true if what it says is not known yet.
+fn ask_unless_just_asked(app: &App, order_no: &str) -> Result<bool> {
+    let Ok(_asking) = app.payments.asking.enter(order_no.to_owned()) else { return Ok(true) };
+    if !take_question(app, order_no)? {
+        return Ok(false);
+    }
+    let is_unknown = match app.payments.calls.enter() {
+        Ok(_slot) => ask_for_user(app, order_no)?,
+        Err(_) => true,
+    };
+    if is_unknown {
+        let order_no = order_no.to_owned();
+        app.store.write(move |tx| orders::give_question_back_in(tx, &order_no)).wait()?;
+    }
+    Ok(is_unknown)
 }
 
 /// The provider is asked; true if it could not be.
@@ -130,7 +141,11 @@ fn take_question(app: &App, order_no: &str) -> Result<bool> {
     app.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
 }
 
-fn compare(order: &Order, hint: &Hint) -> Result<()> {
+/// Makes sure that the hint fits the order.
+///
+/// # Errors
+/// `invalid_parameters`.
+pub fn compare(order: &Order, hint: &Hint) -> Result<()> {
     let mut wrong = Vec::new();
     let mut demand = |holds: bool, field: &str| {
         if !holds {
@@ -149,7 +164,7 @@ fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)
     let mut outcome = settle::apply_in(tx, trade)?;
     let order = orders::find_in(tx, &trade.order_no)?;
     if outcome.verdict == Verdict::Rejected && order.state != OrderState::Review {
-        outcome = settle::review_in(tx, order, outcome.reason.unwrap_or("rejected"))?;
+        outcome = settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?;
     }
     Ok((orders::find_in(tx, &trade.order_no)?, outcome))
 }

@@ -18,7 +18,7 @@ use crate::{
     },
     providers::{
         Failure,
-        payment::{RefundOutcome, RefundRequest, RefundState},
+        payment::{OrderState, RefundOutcome, RefundRequest, RefundState},
     },
     store::{Read, Row, Write},
     types::{Fen, Timestamp, fill_random, hex},
@@ -96,7 +96,7 @@ pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> R
 }
 
 fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
-    let (wish, authority) = (numbered(wish)?, by.clone());
+    let (wish, authority) = (checked(wish)?, by.clone());
     let channel = app.payments.gateway.name();
     let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
     if refund.is_open() {
@@ -121,12 +121,15 @@ pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
 
 /// Asks what became of refunds whose outcome is unknown.
 pub(super) fn ask_about_open(app: &App) -> Result<()> {
+    let channel = app.payments.gateway.name();
     let open = app.store.read(|tx| {
         tx.all(
             select_refunds!(
-                "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) order by asked_at limit 50"
+                "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
+                 from payment_orders where order_no = payment_refunds.order_no and channel = ?3) \
+                 order by asked_at limit 50"
             ),
-            [tx.now.minus(ASK_AGAIN_AFTER).0, tx.now.0],
+            (tx.now.minus(ASK_AGAIN_AFTER).0, tx.now.0, channel),
             refund_of,
         )
     })?;
@@ -143,68 +146,82 @@ pub(super) fn ask_about_open(app: &App) -> Result<()> {
     Ok(())
 }
 
-fn numbered(wish: &Wish) -> Result<Wish> {
+fn checked(wish: &Wish) -> Result<Wish> {
     if wish.amount == Some(Fen::ZERO) {
         return Err(Error::field("amount", Fault::new(FieldCode::OutOfRange, "must be more than 0")));
     }
-    let refund_no = if let Some(number) = &wish.refund_no {
-        number.clone()
-    } else {
-        let mut random = [0; 12];
-        fill_random(&mut random)?;
-        format!("R{}", hex(&random))
+    let is_number = |number: &String| {
+        (1..=64).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    let is_number = (1..=64).contains(&refund_no.len())
-        && refund_no.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_number {
+    if !wish.refund_no.as_ref().is_none_or(is_number) {
         let fault = Fault::new(FieldCode::InvalidFormat, "must be 1 to 64 letters, digits or `_`");
         return Err(Error::field("refundNo", fault));
     }
-    Ok(Wish { refund_no: Some(refund_no), ..wish.clone() })
+    Ok(wish.clone())
 }
 
-/// Writes the intent down, or finds it.
+fn new_number() -> Result<String> {
+    let mut random = [0; 12];
+    fill_random(&mut random)?;
+    Ok(format!("R{}", hex(&random)))
+}
+
+/// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do not
+/// know what became goes on with that one, or hears its number.
 fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Result<Refund> {
-    let refund_no = wish.refund_no.as_deref().unwrap_or_default();
     let order = orders::find_in(tx, &wish.order_no)?;
-    if let Some(known) = find_in(tx, refund_no)? {
-        let is_same = known.order_no == order.order_no && wish.amount.is_none_or(|amount| amount == known.amount);
-        return if is_same { Ok(known) } else { Err(Code::IdempotencyKeyReused.into()) };
+    let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
+    let is_wished = |known: &Refund| wish.amount.is_none_or(|amount| amount == known.amount);
+    if let Some(known) = named {
+        if known.order_no != order.order_no || !is_wished(&known) {
+            return Err(Code::IdempotencyKeyReused.into());
+        }
+        if known.is_open() {
+            demand_channel(&order, channel)?;
+        }
+        return Ok(known);
     }
-    let left = refundable_in(tx, &order, channel)?;
-    let amount = wish.amount.unwrap_or(left);
-    if amount > left || amount == Fen::ZERO {
-        let open =
-            "select refund_no from payment_refunds where order_no = ?1 and state = 'requested' order by created_at";
-        let open: Option<String> = tx.first(open, [&order.order_no], |row| row.get(0))?;
-        let open = open.map(|number| format!(" The refund {number} is not done yet.")).unwrap_or_default();
-        let detail = format!("Of this order {left} yuan can be returned.{open}");
-        return Err(Error::new(Code::OrderState).detail(detail));
-    }
-    tx.execute(
-        "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
-         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6)",
-        (refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
-    )?;
-    find_in(tx, refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
-}
-
-/// What is left of the price: neither returned nor about to be.
-fn refundable_in(tx: &Read<'_>, order: &Order, channel: &str) -> Result<Fen> {
-    if order.channel != channel {
-        let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
+    demand_channel(&order, channel)?;
+    if let Some(open) = open_in(tx, &order.order_no)? {
+        if wish.refund_no.is_none() && is_wished(&open) {
+            return Ok(open);
+        }
+        let detail = format!("The refund {} of {} yuan is not done yet.", open.refund_no, open.amount);
         return Err(Error::new(Code::OrderState).detail(detail));
     }
     if order.paid_at.is_none() {
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
     }
-    let open: i64 = tx.one(
-        "select coalesce(sum(amount_fen), 0) from payment_refunds where order_no = ?1 and state = 'requested'",
-        [&order.order_no],
-        |row| row.get(0),
+    let left = order.amount.checked_sub(order.refunded).unwrap_or(Fen::ZERO);
+    let amount = wish.amount.unwrap_or(left);
+    if amount > left || amount == Fen::ZERO {
+        return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
+    }
+    let refund_no = wish.refund_no.clone().map_or_else(new_number, Ok)?;
+    tx.execute(
+        "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
+         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6)",
+        (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
-    let taken = Fen::from_fen(open).ok().and_then(|open| order.refunded.checked_add(open));
-    Ok(taken.and_then(|taken| order.amount.checked_sub(taken)).unwrap_or(Fen::ZERO))
+    find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
+}
+
+/// Another gateway knows nothing of the order, and its refusals say nothing.
+fn demand_channel(order: &Order, channel: &str) -> Result<()> {
+    if order.channel == channel {
+        return Ok(());
+    }
+    let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
+    Err(Error::new(Code::OrderState).detail(detail))
+}
+
+/// The refund of the order of which it is not known yet what became.
+fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
+    tx.first(
+        select_refunds!("where order_no = ?1 and state = 'requested' order by created_at limit 1"),
+        [order_no],
+        refund_of,
+    )
 }
 
 /// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
@@ -215,18 +232,16 @@ fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
     let done = if may_have_happened { became_of(app, refund) } else { Ok(None) };
     let done = match done {
         Ok(None) => request(app, refund),
-        known => known,
+        // Repeating it moves nothing, and tells how much went back in all.
+        Ok(Some(known)) => Ok(request(app, refund).ok().flatten().or(Some(known))),
+        unknown => unknown,
     };
     let (number, authority) = (refund.refund_no.clone(), by.clone());
     match done {
         Ok(Some(done)) => app.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
         Ok(None) => {
             app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed", false)).wait()?;
-            Err(Error::new(Code::ProviderTimeout).detail(format!(
-                "The provider took the refund and does not confirm it yet. It is asked about again; or ask by its \
-                 number, {}.",
-                refund.refund_no
-            )))
+            Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider took it.", refund)))
         }
         Err(Undone::Refused(Failure { code, .. })) => {
             app.store.write(move |tx| note_failure_in(tx, &number, &code, true)).wait()
@@ -234,9 +249,18 @@ fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
         Err(Undone::Unknown(failure)) => {
             let code = failure.code.clone();
             app.store.write(move |tx| note_failure_in(tx, &number, &code, false)).wait()?;
-            Err(failure.into())
+            let error = Error::from(failure);
+            let detail = still_open(&error.detail, refund);
+            Err(error.detail(detail))
         }
     }
+}
+
+fn still_open(why: &str, refund: &Refund) -> String {
+    format!(
+        "{why} The refund {} of {} yuan is not done yet: it is asked about again, and the same request goes on with it.",
+        refund.refund_no, refund.amount
+    )
 }
 
 /// Why a refund is not known to have been done.
@@ -277,7 +301,7 @@ fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
     match asked? {
         RefundOutcome::Moved { total } => Ok(Some(Done { total })),
         // A repetition is answered so, too: then the provider knows the refund by now.
-        RefundOutcome::Unconfirmed => became_of(app, refund),
+        RefundOutcome::Unconfirmed { total } => Ok(became_of(app, refund)?.map(|_| Done { total })),
     }
 }
 
@@ -314,10 +338,11 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
     )?;
     // The provider also knows of what was returned without us.
     let total = Fen::from_fen(sum).map_err(Error::internal)?.max(done.total.unwrap_or(Fen::ZERO)).min(order.amount);
-    if total <= order.refunded {
+    let full = total == order.amount;
+    // A notification may have told the sum already; it lets nothing out of review.
+    if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
         return Ok(());
     }
-    let full = total == order.amount;
     settle::refund_in(tx, order, total, full, Some(by)).map(drop)
 }
 

@@ -13,7 +13,7 @@ use crate::{
         payment::orders::{self, Order},
         users,
     },
-    providers::payment::{Judgement, OrderState, ReviewReason, Trade, judge},
+    providers::payment::{Judgement, OrderState, ReviewReason, Trade, TradeStatus, judge},
     store::{Pending, Write},
     types::{Fen, Timestamp},
 };
@@ -154,12 +154,24 @@ pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<O
     Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
 }
 
-/// Records that `total` of the price went back, and takes back the coins that belong to it.
+/// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the same.
+pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
+    let is_paid = matches!(trade.status, TradeStatus::Success | TradeStatus::Finished);
+    let order = if is_paid { with_facts_of(order, trade, tx.now) } else { order };
+    review_in(tx, order, reason)
+}
+
+/// Records that `total` of the price went back, and takes back the coins that belong to it. A report lets no order out of
+/// review.
 ///
 /// `by` is the administrator at whose word it went back, if it was one of ours.
 pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Option<&Authority>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = take_coins_back_in(tx, refunded, by)?;
+    if order.state == OrderState::Review && by.is_none() {
+        store_in(tx, order, OrderState::Review)?;
+        return Ok(Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.code()) });
+    }
     if let Some(reason) = missing {
         return review_in(tx, order, reason);
     }
@@ -311,13 +323,14 @@ fn state_of_facts(order: &Order) -> OrderState {
     }
 }
 
-/// Stores the order in its new state, in which the provider need not be asked any more.
+/// Stores the order in its new state. Unless its credit waits, nothing is to be done about it any more.
 fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
     if !may_become(order.state, state) {
         let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
         return Err(Error::internal(detail));
     }
-    orders::store_in(tx, &Order { state, next_check_at: None, ..order })
+    let next_check_at = order.next_check_at.filter(|_| state == OrderState::Paid);
+    orders::store_in(tx, &Order { state, next_check_at, ..order })
 }
 
 /// States only move forward, but for `review`, which is entered from everywhere and left by a person.

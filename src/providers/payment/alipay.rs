@@ -184,11 +184,10 @@ impl PaymentGateway for Alipay {
             return Err(refusal(PROVIDER, &answer));
         }
         answer.is_about(&refund.order_no).map_err(|code| REFUND.with_honest_outcome(nonsense(code)))?;
+        let total = answer.refund_fee.as_deref().and_then(|fee| Fen::parse(fee).ok());
         Ok(match answer.fund_change.as_deref() {
-            Some("Y") => {
-                RefundOutcome::Moved { total: answer.refund_fee.as_deref().and_then(|fee| Fen::parse(fee).ok()) }
-            }
-            _ => RefundOutcome::Unconfirmed,
+            Some("Y") => RefundOutcome::Moved { total },
+            _ => RefundOutcome::Unconfirmed { total },
         })
     }
 

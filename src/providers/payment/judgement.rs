@@ -42,7 +42,8 @@ pub enum Judgement {
     Credit,
     /// It will not be paid: close the order.
     Close,
-    /// Money went back: record `total` as all that was refunded. `full` when nothing of the price is left.
+    /// Money went back: record `total` as all that was refunded. `full` when nothing of the price is left. An order under
+    /// review stays there, and whoever looks at it must know the sum.
     Refund { total: Fen, full: bool },
     /// Nothing new.
     Nothing,
@@ -185,7 +186,6 @@ fn judge_refund(refunded: &Refunded, status: TradeStatus, order: &OrderView<'_>)
     }
     let full = total == order.amount;
     match order.state {
-        OrderState::Review => Judgement::Review(ReviewReason::OrderUnderReview),
         OrderState::Created | OrderState::Paid | OrderState::Closed if !full => {
             Judgement::Review(ReviewReason::RefundBeforeCredit)
         }
@@ -269,14 +269,13 @@ mod tests {
     fn a_refund_is_recorded_whatever_the_status_says_and_never_credits() {
         let partial = Judgement::Refund { total: fen("1.50"), full: false };
         let early = Judgement::Review(ReviewReason::RefundBeforeCredit);
-        let watched = Judgement::Review(ReviewReason::OrderUnderReview);
         let of_part = refunded(TradeStatus::Success, Some("1.50"));
-        assert_eq!(STATES.map(|state| judged(&of_part, state)), [early, early, partial, early, partial, watched]);
+        assert_eq!(STATES.map(|state| judged(&of_part, state)), [early, early, partial, early, partial, partial]);
 
         let full = Judgement::Refund { total: fen("6.00"), full: true };
         for total in [Some("6.00"), None] {
             let of_all = refunded(TradeStatus::Closed, total);
-            assert_eq!(STATES.map(|state| judged(&of_all, state)), [full, full, full, full, full, watched]);
+            assert_eq!(STATES.map(|state| judged(&of_all, state)), [full; 6]);
         }
     }
 

@@ -165,7 +165,10 @@ pub enum RefundOutcome {
         total: Option<Fen>,
     },
     /// The provider took the request, which is no proof: ask [`PaymentGateway::query_refund`].
-    Unconfirmed,
+    Unconfirmed {
+        /// As above, this one included if it took effect.
+        total: Option<Fen>,
+    },
 }
 
 /// Whether a refund took effect.

@@ -215,7 +215,7 @@ impl PaymentGateway for Sandbox {
         let now = (self.clock)();
         Ok(match self.change(&refund.order_no, |found| trade::refunded(found, refund, now))? {
             Change::To(trade) => RefundOutcome::Moved { total: trade.refunded_total() },
-            Change::None(_) => RefundOutcome::Unconfirmed,
+            Change::None(trade) => RefundOutcome::Unconfirmed { total: trade.refunded_total() },
         })
     }
 

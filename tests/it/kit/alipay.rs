@@ -139,6 +139,11 @@ impl AlipayGateway {
         self.book.lock().unwrap().trades.insert(order_no.to_owned(), trade);
     }
 
+    /// The merchant gives some of it back without our asking.
+    pub fn give_back_some(&self, order_no: &str, fen: i64) {
+        self.book.lock().unwrap().trades.get_mut(order_no).unwrap().refunds.push(("some".to_owned(), fen));
+    }
+
     /// The merchant gives everything back without our asking.
     pub fn give_back(&self, order_no: &str) {
         let mut book = self.book.lock().unwrap();

@@ -126,9 +126,9 @@ fn a_closed_trade_that_was_paid_was_refunded_in_full() {
 #[test]
 fn a_refund_is_believed_only_when_money_moved() {
     let object = |change: &str| signed(&format!(r#"{{"code":"10000","out_trade_no":"{ORDER}"{change}}}"#));
-    for change in [r#","fund_change":"N""#, ""] {
+    for (change, total) in [(r#","fund_change":"N","refund_fee":"2.50""#, Fen::parse("2.50").ok()), ("", None)] {
         let outcome = with(object(change), |gateway| gateway.refund(&refund_request())).unwrap();
-        assert_eq!(outcome, RefundOutcome::Unconfirmed, "{change}");
+        assert_eq!(outcome, RefundOutcome::Unconfirmed { total }, "{change}");
     }
     let outcome = with(object(r#","fund_change":"Y""#), |gateway| gateway.refund(&refund_request())).unwrap();
     assert_eq!(outcome, RefundOutcome::Moved { total: None });

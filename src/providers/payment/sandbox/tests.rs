@@ -174,7 +174,8 @@ fn refunds_move_money_once_and_are_notified() {
     assert_eq!(stage.sandbox.query_refund("D1", "R1").unwrap(), RefundState::NotFound);
     let moved = stage.sandbox.refund(&refund("R1", "1.50")).unwrap();
     assert_eq!(moved, RefundOutcome::Moved { total: Some(fen("1.50")) });
-    assert_eq!(stage.sandbox.refund(&refund("R1", "1.50")).unwrap(), RefundOutcome::Unconfirmed);
+    let unmoved = |total| RefundOutcome::Unconfirmed { total: Some(fen(total)) };
+    assert_eq!(stage.sandbox.refund(&refund("R1", "1.50")).unwrap(), unmoved("1.50"));
     assert_eq!(stage.sandbox.query_refund("D1", "R1").unwrap(), RefundState::Succeeded { amount: fen("1.50") });
     assert_eq!(refusal(stage.sandbox.refund(&refund("R1", "2.00"))), "ACQ.DISCORDANT_REPEAT_REQUEST");
     assert_eq!(refusal(stage.sandbox.refund(&refund("R2", "4.51"))), "ACQ.REASON_TRADE_REFUND_FEE_ERR");
@@ -187,7 +188,7 @@ fn refunds_move_money_once_and_are_notified() {
     let full = stage.sandbox.notification("D1").unwrap();
     let expected = Judgement::Refund { total: fen("6.00"), full: true };
     assert_eq!(stage.judged(&full, OrderState::Credited), expected);
-    assert_eq!(stage.sandbox.refund(&refund("R2", "4.50")).unwrap(), RefundOutcome::Unconfirmed);
+    assert_eq!(stage.sandbox.refund(&refund("R2", "4.50")).unwrap(), unmoved("6.00"));
     assert_eq!(refusal(stage.sandbox.refund(&refund("R3", "0.01"))), "ACQ.TRADE_STATUS_ERROR");
 }
 
