@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     http::{call::Context, reply::Problem, stream::Events},
     ops::interpretation::Record,
-    providers::llm::Flow,
+    providers::{client::while_wanted, llm::Flow},
 };
 
 /// Tokens as the provider counted them; null where it did not say.
@@ -68,10 +68,13 @@ where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<Record>,
 {
     events.send("meta", &json!({ "traceId": trace_id, "provider": app.llm.name(), "model": app.llm.model() }));
-    let outcome = run(&mut |text| {
-        // An empty piece only asks whether anybody is still there.
-        let is_heard = if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
-        if is_heard { Flow::Continue } else { Flow::Stop }
+    let outcome = while_wanted(events.wanted(), || {
+        run(&mut |text| {
+            // An empty piece only asks whether anybody is still there.
+            let is_heard =
+                if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
+            if is_heard { Flow::Continue } else { Flow::Stop }
+        })
     });
     match outcome {
         Ok(record) => events.send("done", &Interpretation::from(record)),

@@ -1,6 +1,6 @@
 //! Answers that come in pieces, as server-sent events.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -13,7 +13,10 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::reply::{Answer, AnswerDocument, Json};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    providers::client::Wanted,
+};
 
 /// Events that wait for a slow reader before the sender waits too.
 const WAITING: usize = 64;
@@ -44,6 +47,12 @@ impl Events {
     /// Whether somebody listens.
     pub fn is_heard(&self) -> bool {
         !self.0.is_closed()
+    }
+
+    /// The same for the thread that waits for what is to be sent.
+    pub fn wanted(&self) -> Wanted {
+        let sender = self.0.clone();
+        Arc::new(move || !sender.is_closed())
     }
 
     /// Sends one event; false if nobody listens any more. Not for worker threads.

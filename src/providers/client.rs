@@ -8,21 +8,28 @@
 //! kind of I/O error means "certainly not accepted" before the request was written and "nobody knows" after it,
 //! and from the error alone the two cannot be told apart.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ureq::config::Config;
 use ureq::http::{HeaderMap, Request, Response, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport};
+use ureq::unversioned::transport::{
+    self, Buffers, ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
+};
 use ureq::{Agent, Body, Error, Timeout};
 
 use super::{Failure, FailureKind};
 
 /// The code of the only time limit after which the vendor certainly has not acted.
 pub const CONNECT_TIMEOUT: &str = "connect_timeout";
+
+/// How long it goes unnoticed that nobody wants an answer any more.
+const LOOK_UP_EVERY: Duration = Duration::from_millis(250);
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
 const LONGEST_RESPONSE_HEAD: usize = 8 * 1024;
@@ -286,7 +293,12 @@ impl Client {
 /// The calls that open a connection are deep, and a thread keeps the stack that it once used. On a thread of their own
 /// they leave nothing behind in a stream, which runs for long beside many others.
 fn on_its_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    let wanted = WANTED.with_borrow(Clone::clone);
     std::thread::scope(|scope| {
+        let work = move || {
+            WANTED.set(wanted);
+            work()
+        };
         let thread = std::thread::Builder::new().name("dial".into()).spawn_scoped(scope, work)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -350,6 +362,7 @@ impl Pieces {
 /// none of it is kept.
 fn failure_of(provider: &'static str, error: &Error) -> Failure {
     let (kind, code) = match error {
+        Error::Other(other) if other.is::<Unwanted>() => (FailureKind::Cancelled, "cancelled"),
         Error::Other(other) => match other.downcast_ref::<NotConnected>() {
             Some(NotConnected::TimedOut) => (FailureKind::TimedOut, CONNECT_TIMEOUT),
             Some(NotConnected::NameNotFound) => (FailureKind::Unreachable, "name_not_found"),
@@ -368,6 +381,80 @@ fn failure_of(provider: &'static str, error: &Error) -> Failure {
     };
     Failure::new(kind, provider, code)
 }
+
+/// Whether somebody still wants what a thread waits for.
+pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
+
+thread_local! {
+    static WANTED: RefCell<Option<Wanted>> = const { RefCell::new(None) };
+}
+
+/// Does some work whose waiting for answers ends, as cancelled, soon after nobody wants it any more.
+pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
+    /// The work may panic, and its thread does other work after it.
+    struct Restored(Option<Wanted>);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            WANTED.set(self.0.take());
+        }
+    }
+    let _restored = Restored(WANTED.replace(Some(is_wanted)));
+    work()
+}
+
+/// A connection that looks up now and then while it waits.
+#[derive(Debug)]
+struct Attentive(Box<dyn Transport>);
+
+impl Transport for Attentive {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.0.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.0.transmit_output(amount, timeout)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        let Some(is_wanted) = WANTED.with_borrow(Clone::clone) else { return self.0.await_input(timeout) };
+        let begun = Instant::now();
+        let limit = timeout.for_read();
+        loop {
+            let after = match limit.after {
+                transport::time::Duration::Exact(most) => most.saturating_sub(begun.elapsed()).min(LOOK_UP_EVERY),
+                transport::time::Duration::NotHappening => LOOK_UP_EVERY,
+            };
+            if after.is_zero() {
+                return Err(Error::Timeout(limit.reason));
+            }
+            match self.0.await_input(NextTimeout { after: after.into(), per_read: None, ..limit }) {
+                Err(Error::Timeout(_)) if is_wanted() => {}
+                Err(Error::Timeout(_)) => return Err(Error::Other(Box::new(Unwanted))),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.0.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.0.is_tls()
+    }
+}
+
+/// Nobody wants the answer any more.
+#[derive(Debug)]
+struct Unwanted;
+
+impl fmt::Display for Unwanted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("nobody waits for it")
+    }
+}
+
+impl std::error::Error for Unwanted {}
 
 /// Why no connection came about; travels inside the transport's own error type.
 #[derive(Clone, Copy, Debug)]
@@ -410,7 +497,8 @@ impl Connector for MarkingConnector {
     type Out = Box<dyn Transport>;
 
     fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<()>) -> Result<Option<Self::Out>, Error> {
-        self.0.connect(details, chained).map_err(|error| NotConnected::mark(&error))
+        let connected = self.0.connect(details, chained).map_err(|error| NotConnected::mark(&error))?;
+        Ok(connected.map(|transport| Box::new(Attentive(transport)) as Self::Out))
     }
 }
 

@@ -28,7 +28,10 @@ use crate::{
         model_calls::Place,
         preferences,
     },
-    providers::llm::{Flow, Message, Piece, Role},
+    providers::{
+        client::while_wanted,
+        llm::{Flow, Message, Piece, Role},
+    },
     types::{PhoneNumber, UserId, clean},
 };
 
@@ -200,7 +203,7 @@ async fn relay(
 fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, begun: oneshot::Sender<Result<()>>) {
     let mut begun = Some(begun);
     let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, were_ours: false };
-    let outcome = chat::run(app, prepared, &mut |piece| {
+    let mut sink = |piece: Piece<'_>| {
         let is_sign_of_life = piece.text.is_empty() && piece.document.is_none();
         let is_heard = match &begun {
             Some(begun) if is_sign_of_life => !begun.is_closed(),
@@ -212,7 +215,8 @@ fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, b
             }
         };
         if is_heard { Flow::Continue } else { Flow::Stop }
-    });
+    };
+    let outcome = while_wanted(events.wanted(), || chat::run(app, prepared, &mut sink));
     match (outcome, begun) {
         (Ok(_), _) => {
             if chunks.were_ours {

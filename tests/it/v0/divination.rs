@@ -338,6 +338,10 @@ fn a_stream_that_fails_ends_with_an_error_event() {
 
 /// Opens a stream by hand and reads it until the first piece of the text.
 fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
+    listen_until(server, user, "event: delta")
+}
+
+fn listen_until(server: &Server, user: &Caller, event: &str) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let body = simple().to_string();
@@ -351,7 +355,7 @@ fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
     .unwrap();
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
-    while !line.contains("event: delta") {
+    while !line.contains(event) {
         line.clear();
         assert!(reader.read_line(&mut line).unwrap() > 0, "the stream ended before any text");
     }
@@ -392,11 +396,22 @@ fn a_listener_who_leaves_cancels_the_call_and_frees_its_place() {
     let server = model.setup().with("LLM_CALLS_PER_USER", 1).start();
     let user = server.sign_in(PHONE);
     drop(listen(&server, &user));
-    // The server sees that the peer has gone before there is another piece to send.
-    std::thread::sleep(Duration::from_millis(100));
-    model.open_gate();
+    // There is never another piece to send.
     assert_eq!(ended(&server), "cancelled");
+    model.open_gate();
     ask(&server, &user, &simple()).send().expect(200);
+}
+
+#[test]
+fn who_leaves_before_the_model_says_anything_cancels_the_call() {
+    let model = Model::start(Behaviour::Silent);
+    let server = model.setup().with("LLM_CALLS_PER_USER", 1).start();
+    let user = server.sign_in(PHONE);
+    let listening = listen_until(&server, &user, "event: meta");
+    model.wait_for_calls(1);
+    drop(listening);
+    assert_eq!(ended(&server), "cancelled");
+    assert_eq!(server.value::<Option<String>>("select error_class from interpretations").as_deref(), Some("cancelled"));
 }
 
 #[test]
