@@ -176,7 +176,13 @@ fn mebibytes(bytes: u64) -> String {
 fn verify(common: &Common, file: Option<&str>) -> Result<()> {
     let config = common.load()?.config;
     start_logging(&config.log)?;
-    let path = backups::find(&config, file)?;
+    let path = match backups::find(&config, file) {
+        // To be told in the same way as a bad one: there is nothing to go back to.
+        Err(error) if file.is_none() && error.code == Code::NotFound => {
+            return Err(Error::new(Code::ChecksFailed).detail("There is no backup."));
+        }
+        found => found?,
+    };
     let found = match backups::rehearse(&config, &path, &Clock::default(), &mut watch(common)) {
         Err(error) if error.code == Code::BackupUnusable => return tell_unusable(common, &path, error),
         found => found?,

@@ -51,7 +51,7 @@ use yarrow::{
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
     error::{Code, Error, FieldError, Result},
     ops::{
-        audit::{self as ops_audit, Act},
+        audit::{self as ops_audit, Act, LONGEST_REASON},
         ledger::Authority,
         users::{self as ops_users, Address, User},
     },
@@ -298,10 +298,14 @@ fn period(app: &App, from: Option<&str>, to: Option<&str>) -> Result<(Option<Tim
     Ok((from, to))
 }
 
-/// Why something is done, for the audit: not nothing.
-fn reason(text: &str) -> Result<String, &'static str> {
+/// Why something is done, for the audit: not nothing, and no more than over HTTP.
+fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();
-    if text.is_empty() { Err("say why") } else { Ok(text.to_owned()) }
+    match text.chars().count() {
+        0 => Err("say why".into()),
+        1..=LONGEST_REASON => Ok(text.to_owned()),
+        _ => Err(format!("must be at most {LONGEST_REASON} characters long")),
+    }
 }
 
 /// Who acts by a command, for what is written down about a change.

@@ -52,7 +52,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
             "\nits contents were not consistent when it was made: see `yarrow ledger verify` and `yarrow sync users`",
         );
         let (aside, warning) = (aside.unwrap_or_default(), warning.unwrap_or_default());
-        format!("restored {} in {:.1?}{aside}{warning}", path.display(), restored.took)
+        format!("restored {} into {directory} in {:.1?}{aside}{warning}", path.display(), restored.took)
     })
 }
 
@@ -63,5 +63,5 @@ fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     let app = App::open(config, Role::Tool, &super::announce())?;
     record(&app, "restore --keys", None, authority(Some(path.display().to_string())))?;
     let json = json!({ "restored": path, "into": directory, "keys": restored });
-    common.answer(&json, || format!("restored {} from {}", restored.join(", "), path.display()))
+    common.answer(&json, || format!("restored {} from {} into {directory}", restored.join(", "), path.display()))
 }

@@ -252,7 +252,10 @@ impl Setting for Packages {
         let mut packages =
             BTreeMap::<String, u32>::read(raw)?.into_iter().map(package).collect::<Result<Vec<_>, _>>()?;
         packages.sort_unstable();
-        Ok(Self(packages))
+        match packages.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(format!("`{}` stands there twice", pair[0].0)),
+            None => Ok(Self(packages)),
+        }
     }
 
     fn show(&self) -> String {
@@ -363,7 +366,7 @@ mod tests {
     fn packages_are_money_and_coins() {
         let shown = |text| shown::<Packages>(text);
         assert_eq!(shown("30=330, 6.5=60").as_deref(), Ok("{ \"6.50\" = 60, \"30.00\" = 330 }"));
-        for text in ["6", "0=1", "6.00=0", "6.001=1", "-1=1", "6=many"] {
+        for text in ["6", "0=1", "6.00=0", "6.001=1", "-1=1", "6=many", "6=60,6.0=61"] {
             assert!(shown(text).is_err(), "{text}");
         }
     }

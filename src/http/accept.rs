@@ -8,9 +8,18 @@ pub fn weight(header: &str, choice: &str) -> Option<f32> {
         if !parts.next()?.eq_ignore_ascii_case(choice) {
             return None;
         }
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        Some(weight.map_or(1.0, |weight| weight.parse().unwrap_or(1.0)))
+        Some(weight_of(parts))
     })
+}
+
+/// The weight that is said of one choice of a header's.
+pub fn weight_said(choice: &str) -> f32 {
+    weight_of(choice.split(';').skip(1).map(str::trim))
+}
+
+fn weight_of<'header>(mut parameters: impl Iterator<Item = &'header str>) -> f32 {
+    let weight = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    weight.map_or(1.0, |weight| weight.parse().unwrap_or(1.0))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        accept::weight,
+        accept::{weight, weight_said},
         guard::bearer_token,
         params::Claims,
         reply::{Replayable, kept_problem, kept_resource},
@@ -63,6 +63,8 @@ pub enum Caller {
 #[derive(Clone, Debug)]
 pub struct Repeatable {
     pub key: HeaderValue,
+    /// It carries another one, too.
+    pub is_ambiguous: bool,
     pub request_sha256: [u8; 32],
 }
 
@@ -85,9 +87,13 @@ impl Call {
 
     /// The language that the client prefers.
     pub fn locale(&self) -> Locale {
-        let language = self.header(header::ACCEPT_LANGUAGE).trim_start();
-        let is_english = language.get(..2).is_some_and(|code| code.eq_ignore_ascii_case("en"));
-        if is_english { Locale::English } else { Locale::Chinese }
+        let header = self.header(header::ACCEPT_LANGUAGE);
+        let weight_of = |code: &str| {
+            let is_meant =
+                |range: &&str| range.trim_start().get(..2).is_some_and(|start| start.eq_ignore_ascii_case(code));
+            header.split(',').filter(is_meant).map(weight_said).fold(0.0, f32::max)
+        };
+        if weight_of("en") > weight_of("zh") { Locale::English } else { Locale::Chinese }
     }
 
     /// Whether the client asked for an event stream, and would not rather have JSON.
@@ -292,7 +298,13 @@ impl Call {
     }
 
     fn claim(&self) -> Result<Option<Claim>> {
-        let Some(Repeatable { key, request_sha256 }) = self.repeatable.as_deref() else { return Ok(None) };
+        let Some(Repeatable { key, is_ambiguous, request_sha256 }) = self.repeatable.as_deref() else {
+            return Ok(None);
+        };
+        if *is_ambiguous {
+            let detail = "Idempotency-Key was given twice with different values.";
+            return Err(Error::new(Code::ConflictingParameter).detail(detail));
+        }
         let key = key.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
         let Some(key) = key else {
             let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");

@@ -360,10 +360,11 @@ fn repeatable(request: &Request<Body>, body: &[u8]) -> Option<Box<Repeatable>> {
     if request.method() != Method::POST {
         return None;
     }
-    let key = request.headers().get("idempotency-key")?;
+    let mut keys = request.headers().get_all("idempotency-key").iter();
+    let key = keys.next()?;
     let query = request.uri().query().unwrap_or_default();
     let request_sha256 = sha256_of_parts(&[request.uri().path().as_bytes(), query.as_bytes(), body]);
-    Some(Box::new(Repeatable { key: key.clone(), request_sha256 }))
+    Some(Box::new(Repeatable { key: key.clone(), is_ambiguous: keys.any(|other| other != key), request_sha256 }))
 }
 
 async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<Vec<(String, String)>> {

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
+    config::EmailProvider,
     error::{Code, Error, Result},
     ops::{
         condition::{self, BackupState, Condition, LedgerState},
@@ -27,6 +28,7 @@ use crate::{
 };
 
 const TOLD: &str = "alerts.told";
+const MAIL: &str = "mail";
 /// How long after the first failed delivery the next is tried; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
@@ -148,7 +150,13 @@ pub fn run(app: &App) -> Result<()> {
 pub fn test(app: &App) -> Result<Vec<Delivery>> {
     let detail = "This is a test: alerts of this installation arrive here.".to_owned();
     let message = Message { event: Event::Test, rule: "test".into(), detail, since: app.clock.now() };
-    let deliveries = send(app, &message);
+    let mut deliveries = send(app, &message);
+    if app.config.email.provider == EmailProvider::Console {
+        for mail in deliveries.iter_mut().filter(|delivery| delivery.channel == MAIL) {
+            let detail = "email.provider is `console`: mail is printed and goes to nobody.";
+            mail.outcome = Err(Error::new(Code::Configuration).detail(detail));
+        }
+    }
     if deliveries.is_empty() {
         let detail = "Nobody is told: neither alerts.webhook_url nor alerts.mail_to is set.";
         return Err(Error::new(Code::Configuration).detail(detail));
@@ -352,7 +360,7 @@ fn send(app: &App, message: &Message) -> Vec<Delivery> {
     for address in &alerts.mail_to {
         let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(app, message));
         let outcome = app.email_breaker.run(|| app.clock.now().0, || app.email.send(&letter)).map_err(Error::from);
-        deliveries.push(Delivery { channel: "mail", outcome });
+        deliveries.push(Delivery { channel: MAIL, outcome });
     }
     deliveries
 }

@@ -16,6 +16,9 @@ macro_rules! select_audit {
     };
 }
 
+/// Characters of a reason.
+pub const LONGEST_REASON: usize = 200;
+
 /// Something that an administrator did.
 #[derive(Clone, Debug)]
 pub struct Act {

@@ -95,6 +95,14 @@ pub fn locale(app: &App, user: UserId, asked: Locale) -> Result<Locale> {
     Ok(find(app, user)?.locale.unwrap_or(asked))
 }
 
+/// Where the user is, if they do not say it now.
+///
+/// # Errors
+/// Storage errors.
+pub fn time_zone(app: &App, user: UserId) -> Result<TimeZone> {
+    Ok(find(app, user)?.time_zone.unwrap_or_else(|| app.config.limits.time_zone.clone()))
+}
+
 pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
     let found = tx.first(
         "select account, activity, promotion, locale, time_zone, updated_at from preferences where user_id = ?1",

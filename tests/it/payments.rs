@@ -48,7 +48,8 @@ fn a_payment_that_is_reported_over_http_is_credited() {
 
 #[test]
 fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
-    let server = Setup::default().with("PAYMENT_CHECKS", "1 s, 2 s, 4 s").start();
+    let checks = Setup::default().with("PAYMENT_CHECKS", "1 s, 2 s, 4 s");
+    let server = checks.with("PAYMENT_ORDER_REUSE", "4 s").with("PAYMENT_ORDER_LIFETIME", "5 s").start();
     let user = server.sign_in(OWN);
     let lost = order(&server, &user);
     server.command(&["payments", "sandbox-pay", &lost, "--lost"]).expect(0);

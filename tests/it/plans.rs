@@ -23,6 +23,7 @@ const BOUNDED: &[&str] = &[
     "payment_orders where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4",
     "payment_orders where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4",
     "payment_orders where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3",
+    "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
     "payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4",
     "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
     // Feedback, notifications, conversations.

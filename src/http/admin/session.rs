@@ -36,10 +36,8 @@ pub struct AdminSession {
 
 pub async fn login(call: Call, Login { name, password, totp }: Login) -> Result<Json<AdminSession>> {
     let client = call.context.client;
-    let sign_in = move |app: &App| {
-        let totp = totp.as_ref().map(|totp| totp.0.as_str());
-        admins::sign_in(app, &name.0, &password.0, totp, client)
-    };
+    let totp = totp.map(|code| code.of_digits(admins::second_factor::DIGITS));
+    let sign_in = move |app: &App| admins::sign_in(app, &name.0, &password.0, totp.as_deref(), client);
     let issued = call.blocking(sign_in).await?;
     Ok(Json(AdminSession { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }

@@ -10,6 +10,7 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{body::Given, call::Call},
     ops::{
+        audit::LONGEST_REASON,
         codes::Purpose,
         moderation::engine::ContentType,
         users::{self, Gender},
@@ -84,8 +85,8 @@ where
     let text = text(given)?;
     let text = text.trim();
     match text.parse() {
+        _ if !is_whole_number(text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
         Ok(number) if bounds.contains(&number) => Ok(number),
-        Err(_) if !is_whole_number(text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
         _ => {
             let message = format!("must be from {} to {}", bounds.start(), bounds.end());
             Err(Fault::new(FieldCode::OutOfRange, message))
@@ -94,7 +95,7 @@ where
 }
 
 fn is_whole_number(text: &str) -> bool {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let digits = text.strip_prefix('-').unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -282,7 +283,7 @@ texts! {
     /// What a device calls itself.
     DeviceName(|_| 64), false, "Ming's phone";
     /// Why an administrator does something.
-    Reason(|_| 200), false, "compensation for a failed cast";
+    Reason(|_| LONGEST_REASON), false, "compensation for a failed cast";
     FeedbackText(|limits| limits.feedback as usize), false, "请加上小六壬。";
     NotificationTitle(|limits| limits.notification_title as usize), false, "六十四卦全新解读";
     NotificationText(|limits| limits.notification_text as usize), false, "更新后即可使用。";
@@ -321,13 +322,24 @@ impl Parameter for ContentType {
 }
 
 /// A verification code. Wrong ones are for the operation to refuse; here only what no code can look like.
-pub struct VerificationCode(pub String);
+pub struct VerificationCode {
+    text: String,
+    is_number: bool,
+}
+
+impl VerificationCode {
+    /// The code, of so many digits: one that came as a number has lost the zeros that it began with.
+    pub fn of_digits(self, digits: usize) -> String {
+        let Self { text, is_number } = self;
+        if is_number { format!("{text:0>digits$}") } else { text }
+    }
+}
 
 impl Parameter for VerificationCode {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let code = clean(&text(given)?, 16)?;
         if code.bytes().all(|byte| byte.is_ascii_digit()) {
-            Ok(Self(code))
+            Ok(Self { text: code, is_number: matches!(given, Given::Json(raw) if !raw.get().starts_with('"')) })
         } else {
             Err(Fault::new(FieldCode::InvalidFormat, "must be digits"))
         }

@@ -81,9 +81,10 @@ pub struct SignedIn {
 }
 
 pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
+    let address = Address::Phone(phone_number);
     let sign_in = SignIn {
-        address: Address::Phone(phone_number),
-        code: code.0,
+        code: code.of_digits(accounts::code_digits(&address)),
+        address,
         label: device::label(&call.headers),
         invite_code: None,
     };

@@ -103,7 +103,8 @@ pub async fn change(call: Call, change: ChangeAccount) -> Result<Json<Account>> 
 pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Account>> {
     let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
     let address = one_address(change.email, change.phone_number)?;
-    call.committed(accounts::change_address(&call.app, user, token, address, &change.code.0)).await?;
+    let code = change.code.of_digits(accounts::code_digits(&address));
+    call.committed(accounts::change_address(&call.app, user, token, address, &code)).await?;
     Ok(Json(accounts::find(&call.app, user)?.into()))
 }
 

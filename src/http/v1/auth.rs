@@ -122,8 +122,9 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
 
 pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
     let label = login.device.map_or_else(|| device::label(&call.headers), |DeviceName(name)| name);
-    let sign_in =
-        SignIn { address: Address::Email(login.email), code: login.code.0, label, invite_code: login.invite_code };
+    let address = Address::Email(login.email);
+    let code = login.code.of_digits(accounts::code_digits(&address));
+    let sign_in = SignIn { address, code, label, invite_code: login.invite_code };
     let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
     Ok(Json(SignedInByEmail {
         user: accounts::find(&call.app, signed_in.user.id)?.into(),

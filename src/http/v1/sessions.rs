@@ -206,7 +206,10 @@ impl From<hexagram::Trigram> for TrigramShown {
 pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> {
     let user = call.user()?;
     let casting = casting(cast.method, &cast.lines)?;
-    let time_zone = cast.time_zone.unwrap_or_else(|| call.app.config.limits.time_zone.clone());
+    let time_zone = match cast.time_zone {
+        Some(zone) => zone,
+        None => preferences::time_zone(&call.app, user)?,
+    };
     let cast_at = cast.cast_at.map(|at| at.read_in(&time_zone, call.app.clock.now())).transpose();
     let draft = Draft {
         question: cast.question.0,

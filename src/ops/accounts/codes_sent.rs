@@ -52,7 +52,7 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
         app.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
         return Ok(sent);
     }
-    let code = codes::random(digits(&request.address))?;
+    let code = codes::random(code_digits(&request.address))?;
     let new_code = new_code(app, request, code.reveal());
     let network = codes::client_network(request.client);
     // Who has spent a budget is told so before anything else: a flood must not take the places of others.
@@ -96,7 +96,8 @@ fn lifetime(app: &App, address: &Address) -> Duration {
     }
 }
 
-const fn digits(address: &Address) -> usize {
+/// How long the codes are that go to an address.
+pub const fn code_digits(address: &Address) -> usize {
     match address {
         Address::Phone(_) => SMS_CODE_DIGITS,
         Address::Email(_) => EMAIL_CODE_DIGITS,

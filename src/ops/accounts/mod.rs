@@ -5,7 +5,7 @@ mod export;
 mod joining;
 mod leaving;
 
-pub use codes_sent::{CodeRequest, SentCode, send_code};
+pub use codes_sent::{CodeRequest, SentCode, code_digits, send_code};
 pub use export::export;
 pub use joining::{SignIn, SignedIn, change_address, sign_in};
 pub use leaving::{EraseBy, erase};

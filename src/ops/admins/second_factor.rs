@@ -19,7 +19,8 @@ use crate::{
 /// What authenticator apps assume when they are told nothing else: SHA-1, six digits, a new code every 30 seconds.
 const STEP_MILLISECONDS: i64 = 30_000;
 const MODULUS: u32 = 1_000_000;
-const DIGITS: usize = 6;
+/// How long a code is.
+pub const DIGITS: usize = 6;
 /// Steps before and after the present one that count too, because clocks differ and people type slowly.
 const TOLERANCE: i64 = 1;
 /// As many bytes as the hash has, which RFC 4226 recommends.

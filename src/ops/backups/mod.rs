@@ -385,7 +385,7 @@ fn demand_space(directory: &Path, needed: u64) -> Result<()> {
     if free >= needed {
         return Ok(());
     }
-    let detail = format!("{} MiB are needed in {}, and {} are free.", needed >> 20, directory.display(), free >> 20);
+    let detail = format!("{} MiB are needed in {}, with {} MiB free.", needed >> 20, directory.display(), free >> 20);
     Err(Error::new(Code::StorageFull).detail(detail))
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Backup, Occasion, enter, findings, list, manifest};
+use super::{
+    Backup, Occasion, enter, findings, list,
+    manifest::{self, Checksum},
+};
 use crate::{
     config::{Backup as Rules, Config},
     error::{Error, Result},
@@ -38,9 +41,12 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     Ok(deleted)
 }
 
-/// The first of these backups that was found sound when it was made.
+/// The first of these backups that was found sound when it was made, and has not changed since. Reads all of it.
 pub fn newest_sound(all: &[Backup], now: Timestamp) -> Option<&Backup> {
-    let is_sound = |backup: &&Backup| matches!(findings(&backup.path, now), Ok(Some(found)) if found.is_sound());
+    let is_sound = |backup: &&Backup| {
+        let was_sound = matches!(findings(&backup.path, now), Ok(Some(found)) if found.is_sound());
+        was_sound && matches!(manifest::verify(&backup.path), Ok(Checksum::Right | Checksum::Unknown))
+    };
     past_first(all, now).find(is_sound)
 }
 

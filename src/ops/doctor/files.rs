@@ -100,8 +100,17 @@ pub(super) fn backups(installation: &Installation<'_>) -> Result<Vec<Check>> {
             _ => check(Verdict::Fail, format!("{} cannot be read", newest.name)),
         });
         checks.push(place(config));
+    } else if let Some(remembered) = remembered(installation)? {
+        let detail = format!("{remembered} is not in {}, nor any other", config.backup_directory().display());
+        checks.push(Check::new(BACKUPS, "newest", Verdict::Fail, detail));
     }
     Ok(checks)
+}
+
+/// The name of the last backup that was made, as the database remembers it.
+fn remembered(installation: &Installation<'_>) -> Result<Option<String>> {
+    let Some(app) = installation.app else { return Ok(None) };
+    Ok(app.store.read(backups::standing_in)?.last.map(|last| last.name))
 }
 
 /// How old the last backup is, as the database remembers it.

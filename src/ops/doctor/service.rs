@@ -29,7 +29,8 @@ const PROVIDERS: &str = "providers";
 pub(super) fn configuration(config: &Config) -> Vec<Check> {
     const GROUP: &str = "configuration";
     let public_url = config.server.public_url.as_deref().map(without_secrets);
-    let is_told = config.alerts.webhook_url.is_some() || !config.alerts.mail_to.is_empty();
+    let is_mailed = !config.alerts.mail_to.is_empty() && config.email.provider != EmailProvider::Console;
+    let is_told = config.alerts.webhook_url.is_some() || is_mailed;
     let mut checks = vec![
         Check::new(GROUP, "settings", Verdict::Pass, "all are valid"),
         Check::holds(
@@ -48,7 +49,7 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
             GROUP,
             "alerts",
             (is_told, "somebody is told"),
-            (Verdict::Warn, "nobody is told: set alerts.webhook_url or alerts.mail_to"),
+            (Verdict::Warn, "nobody is told: set alerts.webhook_url, or alerts.mail_to and a mail server"),
         ),
         Check::holds(
             GROUP,

@@ -22,6 +22,7 @@ use crate::{
     ops::{
         budget::{self, Amount, Reservation, Used, Warning},
         model_calls::screening::Gate,
+        moderation,
     },
     providers::{
         Failure, FailureKind,
@@ -229,7 +230,10 @@ fn told(failure: Failure, asker: Asker) -> Error {
         FailureKind::Cancelled => tracing::debug!(%failure, kind = asker.kind, "a model call was cancelled"),
         _ => tracing::warn!(%failure, kind = asker.kind, "a model call failed"),
     }
-    Error::from(failure)
+    let is_refused = failure.kind == FailureKind::ContentRefused;
+    let error = Error::from(failure);
+    // It does not say whether the question or the answer, which would have answered it.
+    if is_refused { error.in_fields(vec![moderation::rejected("answer")]) } else { error }
 }
 
 fn withheld() -> Error {

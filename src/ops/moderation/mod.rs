@@ -22,7 +22,7 @@ use shadow::Shadow;
 
 use crate::{
     app::App,
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, FieldError, Result},
     ops::violations::{self, Violation},
     providers::{
         Failure,
@@ -115,10 +115,14 @@ pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> 
     if refused.is_empty() {
         return None;
     }
-    let fault = || Fault::new(FieldCode::Rejected, "was refused by content moderation");
-    let fields = refused.iter().map(|(field, _)| fault().in_field(field.name)).collect();
+    let fields = refused.iter().map(|(field, _)| rejected(field.name)).collect();
     let violations = refused.into_iter().map(|(field, ruling)| ruling.violation(user, field.content_type)).collect();
     Some(Refusal { violations, error: Error::new(Code::ContentRejected).in_fields(fields) })
+}
+
+/// What is said of a field that may not stand.
+pub fn rejected(field: &'static str) -> FieldError {
+    Fault::new(FieldCode::Rejected, "was refused by content moderation").in_field(field)
 }
 
 /// Checks what a model answered to a user, if the operator wants that. Nothing if it may be shown.

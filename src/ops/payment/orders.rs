@@ -279,13 +279,17 @@ pub(super) fn give_question_back_in(tx: &Write<'_>, order_no: &str) -> Result<()
 /// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but for
 /// what a clock that was ahead has left.
 pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32) -> Result<Vec<Order>> {
-    tx.all(
-        select_orders!(
-            "where channel = ?1 and (next_check_at <= ?2 or next_check_at > ?3) order by next_check_at limit ?4"
-        ),
-        (channel, tx.now.0, tx.now.plus(latest).0, limit),
+    let mut due = tx.all(
+        select_orders!("where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3"),
+        (channel, tx.now.0, limit),
         order_of,
-    )
+    )?;
+    due.extend(tx.all(
+        select_orders!("where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3"),
+        (channel, tx.now.plus(latest).0, limit),
+        order_of,
+    )?);
+    Ok(due)
 }
 
 /// The orders made before `to` that follow the place `after` (a time and an id), in the order in which they were made.

@@ -86,7 +86,9 @@ pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
 /// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
 pub fn check_due(app: &App) -> Result<()> {
     let channel = app.payments.gateway.name();
-    let latest = app.config.payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER, Duration::max);
+    let payment = &app.config.payment;
+    let latest =
+        payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER.max(payment.order_lifetime), Duration::max);
     for order in app.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
         let order_no = order.order_no.clone();
         if let Err(error) = check(app, order) {
@@ -180,6 +182,8 @@ fn check(app: &App, order: Order) -> Result<()> {
     }
     match next_check(app, &order) {
         Some(at) => schedule(app, &order.order_no, at).wait(),
+        // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
+        None if app.clock.now() < order.expires_at => schedule(app, &order.order_no, order.expires_at).wait(),
         None => close(app, &order),
     }
 }

@@ -49,7 +49,10 @@ fn a_failed_proof_is_a_line_that_the_filter_of_fail2ban_takes() {
         server.wait_for_line("2001:db8::7");
         let lines: Vec<_> = server.lines().into_iter().filter(|line| line.contains("auth_failed")).collect();
         let found: Vec<_> = lines.iter().map(|line| banned(line)).collect();
-        assert_eq!(found, [Some("127.0.0.1".into()), Some("2001:db8::7".into())], "{format}: {lines:#?}");
+        let banned_clients = [Some("127.0.0.1".into()), Some("2001:db8::7".into())];
+        assert_eq!(found, banned_clients, "{format}: {lines:#?}");
+        let journal: Vec<_> = lines.iter().map(|line| banned(&format!("vps1 yarrow[77]: {line}"))).collect();
+        assert_eq!(journal, banned_clients, "{format}, in the journal: {lines:#?}");
         for line in server.lines() {
             assert!(!line.contains(PHONE) && !line.contains("nobody"), "{line}");
         }
