@@ -31,6 +31,7 @@ mod tests {
         let header = "application/json, TEXT/event-stream ; charset=utf-8; q=0.5,text/html;q=0, text/plain;Q=x";
         let weights = ["application/json", "text/event-stream", "text/html", "text/plain", "text", ""]
             .map(|choice| weight(header, choice));
+        assert_eq!(["en-GB; q=0.1", "zh"].map(|choice| Some(weight_said(choice))), [Some(0.1), Some(1.0)]);
         assert_eq!(weights, [Some(1.0), Some(0.5), Some(0.0), Some(1.0), None, None]);
     }
 }

@@ -323,6 +323,16 @@ fn damage_inside_of_rows_is_found_out_by_the_checksum() {
     }
     std::fs::write(path, &bytes).unwrap();
     let found = run(&directory, &["backup", "verify"]).expect(5).json();
+    // Neither the rules nor the start take it for a sound one.
+    let good = std::fs::copy(path, path.replace("yarrow-2", "yarrow-1")).map(|_| path.replace("yarrow-2", "yarrow-1"));
+    let good = good.unwrap();
+    std::fs::write(&good, &sound).unwrap();
+    let database = directory.join("yarrow.db");
+    std::fs::rename(&database, directory.join("aside.db")).unwrap();
+    let lost = run(&directory, &["users", "show", PHONE]).expect(1);
+    assert!(lost.complaint().contains("restore yarrow-1"), "{}", lost.complaint());
+    std::fs::rename(directory.join("aside.db"), &database).unwrap();
+    std::fs::remove_file(&good).unwrap();
     // The database engine sees nothing wrong.
     assert_eq!((&found["structure"], &found["checksum"]), (&json!([]), &json!("wrong")), "{found}");
     let refused = run(&directory, &["restore", path, "--yes"]).expect(1);
@@ -423,6 +433,23 @@ fn a_backup_that_would_fill_the_disk_is_not_made() {
     let refused = run(&directory, &arguments).expect(1);
     assert!(refused.complaint().contains("MiB free"), "{}", refused.complaint());
     assert!(listed(&directory).is_empty());
+}
+
+#[test]
+fn backups_that_are_gone_are_missed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    let newest = |exit_code: i32| {
+        let found = run(&directory, &["doctor", "--listen", "127.0.0.1:0"]).expect(exit_code).json();
+        let checks = found["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["group"] == "backups" && check["name"] == "newest")
+    };
+    run(&directory, &["backup", "verify"]).expect(5);
+    run(&directory, &["backup", "create"]).expect(0);
+    assert_eq!(newest(0).unwrap()["verdict"], "pass");
+    std::fs::remove_dir_all(directory.join("backups")).unwrap();
+    assert_eq!(newest(5).unwrap()["verdict"], "fail");
 }
 
 #[test]

@@ -37,6 +37,10 @@ fn a_repeated_request_gets_the_first_answer() {
     consume(&server, &user, "b").send().expect(200);
     server.post("/coin/consume").by(&user).send().expect(200);
     assert_eq!(balance(&server, &user), 102);
+    consume(&server, &user, "c").header("idempotency-key", "c").send().expect(200);
+    let two = consume(&server, &user, "d").header("idempotency-key", "e");
+    two.send().expect_problem(400, "conflicting_parameter");
+    assert_eq!(balance(&server, &user), 101);
 }
 
 #[test]

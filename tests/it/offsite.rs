@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::kit::{Ended, Setup, bucket::Bucket, eventually, log_statement};
@@ -92,6 +93,22 @@ fn the_rules_hold_in_the_bucket_too() {
     assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db")).count(), 2, "{names:?}");
     assert_eq!(names.iter().filter(|name| name.ends_with("-manual.db.json")).count(), 2, "{names:?}");
     assert_eq!(names.len(), 6, "{names:?}");
+}
+
+#[test]
+fn a_bucket_from_which_nothing_may_be_deleted_takes_backups() {
+    let place = Place::new("keep_hourly = 1\nkeep_daily = 0\n");
+    place.bucket.keep_all();
+    for _ in 0..4 {
+        place.run(&["backup", "create"]).expect(0);
+    }
+    assert_eq!(place.bucket.objects().len(), 8, "{:?}", place.bucket.objects().keys());
+    let uploaded = place.run(&["backup", "upload"]).expect(0).json();
+    assert_eq!((&uploaded["uploaded"], &uploaded["deleted"]), (&json!([]), &json!([])));
+    assert!(uploaded["notDeleted"].as_str().unwrap().contains("AccessDenied"), "{uploaded}");
+    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+    let upload = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed");
+    assert_eq!(upload.unwrap()["firing"], false, "{alerts}");
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ring::{digest, hmac};
@@ -24,14 +27,25 @@ pub struct Bucket {
     objects: Objects,
     /// So many requests are answered 503.
     faults: Arc<Mutex<u32>>,
+    keeps_all: Arc<AtomicBool>,
 }
 
 impl Bucket {
     pub fn new() -> Self {
-        let (objects, faults) = (Objects::default(), Arc::new(Mutex::new(0)));
-        let mut state = State { objects: Arc::clone(&objects), parts: BTreeMap::new(), faults: Arc::clone(&faults) };
+        let (objects, faults, keeps_all) = (Objects::default(), Arc::new(Mutex::new(0)), Arc::<AtomicBool>::default());
+        let mut state = State {
+            objects: Arc::clone(&objects),
+            parts: BTreeMap::new(),
+            faults: Arc::clone(&faults),
+            keeps_all: Arc::clone(&keeps_all),
+        };
         let vendor = Vendor::answering(move |request| state.answer(request));
-        Self { vendor, objects, faults }
+        Self { vendor, objects, faults, keeps_all }
+    }
+
+    /// Lets nobody delete anything.
+    pub fn keep_all(&self) {
+        self.keeps_all.store(true, Ordering::Relaxed);
     }
 
     pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
@@ -62,6 +76,7 @@ struct State {
     /// Parts by number, of the one upload that may be running.
     parts: BTreeMap<u16, Vec<u8>>,
     faults: Arc<Mutex<u32>>,
+    keeps_all: Arc<AtomicBool>,
 }
 
 impl State {
@@ -100,6 +115,9 @@ impl State {
                 let whole = std::mem::take(&mut self.parts).into_values().flatten().collect();
                 self.objects.lock().unwrap().insert(key, whole);
                 xml("CompleteMultipartUploadResult", "<ETag>\"all\"</ETag>")
+            }
+            ("DELETE", ..) if self.keeps_all.load(Ordering::Relaxed) => {
+                Reply::status(403).body("<Error><Code>AccessDenied</Code></Error>")
             }
             ("DELETE", .., None) => {
                 self.objects.lock().unwrap().remove(&key);

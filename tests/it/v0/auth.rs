@@ -245,6 +245,17 @@ fn numbers_that_cannot_sign_in_are_refused_and_cost_nothing() {
 }
 
 #[test]
+fn a_code_that_came_as_a_number_has_its_zeros_again() {
+    let server = Setup::default().with("AUTH_REVIEW_ACCOUNTS", "13800138000=002468").start();
+    let log_in = |code: Value| {
+        server.post("/auth/send-code").form(&[("phoneNumber", "13800138000")]).send().expect(200);
+        server.post("/auth/login").json(&json!({ "phoneNumber": "13800138000", "code": code })).send()
+    };
+    log_in(json!(2468)).expect(200);
+    log_in(json!("2468")).expect_problem(401, "invalid_code");
+}
+
+#[test]
 fn a_provider_that_fails_leaves_no_code_and_costs_nothing() {
     // Nothing listens on port 1: it is certain that the provider accepted nothing.
     let broken = Setup::default()

@@ -40,6 +40,7 @@ fn the_language_is_the_users_and_else_the_requests() {
         are_english.collect::<Vec<_>>()
     };
     assert_eq!((ask("zh-CN"), ask("en-GB")), (vec![false; 3], vec![true; 3]));
+    assert_eq!((ask("en;q=0.1,zh;q=0.9"), ask("fr, en;q=0.8, zh;q=0")), (vec![false; 3], vec![true; 3]));
     prefer(&server, &user, "en");
     assert_eq!(ask("zh-CN"), [true; 3]);
     prefer(&server, &user, "zh");

@@ -103,6 +103,17 @@ fn known_lines_make_known_hexagrams() {
 }
 
 #[test]
+fn a_session_is_where_its_user_said_to_be() {
+    let (server, user) = world(10);
+    let elsewhere = json!({ "timeZone": "America/New_York" });
+    server.patch("/api/v1/preferences").by(&user).json(&elsewhere).send().expect(200);
+    let there =
+        made(&server, &user, &json!({ "question": "x", "method": "three_coins", "castAt": "2026-01-02 00:00:00" }));
+    let read = (&there["timeZone"], &there["castAt"]);
+    assert_eq!(read, (&json!("America/New_York"), &json!("2026-01-02T05:00:00.000Z")));
+}
+
+#[test]
 fn a_session_is_what_was_asked_and_what_fell() {
     let (server, user) = world(30);
     let session = made(&server, &user, &simple());
