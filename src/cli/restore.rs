@@ -37,8 +37,8 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     }
     let directory = config.installation.data_dir.0.display().to_string();
     confirm(args.yes, &format!("Put {} in the place of the database in {directory}?", path.display()))?;
-    let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
+    let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     // Opening it is the proof, and migrates it if it is of an older version.
     let app = App::open(config, Role::Tool, &super::announce())?;
     record(&app, "restore", None, authority(Some(path.display().to_string())))?;

@@ -1,6 +1,11 @@
 //! The kinds of value a setting can have: how each is read from text, file and environment alike, and how it is shown.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use ipnet::IpNet;
 use jiff::{Span, SpanRelativeTo};
@@ -68,10 +73,24 @@ plain! {
     f64, "number", "is not a number", ToString::to_string;
     bool, "true or false", "is neither true nor false", ToString::to_string;
     SocketAddr, "address:port", "is not an address with a port, such as 127.0.0.1:8080", quoted;
-    IpNet, "network", "is not a network, such as 10.0.0.0/8", quoted;
     Region, "region", "is not a two-letter region code", quoted;
     EmailAddress, "email address", "is not an email address", quoted;
     TimeZone, "time zone", "is not a time zone, such as Asia/Shanghai", quoted;
+}
+
+impl Setting for IpNet {
+    const SHAPE: &'static str = "network";
+
+    /// An address is the network of itself.
+    fn read(raw: &Raw) -> Result<Self, String> {
+        let text = text(raw)?;
+        let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(Self::from));
+        network.map_err(|_| format!("`{text}` is not a network, such as 10.0.0.0/8"))
+    }
+
+    fn show(&self) -> String {
+        quoted(self)
+    }
 }
 
 impl Setting for String {

@@ -87,7 +87,10 @@ pub fn pairs<'request>(
         return Ok(Vec::new());
     }
     // What is packed cannot be read, and taken as it is it would be called broken.
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
         return Err(Error::new(Code::UnsupportedMediaType).detail("The body must be sent without a content encoding."));
     }
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -196,6 +196,9 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if !endpoint.parameters.is_empty() {
         codes.extend([Code::ConflictingParameter, Code::InvalidParameters]);
     }
+    if endpoint.access.admits_users() && !endpoint.path.starts_with("/api/v1/") {
+        codes.push(Code::NotYours);
+    }
     if endpoint.takes_body() {
         codes.extend([
             Code::InvalidJson,

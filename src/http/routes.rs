@@ -234,7 +234,7 @@ fn chats() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/llm/chat", OwnUser, llm::chat,
             "Passes a conversation on to the language model, and its answer back: as JSON or, with `stream`, as it is written.").body(CHAT)
-            .fails(&[ContentRejected, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[ContentRejected, ModerationUnavailable, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
     ]
 }
 

@@ -226,6 +226,22 @@ fn operators_see_orders_and_ask_the_provider() {
 }
 
 #[test]
+fn orders_that_were_cleared_are_not_missed() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let (settled, unknown) = (paid_order(&server, &user), paid_order(&server, &user));
+    server.edit(&format!(
+        "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
+         values ('R1', '{unknown}', 100, 'requested', 'test', 'cli', 9000000000000, 1)"
+    ));
+    server.edit("update payment_orders set created_at = 1");
+    server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
+    assert_ne!(settled, unknown);
+    assert_eq!(server.value::<String>("select group_concat(order_no) from payment_orders"), unknown);
+    report(&server, 0);
+}
+
+#[test]
 fn coins_that_no_order_gave_are_reported() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);

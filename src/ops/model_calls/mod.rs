@@ -230,10 +230,13 @@ fn told(failure: Failure, asker: Asker) -> Error {
         FailureKind::Cancelled => tracing::debug!(%failure, kind = asker.kind, "a model call was cancelled"),
         _ => tracing::warn!(%failure, kind = asker.kind, "a model call failed"),
     }
-    let is_refused = failure.kind == FailureKind::ContentRefused;
-    let error = Error::from(failure);
-    // It does not say whether the question or the answer, which would have answered it.
-    if is_refused { error.in_fields(vec![moderation::rejected("answer")]) } else { error }
+    match failure.kind {
+        // It does not say whether the question or what would have answered it.
+        FailureKind::ContentRefused => Error::from(failure).in_fields(vec![moderation::rejected("answer")]),
+        // It answered, and not to the end.
+        FailureKind::OutcomeUnknown => Error::new(Code::ProviderFailed).caused_by(failure),
+        _ => Error::from(failure),
+    }
 }
 
 fn withheld() -> Error {

@@ -10,7 +10,10 @@ use crate::{
     error::Result,
     ops::{
         ledger::{self, Asset, Kind},
-        payment::orders::{self, Order},
+        payment::{
+            orders::{self, Order},
+            retention,
+        },
     },
     providers::payment::OrderState,
     store::Read,
@@ -119,7 +122,7 @@ impl Report {
 
 /// What entries with these numbers have no order for.
 fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
-    let mut orphans = Vec::new();
+    let (mut orphans, cleared_until) = (Vec::new(), retention::cleared_until_in(tx)?);
     for entry in ledger::entries_between_in(tx, Asset::Coin, [Kind::Topup, Kind::Refund], time, numbers)? {
         let reference = entry.reference.as_deref().unwrap_or_default();
         let order_no = reference.strip_prefix("order:").unwrap_or(reference);
@@ -128,7 +131,8 @@ fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) 
             Some(order) => order.is_named_by(&entry),
             None => false,
         };
-        if !is_known {
+        // The order of an older one may have been cleared.
+        if !is_known && entry.created_at > cleared_until {
             let (code, order_no, coins_found) = ("order_missing", order_no.to_owned(), entry.delta);
             orphans.push(Difference { code, order_no, state: None, coins_expected: 0, coins_found });
         }

@@ -1,17 +1,35 @@
 //! How long payment records are kept: as long as the law or a dispute may ask for them.
 
 use crate::{
-    error::Result,
-    ops::confirmations::Census,
+    error::{Error, Result},
+    ops::{confirmations::Census, settings},
     store::{Read, Row, Write},
     types::Timestamp,
 };
+
+/// Up to when orders may have been cleared.
+const CLEARED_UNTIL: &str = "payments.cleared_until";
+
+/// Orders that may go: nobody's money can be in them any more.
+macro_rules! is_over {
+    () => {
+        "state in ('credited', 'closed', 'refunded') and not exists (select 1 from payment_refunds as refund \
+         where refund.order_no = payment_orders.order_no and refund.state = 'requested')"
+    };
+}
+
+/// The newest moment of the orders that were cleared. What the ledger tells of orders before it need not have one any more.
+pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
+    let text = settings::find_in(tx, CLEARED_UNTIL)?;
+    let moment = text.map(|text| text.parse().map_err(Error::internal)).transpose()?;
+    Ok(moment.map_or(Timestamp(i64::MIN), Timestamp))
+}
 
 /// Counts the finished orders that are old enough to go, and all that stay.
 pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
     let orders: i64 = tx.one("select count(*) from payment_orders", (), |row| row.get(0))?;
     let old: i64 = tx.one(
-        "select count(*) from payment_orders where created_at < ?1 and state in ('credited', 'closed', 'refunded')",
+        concat!("select count(*) from payment_orders where created_at < ?1 and ", is_over!()),
         [floor.0],
         |row| row.get(0),
     )?;
@@ -31,16 +49,19 @@ pub struct Finished {
     callbacks: i64,
     refunds: i64,
     refunds_done: i64,
+    /// When it was last credited or returned.
+    newest: i64,
 }
 
 const FINISHED: &str = "id, order_no, state, refunded_fen, coins_returned, coins_written_off, \
      (select count(*) from payment_callbacks as callback where callback.order_no = payment_orders.order_no), \
      (select count(*) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
-     (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no)";
+     (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
+     max(created_at, coalesce(credited_at, 0), coalesce(refunded_at, 0))";
 
 /// Up to `limit` finished orders that are old enough to go, behind one.
 ///
-/// An order that is open or in review is never old enough: somebody's money may be in it.
+/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it.
 pub fn finished_after_in(
     tx: &Read<'_>,
     floor: Timestamp,
@@ -48,8 +69,8 @@ pub fn finished_after_in(
     limit: u32,
 ) -> Result<Vec<Finished>> {
     let sql = format!(
-        "select {FINISHED} from payment_orders \
-         where id > ?1 and created_at < ?2 and state in ('credited', 'closed', 'refunded') order by id limit ?3"
+        "select {FINISHED} from payment_orders where id > ?1 and created_at < ?2 and {} order by id limit ?3",
+        is_over!()
     );
     tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), finished_of)
 }
@@ -58,11 +79,16 @@ pub fn finished_after_in(
 /// coins of an order did to a balance stays in the ledger.
 pub fn delete_in(tx: &Write<'_>, orders: &[Finished]) -> Result<usize> {
     let sql = format!("select {FINISHED} from payment_orders where id = ?1");
-    let mut unchanged = Vec::new();
+    let (mut unchanged, before) = (Vec::new(), cleared_until_in(tx)?);
+    let mut until = before;
     for order in orders {
         if tx.first(&sql, [order.id], finished_of)?.as_ref() == Some(order) {
             unchanged.push(&order.order_no);
+            until = until.max(Timestamp(order.newest));
         }
+    }
+    if until > before {
+        settings::put_in(tx, CLEARED_UNTIL, &until.0.to_string())?;
     }
     for sql in [
         "delete from payment_callbacks where order_no = ?1",
@@ -86,5 +112,6 @@ fn finished_of(row: &Row<'_>) -> rusqlite::Result<Finished> {
         callbacks: row.get(6)?,
         refunds: row.get(7)?,
         refunds_done: row.get(8)?,
+        newest: row.get(9)?,
     })
 }
