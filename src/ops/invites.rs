@@ -75,7 +75,7 @@ pub struct Invite {
     pub code: String,
     /// Users who redeemed it.
     pub invited: i64,
-    /// How many of them earned its owner points.
+    /// How many earned its owner points, under earlier accounts too.
     pub rewarded: i64,
     /// When the user redeemed a code.
     pub redeemed_at: Option<Timestamp>,
@@ -92,13 +92,13 @@ pub struct Redeemed {
 
 /// The user's code, made now if this is the first question for it.
 pub fn find(app: &App, user: UserId) -> Pending<Invite> {
-    let window = app.config.points.invite_window;
-    match app.store.read(|tx| find_in(tx, user, window)) {
+    let (key, window) = (app.keys.clone(), app.config.points.invite_window);
+    match app.store.read(|tx| find_in(tx, &key, user, window)) {
         Ok(Some(invite)) => Pending::known(Ok(invite)),
         Ok(None) => app.store.write(move |tx| {
             users::require_in(tx, user)?;
             make_code_in(tx, user)?;
-            find_in(tx, user, window)?.ok_or_else(|| Code::NotFound.into())
+            find_in(tx, &key, user, window)?.ok_or_else(|| Code::NotFound.into())
         }),
         Err(error) => Pending::known(Err(error)),
     }
@@ -236,13 +236,14 @@ fn post_in(tx: &Write<'_>, user: UserId, points: u32, kind: Kind, reference: &st
     ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind, reference }).map(drop)
 }
 
-fn find_in(tx: &Read<'_>, user: UserId, window: std::time::Duration) -> Result<Option<Invite>> {
-    let row = tx.first("select code, invited, rewarded from invite_codes where user_id = ?1", [user.0], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+fn find_in(tx: &Read<'_>, key: &ServerKey, user: UserId, window: std::time::Duration) -> Result<Option<Invite>> {
+    let row = tx.first("select code, invited from invite_codes where user_id = ?1", [user.0], |row| {
+        Ok((row.get(0)?, row.get(1)?))
     })?;
-    let Some((code, invited, rewarded)) = row else { return Ok(None) };
-    let redeemable_until = users::find_in(tx, user)?.created_at.plus(window);
-    Ok(Some(Invite { code, invited, rewarded, redeemed_at: redeemed_at_in(tx, user)?, redeemable_until }))
+    let Some((code, invited)) = row else { return Ok(None) };
+    let Standing { registered_at, rewarded, .. } = Standing::of_in(tx, key, user)?;
+    let (redeemed_at, redeemable_until) = (redeemed_at_in(tx, user)?, registered_at.plus(window));
+    Ok(Some(Invite { code, invited, rewarded, redeemed_at, redeemable_until }))
 }
 
 /// Makes the user's code, unless another call was faster.

@@ -110,6 +110,8 @@ fn so_many_invites_are_rewarded_and_no_more() {
     remove(&server, &host);
     let again = server.sign_in_again(&phone(0));
     assert_ne!(again.user_id, host.user_id);
+    let begun = invite(&server, &again);
+    assert_eq!((&begun["invited"], &begun["rewarded"]), (&json!(0), &json!(2)));
     let new_code = code(&server, &again);
     redeem(&server, &server.sign_in(&phone(4)), &new_code).expect(200);
     redeem(&server, &server.sign_in(&phone(5)), &own).expect_problem(404, "unknown_invite");
