@@ -34,7 +34,7 @@ pub struct Invite {
     /// Users who redeemed it.
     #[schema(example = 3)]
     invited: i64,
-    /// How many of them earned the caller points.
+    /// How many earned the caller points, under earlier accounts too.
     #[schema(example = 3)]
     rewarded: i64,
     /// How many can earn points at most.
