@@ -97,8 +97,11 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
         return Ok(Outcome { verdict: Verdict::Rejected, reason: Some("unknown_order") });
     };
     let changes_it = !matches!(judgement, Judgement::Nothing | Judgement::Reject(_));
-    if changes_it && order.state != OrderState::Review && is_trade_of_another_in(tx, &order, trade)? {
-        return review_in(tx, order, "trade_of_another_order");
+    if changes_it && is_trade_of_another_in(tx, &order, trade)? {
+        return match order.state {
+            OrderState::Review => Ok(under_review()),
+            _ => review_in(tx, order, "trade_of_another_order"),
+        };
     }
     match judgement {
         Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
@@ -108,12 +111,15 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
             refund_in(tx, order, total, full, None)
         }
         Judgement::Nothing => Ok(Verdict::Unchanged.into()),
-        Judgement::Review(ReviewReason::OrderUnderReview) => {
-            Ok(Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.code()) })
-        }
+        Judgement::Review(ReviewReason::OrderUnderReview) => Ok(under_review()),
         Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.code()),
         Judgement::Reject(reason) => Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) }),
     }
+}
+
+/// A person looks at the order already.
+const fn under_review() -> Outcome {
+    Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.code()) }
 }
 
 /// Credits an order whose money is there, or leaves it for later or for a person.
@@ -157,7 +163,8 @@ pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<O
 /// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the same.
 pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
     let is_paid = matches!(trade.status, TradeStatus::Success | TradeStatus::Finished);
-    let order = if is_paid { with_facts_of(order, trade, tx.now) } else { order };
+    let is_its_own = is_paid && !is_trade_of_another_in(tx, &order, trade)?;
+    let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
     review_in(tx, order, reason)
 }
 
@@ -170,7 +177,7 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Optio
     let (order, missing) = take_coins_back_in(tx, refunded, by)?;
     if order.state == OrderState::Review && by.is_none() {
         store_in(tx, order, OrderState::Review)?;
-        return Ok(Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.code()) });
+        return Ok(under_review());
     }
     if let Some(reason) = missing {
         return review_in(tx, order, reason);

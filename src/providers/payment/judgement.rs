@@ -111,7 +111,7 @@ impl RejectReason {
 
 impl ReviewReason {
     /// The stable code that is stored and shown to operators.
-    pub fn code(self) -> &'static str {
+    pub const fn code(self) -> &'static str {
         match self {
             Self::OrderUnderReview => "order_under_review",
             Self::SecondTrade => "second_trade",
