@@ -15,42 +15,50 @@ type Finish = Arc<dyn Fn(&Write<'_>) -> Result<()> + Send + Sync>;
 
 /// Writes that finish records and have failed so far.
 #[derive(Default)]
-pub struct Unwritten(Mutex<Vec<Finish>>);
+pub struct Unwritten(Mutex<Vec<Waiting>>);
+
+struct Waiting {
+    finish: Finish,
+    /// That it fails for a reason of its own was logged.
+    is_told: bool,
+}
 
 impl Unwritten {
     /// Keeps a write for later. It must do no harm if the first attempt was written after all.
     pub fn keep(&self, finish: impl Fn(&Write<'_>) -> Result<()> + Send + Sync + 'static) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < MOST {
-            waiting.push(Arc::new(finish));
+            waiting.push(Waiting { finish: Arc::new(finish), is_told: false });
         }
     }
 
-    fn take(&self) -> Vec<Finish> {
+    fn take(&self) -> Vec<Waiting> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn put_back(&self, finishes: impl IntoIterator<Item = Finish>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(finishes);
+    fn put_back(&self, waiting: impl IntoIterator<Item = Waiting>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(waiting);
     }
 }
 
 /// Tries again to write what could not be written. For the clock.
 pub fn write_again(app: &App) -> Result<()> {
     let mut waiting = app.unwritten.take().into_iter();
-    while let Some(finish) = waiting.next() {
-        let again = Arc::clone(&finish);
+    while let Some(one) = waiting.next() {
+        let again = Arc::clone(&one.finish);
         match app.store.write(move |tx| again(tx)).wait() {
             Ok(()) => tracing::info!("the outcome of a model call is written at last"),
             Err(error) if matches!(error.code, Code::StorageFull | Code::Overloaded) => {
                 tracing::debug!(%error, "the outcome of a model call can still not be written");
-                app.unwritten.put_back(std::iter::once(finish).chain(waiting));
+                app.unwritten.put_back(std::iter::once(one).chain(waiting));
                 break;
             }
             // Only this one, perhaps: the others need not wait for it.
             Err(error) => {
-                tracing::warn!(%error, "the outcome of a model call cannot be written");
-                app.unwritten.put_back([finish]);
+                if !one.is_told {
+                    tracing::warn!(%error, "the outcome of a model call cannot be written");
+                }
+                app.unwritten.put_back([Waiting { is_told: true, ..one }]);
             }
         }
     }
