@@ -50,6 +50,7 @@ const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Start
 /// How long a server waits for the lock of a command that opens, and how often it looks.
 const OPENING: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(50);
+
 /// The file in a data directory whose lock its server holds.
 pub const LOCK: &str = "yarrow.lock";
 

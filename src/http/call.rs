@@ -68,6 +68,11 @@ pub struct Repeatable {
     pub request_sha256: [u8; 32],
 }
 
+/// Whether a route is one of the API that apps are written for now.
+pub fn is_of_current_generation(route: &str) -> bool {
+    route.starts_with("/api/v1/")
+}
+
 /// A call that has passed its guard.
 pub struct Call {
     pub app: Arc<App>,
@@ -129,8 +134,8 @@ impl Call {
 
     /// Whether this is a user's call of the first generation, in which whoever is named is compared with the caller.
     pub fn is_of_first_generation_user(&self) -> bool {
-        let is_current = |route: &&str| route.starts_with("/api/v1/");
-        matches!(self.caller, Caller::User(_)) && !self.context.route.get().is_some_and(is_current)
+        let is_current = self.context.route.get().is_some_and(|route| is_of_current_generation(route));
+        matches!(self.caller, Caller::User(_)) && !is_current
     }
 
     pub fn is_admin(&self) -> bool {

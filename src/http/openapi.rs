@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{
+    call::is_of_current_generation,
     endpoint::Endpoint,
     guard::Access,
     params::{Described, Place},
@@ -196,7 +197,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if !endpoint.parameters.is_empty() {
         codes.extend([Code::ConflictingParameter, Code::InvalidParameters]);
     }
-    if endpoint.access.admits_users() && !endpoint.path.starts_with("/api/v1/") {
+    if endpoint.access.admits_users() && !is_of_current_generation(endpoint.path) {
         codes.push(Code::NotYours);
     }
     if endpoint.takes_body() {

@@ -149,14 +149,13 @@ fn finish(
     let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
     let config = Arc::clone(&app.config);
     model_calls::write_down(app, &prepared.trace_id, move |tx| {
-        let Some(record) = record::finish_in(tx, &trace_id, &outcome)? else {
-            // Of a record that was deleted meanwhile the use is counted all the same.
-            if record::is_erased_in(tx, &trace_id)? {
-                outcome.settle_in(tx, &config.llm, &reservation)?;
-            }
+        let record = record::finish_in(tx, &trace_id, &outcome)?;
+        // Of a record that was deleted meanwhile the use is counted all the same.
+        if record.is_none() && !record::is_erased_in(tx, &trace_id)? {
             return Ok(None);
-        };
+        }
         let warnings = outcome.settle_in(tx, &config.llm, &reservation)?;
+        let Some(record) = record else { return Ok(None) };
         also(tx, &record)?;
         Ok(Some((record, warnings)))
     })

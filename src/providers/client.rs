@@ -66,7 +66,7 @@ pub struct Endpoint {
     host_header: String,
 }
 
-/// One request to be sent, by POST unless another method is named.
+/// One request to be sent by POST.
 pub struct Post<'a> {
     /// The complete address.
     pub url: &'a str,
@@ -249,16 +249,16 @@ impl Client {
 
     /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
     /// DELETE have no body.
-    pub fn send(&self, method: &str, request: &Post<'_>) -> Result<Answer, Failure> {
-        let mut builder = ureq::http::Request::builder().method(method).uri(request.url);
-        for (name, value) in request.headers {
+    pub fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
+        let mut builder = ureq::http::Request::builder().method(method).uri(url);
+        for (name, value) in headers {
             builder = builder.header(*name, *value);
         }
         let unsendable = |_| Failure::new(FailureKind::Misconfigured, self.provider, "request_not_sendable");
         let sent = if ["GET", "DELETE"].contains(&method) {
             self.agent.run(builder.body(()).map_err(unsendable)?)
         } else {
-            self.agent.run(builder.body(request.body).map_err(unsendable)?)
+            self.agent.run(builder.body(body).map_err(unsendable)?)
         };
         let response = sent.map_err(|error| self.failure_before_body(&error))?;
         let (parts, body) = response.into_parts();

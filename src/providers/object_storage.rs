@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     Failure, FailureKind, clean_code,
-    client::{Answer, Client, Limits, Post},
+    client::{Answer, Client, Limits},
 };
 
 /// The driver's name.
@@ -152,7 +152,7 @@ impl ObjectStorage {
     /// `Refused` when there is none by that name; when not all of it came.
     pub fn fetch(&self, key: &str, target: &mut impl Write, progress: Progress<'_>) -> Result<u64, Failure> {
         let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
-        let answer = accepted(send(&self.downloads, "GET", &url, &[])?)?;
+        let answer = accepted(self.downloads.send("GET", url.as_ref(), &[], b"")?)?;
         let total = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         let (mut pieces, mut buffer, mut received) = (answer.into_pieces(), vec![0; 256 << 10], 0);
         loop {
@@ -183,12 +183,8 @@ impl ObjectStorage {
 
 impl ObjectStorage {
     fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
-        send(&self.client, method, url, body)
+        self.client.send(method, url.as_ref(), &[], body)
     }
-}
-
-fn send(client: &Client, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
-    client.send(method, &Post { url: url.as_ref(), headers: &[], body, total: None, comes_whole: false })
 }
 
 /// A file on its way up in parts.

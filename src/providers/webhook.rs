@@ -62,8 +62,6 @@ impl Webhook {
     pub fn probe(&self) -> Result<(), Failure> {
         let base = self.url.split(['?', '#']).next().unwrap_or_default();
         let origin = Endpoint::parse(NAME, base)?.origin();
-        self.client
-            .send("GET", &Post { url: &origin, headers: &[], body: &[], total: None, comes_whole: false })
-            .map(drop)
+        self.client.send("GET", &origin, &[], b"").map(drop)
     }
 }

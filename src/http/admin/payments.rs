@@ -1,20 +1,5 @@
 //! `/admin/payments`: orders, and what a person decides about them.
 
-/// Parameters that are one of a few words.
-macro_rules! words {
-    ($($type:ty, $example:literal, [$($word:literal => $value:expr),* $(,)?];)*) => {$(
-        impl Parameter for $type {
-            fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-                one_of(given, &[$(($word, $value)),*])
-            }
-
-            fn schema(_: &Limits) -> Value {
-                json!({ "type": "string", "enum": [$($word),*], "example": $example })
-            }
-        }
-    )*};
-}
-
 mod callbacks;
 mod refunds;
 mod report;
@@ -286,10 +271,22 @@ pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>>
     Ok(Json(Rehearsed { order: done.order.into(), answer: done.answer }))
 }
 
-words! {
-    OrderState, "review", [
-        "created" => Self::Created, "paid" => Self::Paid, "credited" => Self::Credited, "closed" => Self::Closed,
-        "refunded" => Self::Refunded, "review" => Self::Review,
-    ];
-    Decision, "credit", ["credit" => Self::Credit, "dismiss" => Self::Dismiss];
+impl Parameter for OrderState {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        one_of(given, &Self::ALL.map(|state| (state.name(), state)))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "review" })
+    }
+}
+
+impl Parameter for Decision {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        one_of(given, &[("credit", Self::Credit), ("dismiss", Self::Dismiss)])
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": ["credit", "dismiss"], "example": "credit" })
+    }
 }

@@ -238,9 +238,9 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     tx.first(
         concat!(
-            "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, completion_tokens = ?7, cost_micros = ?8, failover = ?9, \
-             first_token_ms = ?10, duration_ms = ?11, error_class = ?12, finished_at = ?13 \
-             where trace_id = ?1 and status = 'running' returning ",
+            "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, \
+             completion_tokens = ?7, cost_micros = ?8, failover = ?9, first_token_ms = ?10, duration_ms = ?11, \
+             error_class = ?12, finished_at = ?13 where trace_id = ?1 and status = 'running' returning ",
             columns!()
         ),
         (

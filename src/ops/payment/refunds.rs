@@ -96,7 +96,8 @@ pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> R
 }
 
 fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
-    let (wish, authority) = (checked(wish)?, by.clone());
+    check(wish)?;
+    let (wish, authority) = (wish.clone(), by.clone());
     let channel = app.payments.gateway.name();
     let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
     if refund.is_open() {
@@ -146,7 +147,7 @@ pub(super) fn ask_about_open(app: &App) -> Result<()> {
     Ok(())
 }
 
-fn checked(wish: &Wish) -> Result<Wish> {
+fn check(wish: &Wish) -> Result<()> {
     if wish.amount == Some(Fen::ZERO) {
         return Err(Error::field("amount", Fault::new(FieldCode::OutOfRange, "must be more than 0")));
     }
@@ -157,7 +158,7 @@ fn checked(wish: &Wish) -> Result<Wish> {
         let fault = Fault::new(FieldCode::InvalidFormat, "must be 1 to 64 letters, digits or `_`");
         return Err(Error::field("refundNo", fault));
     }
-    Ok(wish.clone())
+    Ok(())
 }
 
 fn new_number() -> Result<String> {

@@ -299,9 +299,7 @@ impl LanguageModel for OpenAi {
         let authorization = self.settings.api_key.as_ref().map(|key| format!("Bearer {}", key.expose_secret()));
         let headers: Vec<_> = authorization.as_deref().map(|value| ("authorization", value)).into_iter().collect();
         let url = format!("{}/models", endpoint.base());
-        let answer = self
-            .client
-            .send("GET", &Post { url: &url, headers: &headers, body: b"", total: None, comes_whole: false })?;
+        let answer = self.client.send("GET", &url, &headers, b"")?;
         match answer.status {
             // A server without a list of models is a server that answers.
             200..=299 | 404 | 405 => Ok(()),

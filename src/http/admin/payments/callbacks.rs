@@ -117,11 +117,25 @@ pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>>
     Ok(Json(CallbackReceipt { id, verdict: outcome.verdict.name(), reason, order_no, acknowledged }))
 }
 
-words! {
-    Verdict, "rejected", [
-        "credited" => Self::Credited, "paid" => Self::Paid, "closed" => Self::Closed, "refunded" => Self::Refunded,
-        "unchanged" => Self::Unchanged, "review" => Self::Review, "rejected" => Self::Rejected,
-    ];
+/// The verdicts on callbacks that were kept: a failure keeps nothing.
+const KEPT: [Verdict; 7] = [
+    Verdict::Credited,
+    Verdict::Paid,
+    Verdict::Closed,
+    Verdict::Refunded,
+    Verdict::Unchanged,
+    Verdict::Review,
+    Verdict::Rejected,
+];
+
+impl Parameter for Verdict {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        one_of(given, &KEPT.map(|verdict| (verdict.name(), verdict)))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": KEPT.map(Self::name), "example": "rejected" })
+    }
 }
 
 /// The number of a callback.
