@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::Config;
+use super::{Bytes, Config};
+
+/// What the shortest request that says something needs.
+const SMALLEST: Bytes = Bytes(1024);
 
 /// Demands them, in the words of `demand`.
 pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
@@ -14,6 +17,9 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
     }
     for (name, count) in counts(config) {
         demand(count > 0, &format!("{name}: must be at least 1"));
+    }
+    for (name, size) in sizes(config) {
+        demand(size.0 >= SMALLEST.0, &format!("{name}: must be at least 1 KiB"));
     }
 }
 
@@ -55,7 +61,7 @@ fn times(config: &Config) -> [(&'static str, Duration); 23] {
 }
 
 /// What there must be one of, or nobody is served.
-fn counts(config: &Config) -> [(&'static str, u32); 23] {
+fn counts(config: &Config) -> [(&'static str, u32); 31] {
     let Config { auth, moderation, llm, limits, .. } = config;
     [
         ("auth.code_tries", auth.code_tries),
@@ -71,6 +77,14 @@ fn counts(config: &Config) -> [(&'static str, u32); 23] {
         ("payment.calls", config.payment.calls),
         ("notifications.per_user", config.notifications.per_user),
         ("admin.attempts", config.admin.attempts),
+        ("limits.nickname", limits.nickname),
+        ("limits.signature", limits.signature),
+        ("limits.question", limits.question),
+        ("limits.word", limits.word),
+        ("limits.label", limits.label),
+        ("limits.feedback", limits.feedback),
+        ("limits.notification_title", limits.notification_title),
+        ("limits.notification_text", limits.notification_text),
         ("limits.batch", limits.batch),
         ("limits.history_records", limits.history_records),
         ("limits.page_size_max", limits.page_size_max),
@@ -81,5 +95,23 @@ fn counts(config: &Config) -> [(&'static str, u32); 23] {
         ("database.write_queue", config.database.write_queue),
         ("database.commit_size", config.database.commit_size),
         ("database.long_reads", config.database.long_reads),
+    ]
+}
+
+/// What something must fit in, or nothing is taken.
+fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
+    let Config { limits, .. } = config;
+    [
+        ("llm.largest_answer", config.llm.largest_answer),
+        ("limits.body", limits.body),
+        ("limits.auth_body", limits.auth_body),
+        ("limits.history_body", limits.history_body),
+        ("limits.interpretation_body", limits.interpretation_body),
+        ("limits.batch_body", limits.batch_body),
+        ("limits.chat_body", limits.chat_body),
+        ("limits.notify_body", limits.notify_body),
+        ("limits.feedback_body", limits.feedback_body),
+        ("limits.json_data", limits.json_data),
+        ("limits.ai_result", limits.ai_result),
     ]
 }

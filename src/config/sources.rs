@@ -302,4 +302,14 @@ mod tests {
             assert!(faults.contains(name), "{name} is not in:\n{faults}");
         }
     }
+
+    #[test]
+    fn limits_under_which_nothing_could_be_sent_are_faults() {
+        let wrong =
+            [("YARROW_LIMITS_BODY", "0 B"), ("YARROW_LIMITS_QUESTION", "0"), ("YARROW_LLM_IDLE_TIMEOUT", "0 s")];
+        let faults = load(sources(&[], &wrong)).unwrap_err().detail.clone();
+        for name in ["limits.body: must", "limits.question: must", "llm.idle_timeout: must"] {
+            assert!(faults.contains(name), "{name} is not in:\n{faults}");
+        }
+    }
 }
