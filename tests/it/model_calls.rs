@@ -366,6 +366,33 @@ fn reasoning_that_is_passed_on_is_screened_too() {
 }
 
 #[test]
+fn what_is_not_screened_of_a_document_is_not_passed_on() {
+    let whole = json!({ "id": "c", "object": "chat.completion", "model": "m", "notice": LISTED, "choices": [
+        { "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "大吉。", "refusal": LISTED } },
+        { "index": 1, "finish_reason": "stop", "message": { "role": "assistant", "content": LISTED } },
+    ] });
+    let chunk = json!({ "model": "m", "choices": [
+        { "index": 0, "finish_reason": null, "delta": { "content": "大吉。", "annotations": [LISTED] } },
+        { "index": 1, "finish_reason": null, "delta": { "content": LISTED } },
+    ] });
+    let stream = format!("data: {chunk}\n\n{}", chunks(&["守。"]));
+    let vendor = Vendor::answering(move |request| {
+        let wants_stream = request.json()["stream"] == true;
+        if wants_stream { Reply::event_stream(stream.clone()) } else { Reply::json(whole.to_string()) }
+    });
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let answer = chat(&server, &user).send().expect(200);
+    assert_eq!(answer.json()["choices"].as_array().map(Vec::len), Some(1));
+    assert_eq!(answer.json()["choices"][0]["message"], json!({ "role": "assistant", "content": "大吉。" }));
+    assert!(!answer.text().contains(LISTED), "{}", answer.text());
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("大吉。") && text.contains("守。") && text.contains("[DONE]"), "{text}");
+    assert!(!text.contains(LISTED), "{text}");
+}
+
+#[test]
 fn an_innocent_answer_passes_whole() {
     let vendor = Vendor::answering(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
     let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();

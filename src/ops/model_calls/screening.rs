@@ -1,13 +1,14 @@
 //! Holding an answer back until what it says has been screened: sentence by sentence, so that a stream still moves.
 //!
 //! What was let through is remembered for a few words, because what may not stand can begin in one sentence and end in
-//! the next. Without screening everything passes at once.
+//! the next. Of a vendor's documents only what was screened is passed on. Without screening everything passes at once,
+//! as it is.
 
 use super::Asker;
 use crate::{
     app::App,
     ops::moderation::{self, Refusal},
-    providers::llm::{Flow, Piece},
+    providers::llm::{Flow, Piece, with_the_answer_only},
     types::UserId,
 };
 
@@ -64,7 +65,7 @@ impl<'app> Gate<'app> {
         self.held.push(Held {
             text: piece.text.to_owned(),
             reasoning: piece.reasoning.to_owned(),
-            document: piece.document.map(ToOwned::to_owned),
+            document: piece.document.map(with_the_answer_only),
             is_whole: piece.is_whole,
         });
         if is_end || self.sentence.chars().count() >= LONGEST_SENTENCE {

@@ -4,7 +4,7 @@
 //! leaves out, adds and renames some; what must be there is a text and a reason for its end.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::openai::NAME;
 use super::{Completion, Usage, refusal};
@@ -74,6 +74,31 @@ impl Document {
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
         serde_json::from_slice(text).map_err(|_| nonsense("not_json"))
     }
+}
+
+/// The vendor's document with nothing in it that a listener could read but what [`Assembly`] takes as the answer and
+/// its reasoning: no second choice, no member of the vendor's own.
+pub fn with_the_answer_only(document: &str) -> String {
+    let Ok(Value::Object(mut members)) = serde_json::from_str(document) else { return String::new() };
+    members.retain(|name, _| {
+        matches!(name.as_str(), "id" | "object" | "created" | "model" | "choices" | "usage" | "request_id")
+    });
+    if let Some(Value::Array(choices)) = members.get_mut("choices") {
+        let answer = choices.drain(..).find(|choice| choice["index"].as_u64().unwrap_or(0) == 0);
+        choices.extend(answer.map(answer_of));
+    }
+    Value::Object(members).to_string()
+}
+
+fn answer_of(choice: Value) -> Value {
+    let name = if choice["delta"].is_null() { "message" } else { "delta" };
+    let words = &choice[name];
+    let reasoning = if words["reasoning_content"].is_null() { "reasoning" } else { "reasoning_content" };
+    let told: Map<String, Value> = ["role", "content", reasoning]
+        .into_iter()
+        .filter_map(|member| Some((member.to_owned(), words.get(member)?.clone())))
+        .collect();
+    json!({ "index": 0, name: told, "finish_reason": choice["finish_reason"] })
 }
 
 impl Assembly {
@@ -193,4 +218,41 @@ impl Tokens {
 
 fn nonsense(code: &str) -> Failure {
     Failure::new(FailureKind::Nonsense, NAME, code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_the_answer_is_left_of_a_document() {
+        let document = json!({
+            "id": "1", "object": "chat.completion", "created": 1, "model": "m", "notice": "unread", "prompt": [1],
+            "choices": [
+                { "index": 1, "message": { "content": "second" } },
+                { "index": 0, "finish_reason": "stop", "logprobs": { "content": [] }, "message": {
+                    "role": "assistant", "content": "吉", "reasoning_content": "counted", "reasoning": "not counted",
+                    "refusal": "unread", "annotations": ["unread"],
+                } },
+            ],
+            "usage": { "prompt_tokens": 1, "completion_tokens": 1 },
+        });
+        let expected = json!({
+            "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{ "index": 0, "finish_reason": "stop", "message": {
+                "role": "assistant", "content": "吉", "reasoning_content": "counted",
+            } }],
+            "usage": { "prompt_tokens": 1, "completion_tokens": 1 },
+        });
+        assert_eq!(serde_json::from_str::<Value>(&with_the_answer_only(&document.to_string())).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_chunk_without_choices_keeps_its_count() {
+        let chunk = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"details":{"cached":0}}}"#;
+        assert_eq!(
+            serde_json::from_str::<Value>(&with_the_answer_only(chunk)).unwrap(),
+            serde_json::from_str::<Value>(chunk).unwrap()
+        );
+    }
 }

@@ -18,6 +18,8 @@ mod streamed;
 
 use std::time::Duration;
 
+pub use chat::with_the_answer_only;
+
 use super::Failure;
 
 /// Answers requests.
