@@ -4,32 +4,27 @@
 //! It refuses to follow redirects, because a vendor that redirects a signed request is not the vendor that was
 //! configured. Plain `http://` is allowed: a model server on the same host speaks nothing else.
 //!
-//! The surprise: errors of looking up, connecting and the TLS handshake are marked where they happen. The same
-//! kind of I/O error means "certainly not accepted" before the request was written and "nobody knows" after it,
-//! and from the error alone the two cannot be told apart.
+//! The surprise: the same kind of I/O error means "certainly not accepted" before the request was written and "nobody
+//! knows" after it, which is why [`connecting`] marks its own.
 
-use std::cell::RefCell;
-use std::fmt;
+mod connecting;
+mod wanted;
+
 use std::io::{self, Read};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ureq::config::Config;
 use ureq::http::{HeaderMap, Request, Response, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{
-    self, Buffers, ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
-};
 use ureq::{Agent, Body, Error, Timeout};
 
+use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
+use self::wanted::{Unwanted, pass_on};
+pub use self::wanted::{Wanted, while_wanted};
 use super::{Failure, FailureKind};
 
 /// The code of the only time limit after which the vendor certainly has not acted.
 pub const CONNECT_TIMEOUT: &str = "connect_timeout";
-
-/// How long it goes unnoticed that nobody wants an answer any more.
-const LOOK_UP_EVERY: Duration = Duration::from_millis(250);
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
 const LONGEST_RESPONSE_HEAD: usize = 8 * 1024;
@@ -242,9 +237,7 @@ impl Client {
         }
         let work = || if post.body.is_empty() { builder.send_empty() } else { builder.send(post.body) };
         let sent = if post.comes_whole { work() } else { on_its_own_stack(work) };
-        let response = sent.map_err(|error| self.failure_before_body(&error))?;
-        let (parts, body) = response.into_parts();
-        Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+        self.answer(sent)
     }
 
     /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
@@ -260,9 +253,7 @@ impl Client {
         } else {
             self.agent.run(builder.body(body).map_err(unsendable)?)
         };
-        let response = sent.map_err(|error| self.failure_before_body(&error))?;
-        let (parts, body) = response.into_parts();
-        Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+        self.answer(sent)
     }
 
     /// Sends a request as it is, and reads the whole answer, whatever its status.
@@ -279,6 +270,11 @@ impl Client {
         Ok(Response::from_parts(parts, answer.read_all(limit)?))
     }
 
+    fn answer(&self, sent: Result<Response<Body>, Error>) -> Result<Answer, Failure> {
+        let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
+        Ok(Answer { status: parts.status.as_u16(), provider: self.provider, headers: parts.headers, body })
+    }
+
     /// Before the body every wait is a wait for the first byte, whichever limit of the transport noticed it.
     fn failure_before_body(&self, error: &Error) -> Failure {
         match error {
@@ -293,12 +289,8 @@ impl Client {
 /// The calls that open a connection are deep, and a thread keeps the stack that it once used. On a thread of their own
 /// they leave nothing behind in a stream, which runs for long beside many others.
 fn on_its_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
-    let wanted = WANTED.with_borrow(Clone::clone);
+    let work = pass_on(work);
     std::thread::scope(|scope| {
-        let work = move || {
-            WANTED.set(wanted);
-            work()
-        };
         let thread = std::thread::Builder::new().name("dial".into()).spawn_scoped(scope, work)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -380,138 +372,6 @@ fn failure_of(provider: &'static str, error: &Error) -> Failure {
         _ => (FailureKind::OutcomeUnknown, "connection_lost"),
     };
     Failure::new(kind, provider, code)
-}
-
-/// Whether somebody still wants what a thread waits for.
-pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
-
-thread_local! {
-    static WANTED: RefCell<Option<Wanted>> = const { RefCell::new(None) };
-}
-
-/// Does some work whose waiting for answers ends, as cancelled, soon after nobody wants it any more.
-pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
-    /// The work may panic, and its thread does other work after it.
-    struct Restored(Option<Wanted>);
-    impl Drop for Restored {
-        fn drop(&mut self) {
-            WANTED.set(self.0.take());
-        }
-    }
-    let _restored = Restored(WANTED.replace(Some(is_wanted)));
-    work()
-}
-
-/// A connection that looks up now and then while it waits.
-#[derive(Debug)]
-struct Attentive(Box<dyn Transport>);
-
-impl Transport for Attentive {
-    fn buffers(&mut self) -> &mut dyn Buffers {
-        self.0.buffers()
-    }
-
-    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        self.0.transmit_output(amount, timeout)
-    }
-
-    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        let Some(is_wanted) = WANTED.with_borrow(Clone::clone) else { return self.0.await_input(timeout) };
-        let begun = Instant::now();
-        let limit = timeout.for_read();
-        loop {
-            let after = match limit.after {
-                transport::time::Duration::Exact(most) => most.saturating_sub(begun.elapsed()).min(LOOK_UP_EVERY),
-                transport::time::Duration::NotHappening => LOOK_UP_EVERY,
-            };
-            if after.is_zero() {
-                return Err(Error::Timeout(limit.reason));
-            }
-            match self.0.await_input(NextTimeout { after: after.into(), per_read: None, ..limit }) {
-                Err(Error::Timeout(_)) if is_wanted() => {}
-                Err(Error::Timeout(_)) => return Err(Error::Other(Box::new(Unwanted))),
-                outcome => return outcome,
-            }
-        }
-    }
-
-    fn is_open(&mut self) -> bool {
-        self.0.is_open()
-    }
-
-    fn is_tls(&self) -> bool {
-        self.0.is_tls()
-    }
-}
-
-/// Nobody wants the answer any more.
-#[derive(Debug)]
-struct Unwanted;
-
-impl fmt::Display for Unwanted {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("nobody waits for it")
-    }
-}
-
-impl std::error::Error for Unwanted {}
-
-/// Why no connection came about; travels inside the transport's own error type.
-#[derive(Clone, Copy, Debug)]
-enum NotConnected {
-    TimedOut,
-    NameNotFound,
-    Refused,
-    Untrusted,
-}
-
-impl NotConnected {
-    fn of(error: &Error) -> Self {
-        match error {
-            Error::Timeout(_) => Self::TimedOut,
-            Error::HostNotFound => Self::NameNotFound,
-            Error::Tls(_) | Error::Rustls(_) | Error::Pem(_) => Self::Untrusted,
-            // The TLS library reports a certificate it does not accept as invalid data.
-            Error::Io(io) if io.kind() == io::ErrorKind::InvalidData => Self::Untrusted,
-            _ => Self::Refused,
-        }
-    }
-
-    fn mark(error: &Error) -> Error {
-        Error::Other(Box::new(Self::of(error)))
-    }
-}
-
-impl fmt::Display for NotConnected {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("no connection")
-    }
-}
-
-impl std::error::Error for NotConnected {}
-
-#[derive(Debug, Default)]
-struct MarkingConnector(DefaultConnector);
-
-impl Connector for MarkingConnector {
-    type Out = Box<dyn Transport>;
-
-    fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<()>) -> Result<Option<Self::Out>, Error> {
-        let connected = self.0.connect(details, chained).map_err(|error| NotConnected::mark(&error))?;
-        Ok(connected.map(|transport| Box::new(Attentive(transport)) as Self::Out))
-    }
-}
-
-#[derive(Debug, Default)]
-struct MarkingResolver(DefaultResolver);
-
-impl Resolver for MarkingResolver {
-    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
-        self.0.resolve(uri, config, timeout).map_err(|error| match error {
-            Error::Io(_) => Error::Other(Box::new(NotConnected::NameNotFound)),
-            other => NotConnected::mark(&other),
-        })
-    }
 }
 
 #[cfg(test)]

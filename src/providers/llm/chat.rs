@@ -85,12 +85,12 @@ pub fn with_the_answer_only(document: &str) -> String {
     });
     if let Some(Value::Array(choices)) = members.get_mut("choices") {
         let answer = choices.drain(..).find(|choice| choice["index"].as_u64().unwrap_or(0) == 0);
-        choices.extend(answer.map(answer_of));
+        choices.extend(answer.as_ref().map(answer_of));
     }
     Value::Object(members).to_string()
 }
 
-fn answer_of(choice: Value) -> Value {
+fn answer_of(choice: &Value) -> Value {
     let name = if choice["delta"].is_null() { "message" } else { "delta" };
     let words = &choice[name];
     let reasoning = if words["reasoning_content"].is_null() { "reasoning" } else { "reasoning_content" };

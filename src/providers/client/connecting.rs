@@ -1,0 +1,74 @@
+//! Errors of looking up, connecting and the TLS handshake, marked where they happen: from the error alone they cannot be
+//! told from those that come once the request was written.
+
+use std::{fmt, io};
+
+use ureq::{
+    Error,
+    config::Config,
+    http::Uri,
+    unversioned::{
+        resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver},
+        transport::{ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport},
+    },
+};
+
+use super::wanted::Attentive;
+
+/// Why no connection came about; travels inside the transport's own error type.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotConnected {
+    TimedOut,
+    NameNotFound,
+    Refused,
+    Untrusted,
+}
+
+impl NotConnected {
+    fn of(error: &Error) -> Self {
+        match error {
+            Error::Timeout(_) => Self::TimedOut,
+            Error::HostNotFound => Self::NameNotFound,
+            Error::Tls(_) | Error::Rustls(_) | Error::Pem(_) => Self::Untrusted,
+            // The TLS library reports a certificate it does not accept as invalid data.
+            Error::Io(io) if io.kind() == io::ErrorKind::InvalidData => Self::Untrusted,
+            _ => Self::Refused,
+        }
+    }
+
+    pub(super) fn mark(error: &Error) -> Error {
+        Error::Other(Box::new(Self::of(error)))
+    }
+}
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("no connection")
+    }
+}
+
+impl std::error::Error for NotConnected {}
+
+#[derive(Debug, Default)]
+pub(super) struct MarkingConnector(DefaultConnector);
+
+impl Connector for MarkingConnector {
+    type Out = Box<dyn Transport>;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, chained: Option<()>) -> Result<Option<Self::Out>, Error> {
+        let connected = self.0.connect(details, chained).map_err(|error| NotConnected::mark(&error))?;
+        Ok(connected.map(|transport| Box::new(Attentive(transport)) as Self::Out))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct MarkingResolver(DefaultResolver);
+
+impl Resolver for MarkingResolver {
+    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        self.0.resolve(uri, config, timeout).map_err(|error| match error {
+            Error::Io(_) => Error::Other(Box::new(NotConnected::NameNotFound)),
+            other => NotConnected::mark(&other),
+        })
+    }
+}
