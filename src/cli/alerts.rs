@@ -6,7 +6,10 @@ use serde_json::json;
 use super::{Common, authority, record, table};
 use yarrow::{
     error::{Code, Error, Result},
-    ops::{alerts, condition},
+    ops::{
+        alerts::{self, Finding},
+        condition,
+    },
 };
 
 /// List the rules that somebody is told about, or send a test message.
@@ -38,27 +41,28 @@ fn list(common: &Common) -> Result<()> {
     let findings = alerts::evaluate(&app, &condition);
     let told = app.store.read(alerts::told_in)?;
     let rows: Vec<_> = findings
-        .iter()
-        .map(|finding| {
-            let told = told.get(&finding.rule);
-            (finding, finding.is_firing || told.is_some(), told)
+        .into_iter()
+        .map(|Finding { rule, is_firing, detail }| {
+            let told = told.get(&rule);
+            let is_firing = is_firing || told.is_some();
+            let detail = if is_firing { alerts::spelled_out(&app, &rule, detail) } else { String::new() };
+            (rule, is_firing, detail, told)
         })
         .collect();
     let items: Vec<_> = rows
         .iter()
-        .map(|(finding, is_firing, told)| {
+        .map(|(rule, is_firing, detail, told)| {
             json!({
-                "rule": finding.rule, "firing": is_firing, "detail": is_firing.then_some(&finding.detail),
+                "rule": rule, "firing": is_firing, "detail": is_firing.then_some(detail),
                 "since": told.map(alerts::Told::since), "toldAt": told.map(alerts::Told::at),
             })
         })
         .collect();
     common.answer(&json!({ "items": items, "total": items.len() }), || {
-        let rows = rows.iter().map(|(finding, is_firing, told)| {
+        let rows = rows.iter().map(|(rule, is_firing, detail, told)| {
             let state = if *is_firing { "firing" } else { "quiet" };
-            let detail = if *is_firing { finding.detail.clone() } else { String::new() };
             let since = told.map_or_else(String::new, |told| told.since().to_string());
-            [finding.rule.clone(), state.to_owned(), since, detail]
+            [rule.clone(), state.to_owned(), since, detail.clone()]
         });
         table(["rule", "state", "told since", "detail"], rows)
     })

@@ -23,11 +23,13 @@ use crate::{
         settings,
     },
     providers::{email::letter, webhook::Webhook},
-    store::Read,
+    store::{self, Read},
     types::{Locale, Timestamp},
 };
 
 const TOLD: &str = "alerts.told";
+const DAMAGED: &str = "database_damaged";
+const UNKNOWN: &str = "condition_unknown";
 const MAIL: &str = "mail";
 /// How long after the first failed delivery the next is tried; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
@@ -114,19 +116,19 @@ pub fn run(app: &App) -> Result<()> {
         Ok(condition) => evaluate(app, &condition),
         Err(error) if error.code == Code::Overloaded => return Err(error),
         // What the other rules are about cannot be read.
-        Err(error) => vec![damage(app, true, Some(&error.explained()))],
+        Err(error) => vec![unreadable(app, &error)],
     };
     let mut told = app.told.remembered(|| app.store.read(told_in));
-    let messages = due(&told, &findings, now, app);
+    let messages = due(&told, &findings, now, app.config.alerts.remind_after);
     let mut undelivered = app.told.undelivered();
     undelivered.retain(|rule, _| messages.iter().any(|message| message.rule == *rule));
-    let before = told.clone();
     for mut message in messages {
         let attempts = undelivered.entry(message.rule.clone()).or_insert_with(|| Attempts::none(message.since));
         if attempts.are_enough(now) {
             continue;
         }
         message.since = attempts.since;
+        message.detail = spelled_out(app, &message.rule, message.detail);
         if deliver(app, &message) {
             undelivered.remove(&message.rule);
             apply(&mut told, &message, now);
@@ -134,13 +136,14 @@ pub fn run(app: &App) -> Result<()> {
             attempts.add(now);
         }
     }
-    app.told.remember_undelivered(undelivered);
-    if told == before {
+    app.told.remember(&told, undelivered);
+    if !app.told.is_unstored() {
         return Ok(());
     }
-    app.told.remember(&told);
     let text = serde_json::to_string(&told).map_err(Error::internal)?;
-    app.store.write(move |tx| settings::put_in(tx, TOLD, &text)).wait()
+    app.store.write(move |tx| settings::put_in(tx, TOLD, &text)).wait()?;
+    app.told.note_stored(told);
+    Ok(())
 }
 
 /// Sends a message by every way that is configured, whatever the rules say.
@@ -191,7 +194,9 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
             "The ledger has {discrepancies} discrepancies, {closed} accounts are closed; see `yarrow ledger verify`."
         ),
     ));
-    findings.push(damage(app, condition.integrity.is_damaged(), condition.integrity.fault()));
+    let (is_damaged, fault) = (condition.integrity.is_damaged(), condition.integrity.fault());
+    findings.push(finding(DAMAGED, is_damaged, condition::damage(fault)));
+    findings.push(finding(UNKNOWN, false, String::new()));
     let percent = condition.disk_free_percent();
     findings.push(finding(
         "disk_low",
@@ -218,11 +223,20 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
     findings
 }
 
-/// The rule about the database file.
-fn damage(app: &App, is_firing: bool, fault: Option<&str>) -> Finding {
-    let detail =
-        if is_firing { condition::damage_detail(app, fault) } else { "The database was looked through.".to_owned() };
-    Finding { rule: "database_damaged".into(), is_firing, detail }
+/// What is known when the condition cannot be read. Only damage is a reason to put a backup in the database's place.
+fn unreadable(app: &App, error: &Error) -> Finding {
+    let why = error.explained();
+    let (rule, detail) = if store::is_damage(error) || !app.store.is_in_place() {
+        (DAMAGED, condition::damage(Some(&why)))
+    } else {
+        (UNKNOWN, format!("How the installation is cannot be read ({why}); see `yarrow doctor`."))
+    };
+    Finding { rule: rule.into(), is_firing: true, detail }
+}
+
+/// What is said of a rule that holds, with what takes time to find out: it is asked for when somebody is told.
+pub fn spelled_out(app: &App, rule: &str, detail: String) -> String {
+    if rule == DAMAGED { format!("{detail} {}", condition::way_out(app)) } else { detail }
 }
 
 fn backup_detail(state: BackupState, condition: &Condition) -> String {
@@ -241,7 +255,9 @@ pub struct Memory(Mutex<Remembered>);
 
 #[derive(Debug, Default)]
 struct Remembered {
-    told: Option<AllTold>,
+    told: AllTold,
+    /// What the database is known to hold of it; nothing until it was read.
+    stored: Option<AllTold>,
     undelivered: Undelivered,
 }
 
@@ -249,21 +265,37 @@ struct Remembered {
 type Undelivered = BTreeMap<String, Attempts>;
 
 impl Memory {
-    /// What was told. Before the first time that is for the database to say, if it can.
+    /// What was told, with what the database says once it can be read.
     fn remembered(&self, read: impl FnOnce() -> Result<AllTold>) -> AllTold {
-        self.lock().told.get_or_insert_with(|| read().unwrap_or_default()).clone()
+        let mut memory = self.lock();
+        if memory.stored.is_none()
+            && let Ok(stored) = read()
+        {
+            let meanwhile = std::mem::replace(&mut memory.told, stored.clone());
+            memory.told.extend(meanwhile);
+            memory.stored = Some(stored);
+        }
+        memory.told.clone()
     }
 
-    fn remember(&self, told: &AllTold) {
-        self.lock().told = Some(told.clone());
+    fn remember(&self, told: &AllTold, undelivered: Undelivered) {
+        let mut memory = self.lock();
+        memory.told.clone_from(told);
+        memory.undelivered = undelivered;
     }
 
     fn undelivered(&self) -> Undelivered {
         self.lock().undelivered.clone()
     }
 
-    fn remember_undelivered(&self, undelivered: Undelivered) {
-        self.lock().undelivered = undelivered;
+    /// Whether the database says something else. What was never read is not overwritten.
+    fn is_unstored(&self) -> bool {
+        let memory = self.lock();
+        memory.stored.as_ref().is_some_and(|stored| *stored != memory.told)
+    }
+
+    fn note_stored(&self, told: AllTold) {
+        self.lock().stored = Some(told);
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
@@ -302,9 +334,18 @@ pub fn told_in(tx: &Read<'_>) -> Result<AllTold> {
     Ok(text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()?.unwrap_or_default())
 }
 
-fn due(told: &AllTold, findings: &[Finding], now: Timestamp, app: &App) -> Vec<Message> {
-    let remind_after = app.config.alerts.remind_after;
-    findings.iter().filter_map(|finding| due_of(told.get(&finding.rule), finding, now, remind_after)).collect()
+/// What is due about the rules that were looked at, and about those that nobody looks at any more.
+fn due(told: &AllTold, findings: &[Finding], now: Timestamp, remind_after: Duration) -> Vec<Message> {
+    // Whoever could read the condition looked at every rule that there is.
+    let is_readable = findings.iter().any(|finding| finding.rule == UNKNOWN && !finding.is_firing);
+    let is_looked_at = |rule: &String| findings.iter().any(|finding| finding.rule == *rule);
+    let gone = told.keys().filter(|rule| is_readable && !is_looked_at(rule)).map(|rule| Finding {
+        rule: rule.clone(),
+        is_firing: false,
+        detail: "It is no longer looked at.".to_owned(),
+    });
+    let findings = findings.iter().cloned().chain(gone);
+    findings.filter_map(|finding| due_of(told.get(&finding.rule), &finding, now, remind_after)).collect()
 }
 
 /// The message that is due about one rule.
@@ -416,6 +457,37 @@ mod tests {
         assert_eq!(look(122, false), Some((Event::Resolved, 1)));
         assert_eq!(look(123, false), None);
         assert_eq!(look(124, true), Some((Event::Firing, 124)));
+    }
+
+    #[test]
+    fn rules_that_are_gone_are_over_unless_nothing_could_be_read() {
+        let told = AllTold::from([("provider_down:llm".into(), Told { since: 1, at: 1, detail: String::new() })]);
+        let known = [Finding { rule: UNKNOWN.into(), ..finding(false) }, finding(false)];
+        let messages = due(&told, &known, Timestamp(2), HOUR);
+        assert_eq!(
+            messages.iter().map(|message| (message.rule.as_str(), message.event)).collect::<Vec<_>>(),
+            [("provider_down:llm", Event::Resolved)]
+        );
+        let unknown = [Finding { rule: UNKNOWN.into(), ..finding(true) }];
+        let messages = due(&told, &unknown, Timestamp(2), HOUR);
+        assert_eq!(
+            messages.iter().map(|message| (message.rule.as_str(), message.event)).collect::<Vec<_>>(),
+            [(UNKNOWN, Event::Firing)]
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_forgotten() {
+        let of = |rule: &str| AllTold::from([(rule.into(), Told { since: 1, at: 1, detail: String::new() })]);
+        let memory = Memory::default();
+        assert_eq!(memory.remembered(|| Err(Code::StorageFailed.into())), AllTold::new());
+        memory.remember(&of(UNKNOWN), Undelivered::new());
+        assert!(!memory.is_unstored(), "what was never read is not overwritten");
+        let both: AllTold = of(UNKNOWN).into_iter().chain(of("disk_low")).collect();
+        assert_eq!(memory.remembered(|| Ok(of("disk_low"))), both);
+        assert!(memory.is_unstored());
+        memory.note_stored(both);
+        assert!(!memory.is_unstored());
     }
 
     #[test]

@@ -138,16 +138,19 @@ pub fn observe(app: &App) -> Result<Condition> {
     })
 }
 
-/// What somebody is told of a damaged database: what is wrong, and which backup is good.
-pub fn damage_detail(app: &App, fault: Option<&str>) -> String {
+/// What somebody is told of a damaged database.
+pub fn damage(fault: Option<&str>) -> String {
+    format!("The database is damaged ({}).", fault.unwrap_or("a request met it"))
+}
+
+/// What there is to put in the place of a damaged database. Reads backups until one is sound.
+pub fn way_out(app: &App) -> String {
     let listed = backups::list(&app.config).unwrap_or_default();
-    let way_out = match backups::newest_sound(&listed, app.clock.now()) {
+    match backups::newest_sound(&listed, app.clock.now()) {
         Some(sound) => format!(
-            "The newest backup that was found sound is of {}: stop the service, then `yarrow restore {}`",
+            "The newest backup that was found sound is of {}: stop the service, then `yarrow restore {}`.",
             sound.at, sound.name
         ),
-        None => "There is no sound backup here; see `yarrow restore --help` if there is one elsewhere".to_owned(),
-    };
-    let fault = fault.unwrap_or("a request met it");
-    format!("The database is damaged ({fault}). {way_out}.")
+        None => "There is no sound backup here; see `yarrow restore --help` if there is one elsewhere.".to_owned(),
+    }
 }

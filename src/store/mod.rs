@@ -325,8 +325,15 @@ impl From<rusqlite::Error> for Error {
             _ if is_missing_parent(&error) => Code::Unauthenticated,
             _ => Code::Internal,
         };
-        let damaged = "The database is damaged where this is kept; nothing was stored.";
-        let detail = if is_damage_of(&error) { damaged } else { code.meaning() };
+        let detail = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                "The database is damaged where this is kept; nothing was stored."
+            }
+            Some(ErrorCode::ReadOnly) => {
+                "The database, its directory or its disk may not be written to; nothing was stored."
+            }
+            _ => code.meaning(),
+        };
         let error = Self::new(code).detail(detail).caused_by(error);
         if matches!(code, Code::Internal | Code::Unauthenticated) {
             error

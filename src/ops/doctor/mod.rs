@@ -146,12 +146,12 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let faults = app.store.faults()?;
     let log = app.store.pressure().log_bytes >> 20;
     Ok(vec![
-        Check::holds(
-            GROUP,
-            "structure",
-            (faults.structure.is_empty(), "sound"),
-            (Verdict::Fail, condition::damage_detail(app, Some(&faults.structure.join("; ")))),
-        ),
+        if faults.structure.is_empty() {
+            Check::new(GROUP, "structure", Verdict::Pass, "sound".to_owned())
+        } else {
+            let damage = condition::damage(Some(&faults.structure.join("; ")));
+            Check::new(GROUP, "structure", Verdict::Fail, format!("{damage} {}", condition::way_out(app)))
+        },
         Check::holds(
             GROUP,
             "references",

@@ -33,6 +33,8 @@ const LONGEST_OUTPUT: usize = 5_000;
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(300);
 const LARGEST_ANSWER: usize = 256 * 1024;
 /// What the vendor calls a text in which it found nothing.
+/// Stands for a label without one readable character.
+const UNREADABLE: &str = "unreadable";
 const NOTHING_FOUND: &str = "nonLabel";
 /// Labels that are kept of one text.
 const MOST_FINDINGS: usize = 32;
@@ -195,7 +197,7 @@ impl Aliyun {
             label != NOTHING_FOUND && !self.settings.ignored_labels.iter().any(|ignored| ignored == label)
         };
         let findings: Vec<_> =
-            results.into_iter().filter_map(finding).filter(|found| counts(&found.label)).take(MOST_FINDINGS).collect();
+            results.into_iter().map(finding).filter(|found| counts(&found.label)).take(MOST_FINDINGS).collect();
         Ok(Judgement { is_refused: is_risky && (is_unexplained || !findings.is_empty()), findings })
     }
 }
@@ -241,13 +243,14 @@ fn pieces(text: &str, longest: usize, overlap: usize) -> Vec<&str> {
     }
 }
 
-fn finding(result: LabelResult) -> Option<Finding> {
-    let label = clean_code(&result.label?)?;
+/// A label that cannot be read is still one.
+fn finding(result: LabelResult) -> Finding {
+    let label = result.label.as_deref().and_then(clean_code).unwrap_or_else(|| UNREADABLE.to_owned());
     let listed = result.customized_hits.unwrap_or_default().into_iter().filter_map(|hit| hit.key_words);
     let words = result.risk_words.into_iter().chain(listed);
     let words = words.flat_map(|words| words.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
     let words = words.filter(|word| !word.is_empty()).take(MOST_FINDINGS).collect();
-    Some(Finding { kind: kind_of_label(&label), confidence: result.confidence, words, label })
+    Finding { kind: kind_of_label(&label), confidence: result.confidence, words, label }
 }
 
 /// Our type for a label of the vendor. Labels that nobody has seen yet are `other`.
@@ -351,6 +354,17 @@ mod tests {
             let judged = driver.judgement(answer(risk, labels).as_bytes()).unwrap();
             assert_eq!(judged.is_refused, is_refused, "{risk} {labels:?}");
             assert!(judged.findings.iter().all(|found| found.words == ["a", "b"]), "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn a_risk_whose_label_cannot_be_read_is_still_one() {
+        for label in ["null", "\"\"", "\"涉政\""] {
+            let result = format!(r#"{{"Label":{label},"RiskWords":"x"}}"#);
+            let body = format!(r#"{{"Code":200,"RequestId":"R","Data":{{"RiskLevel":"high","Result":[{result}]}}}}"#);
+            let judged = driver(&[], true).judgement(body.as_bytes()).unwrap();
+            assert!(judged.is_refused, "{label}");
+            assert_eq!((judged.findings[0].label.as_str(), judged.findings[0].kind), (UNREADABLE, "other"));
         }
     }
 

@@ -109,6 +109,30 @@ fn a_provider_that_is_down_and_a_ledger_that_is_wrong_are_told() {
 }
 
 #[test]
+fn a_condition_that_cannot_be_read_is_not_called_damage() {
+    let webhook = Vendor::answering(|_| Reply::status(200));
+    let server = with_webhook(&webhook).start();
+    server.edit("insert into settings (name, value, updated_at) values ('backup.last', 'no JSON', 1)");
+    let message = wait_for(&server, &webhook, "condition_unknown", "firing");
+    assert!(!message["detail"].as_str().unwrap().contains("restore"), "{message}");
+    server.edit("delete from settings where name = 'backup.last'");
+    wait_for(&server, &webhook, "condition_unknown", "resolved");
+    assert!(told(&webhook).iter().all(|message| message["rule"] != "database_damaged"));
+}
+
+#[test]
+fn a_rule_that_is_no_longer_looked_at_is_over() {
+    let webhook = Vendor::answering(|_| Reply::status(200));
+    let server = with_webhook(&webhook).start();
+    let told = r#"{"backup_upload_failed":{"since":1700000000000,"at":1700000000000,"detail":"No bucket."}}"#;
+    server.edit(&format!("insert into settings (name, value, updated_at) values ('alerts.told', '{told}', 1)"));
+    // What was told is read once, by the process that tells.
+    let server = server.crash_and_restart(with_webhook(&webhook));
+    let message = wait_for(&server, &webhook, "backup_upload_failed", "resolved");
+    assert_eq!(message["since"], "2023-11-14T22:13:20.000Z");
+}
+
+#[test]
 fn a_test_message_tells_whether_messages_arrive() {
     let webhook = Vendor::playing([Reply::status(200), Reply::status(403), Reply::status(500)]);
     let temporary = tempfile::tempdir().unwrap();
