@@ -1,6 +1,7 @@
 //! The clock as a door: work that is done without anybody asking, by the same functions as everything else.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
@@ -203,9 +204,26 @@ fn ask_in_the_shadow(app: &Arc<App>, stopped: &Receiver<()>) {
     }
 }
 
-/// A job that fails is tried again at its next time; it must not end the others.
+/// A job that fails or panics is tried again at its next time; it must not end the others.
 fn run(job: &str, work: impl FnOnce() -> Result<()>) {
-    if let Err(error) = work() {
+    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("a job panicked")));
+    if let Err(error) = outcome {
         tracing::error!(%error, job, "a job failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_panics_does_not_end_its_thread() {
+        let mut is_run_again = false;
+        run("panicking", || panic!("expected by this test"));
+        run("going on", || {
+            is_run_again = true;
+            Ok(())
+        });
+        assert!(is_run_again);
     }
 }

@@ -26,6 +26,10 @@ impl Config {
         );
         demand(self.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
         demand(
+            self.retention.code_sends >= self.auth.resend_after,
+            "retention.code_sends: must be at least auth.resend_after, which is measured by them",
+        );
+        demand(
             (1..=self.limits.page_size_max).contains(&self.limits.page_size),
             "limits.page_size: must be between 1 and limits.page_size_max",
         );

@@ -26,6 +26,7 @@ use blocks::{Block, TOGETHER, Waiting};
 use crate::{
     app::App,
     error::Result,
+    ops::residue,
     store::{Read, Write},
     types::{Timestamp, UserId},
 };
@@ -185,7 +186,7 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
 pub fn clean_up(app: &App, age: Duration) -> Result<usize> {
     let mut deleted = 0;
     loop {
-        match app.store.write(move |tx| delete_older_in(tx, age)).wait()? {
+        match app.store.write(move |tx| residue::noting_in(tx, delete_older_in(tx, age)?)).wait()? {
             0 => return Ok(deleted),
             some => deleted += some,
         }

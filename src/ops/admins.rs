@@ -304,8 +304,8 @@ pub fn revoke_key(app: &App, label: &str) -> Pending<()> {
 }
 
 /// Deletes up to `limit` sessions that have expired and as many tries that count no longer.
-pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
-    let day_ago = tx.now.minus(Duration::from_hours(24));
+pub fn delete_expired_in(tx: &Write<'_>, attempts_window: Duration, limit: u32) -> Result<usize> {
+    let attempts_end = tx.now.minus(attempts_window.max(Duration::from_hours(24)));
     let sessions = tx.execute(
         "delete from admin_tokens where token_sha256 in \
          (select token_sha256 from admin_tokens where expires_at <= ?1 order by expires_at limit ?2)",
@@ -314,7 +314,7 @@ pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     let attempts = tx.execute(
         "delete from admin_attempts where id in \
          (select id from admin_attempts where tried_at <= ?1 order by tried_at limit ?2)",
-        (day_ago.0, limit),
+        (attempts_end.0, limit),
     )?;
     Ok(sessions + attempts)
 }

@@ -19,6 +19,7 @@ const SLICE: u32 = 200;
 pub fn sweep(app: &App) -> Result<usize> {
     let retention = app.config.retention.clone();
     let zone = app.config.limits.time_zone.clone();
+    let attempts_window = app.config.admin.attempts_window;
     let mut sweep = Sweep { app, deleted: 0, failure: None };
     sweep.delete_expired_codes();
     sweep.in_slices(move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE));
@@ -30,7 +31,7 @@ pub fn sweep(app: &App) -> Result<usize> {
     sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
     sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(|tx| feedback::forget_clients_in(tx, SLICE));
-    sweep.in_slices(|tx| admins::delete_expired_in(tx, SLICE));
+    sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
     sweep.in_slices(move |tx| access_log::delete_older_in(tx, retention.access_log));
     sweep.end()
 }
@@ -53,14 +54,15 @@ impl Sweep<'_> {
             if last.is_none() {
                 return Ok(ControlFlow::Break(()));
             }
-            app.store.write(move |tx| codes::clear_in(tx, &expired)).wait().map(ControlFlow::Continue)
+            let delete = move |tx: &Write<'_>| residue::noting_in(tx, codes::clear_in(tx, &expired)?);
+            app.store.write(delete).wait().map(ControlFlow::Continue)
         });
     }
 
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
         self.repeat(|app| {
             let delete = delete.clone();
-            Ok(match app.store.write(move |tx| delete(tx)).wait()? {
+            Ok(match app.store.write(move |tx| residue::noting_in(tx, delete(tx)?)).wait()? {
                 0 => ControlFlow::Break(()),
                 some => ControlFlow::Continue(some),
             })
@@ -84,7 +86,6 @@ impl Sweep<'_> {
 
     fn end(self) -> Result<usize> {
         if self.deleted > 0 {
-            self.app.store.write(residue::note_in).wait()?;
             tracing::info!(deleted = self.deleted, "deleted rows past their retention");
         }
         self.failure.map_or(Ok(self.deleted), Err)

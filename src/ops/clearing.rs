@@ -18,6 +18,7 @@ use crate::{
         confirmations::Census,
         feedback,
         payment::retention,
+        residue,
     },
     store::{Read, Write, backup::Copy},
 };
@@ -27,19 +28,16 @@ const SLICE: u32 = 500;
 
 /// What `all` leaves: who operates the service, what they did, and how it is set up; and the number that tells whoever
 /// remembers tokens that these are gone.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 11] = [
     "settings",
     "words",
     "word_changes",
     "allowed_phrases",
     "admins",
-    "admin_tokens",
-    "admin_attempts",
     "api_keys",
     "audit",
     "confirmations",
     "releases",
-    "alerts",
     "sandbox_trades",
     "token_changes",
 ];
@@ -145,7 +143,8 @@ fn clear_held<Held: Clone + Send + 'static>(
         if last.is_none() {
             return Ok((vec![(table.to_owned(), deleted)], backup.name));
         }
-        deleted += i64::try_from(app.store.write(move |tx| delete(tx, &rows)).wait()?).unwrap_or(0);
+        let delete = move |tx: &Write<'_>| residue::noting_in(tx, delete(tx, &rows)?);
+        deleted += i64::try_from(app.store.write(delete).wait()?).unwrap_or(0);
     }
 }
 
@@ -158,6 +157,7 @@ fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     let counted: Result<Vec<_>> = tables.iter().map(|table| counted_in(tx, table.clone())).collect();
     let counted = counted?;
     tx.empty(&tables)?;
+    residue::note_in(tx)?;
     Ok(counted)
 }
 

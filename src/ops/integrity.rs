@@ -48,7 +48,7 @@ pub struct Standing {
     pub last: Option<Check>,
     /// Damage was met that no check has explained yet.
     pub is_unexplained: bool,
-    /// The file was deleted, or another has its name.
+    /// The file or its log was deleted, or another has its name.
     pub is_gone: bool,
 }
 
@@ -59,7 +59,11 @@ impl Standing {
 
     /// What is wrong, as far as that was looked for.
     pub fn fault(&self) -> Option<&str> {
-        if self.is_gone { Some("the file is not in its place") } else { self.last.as_ref()?.fault.as_deref() }
+        if self.is_gone {
+            Some("the file or its log is not in its place")
+        } else {
+            self.last.as_ref()?.fault.as_deref()
+        }
     }
 
     /// The stable name of what is known.

@@ -41,6 +41,14 @@ pub fn note_in(tx: &Write<'_>) -> Result<()> {
     settings::put_in(tx, NOTED, &(number_in(tx, NOTED)? + 1).to_string())
 }
 
+/// The same where so many rows were deleted, and says how many.
+pub fn noting_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
+    if deleted > 0 {
+        note_in(tx)?;
+    }
+    Ok(deleted)
+}
+
 /// Clears what was left by all that was deleted until now, if there is something that no pass came after. Blocks for
 /// as long as reading the file takes.
 ///
@@ -55,10 +63,17 @@ pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
     let mut pass = Pass::default();
     loop {
         let done = pass.pages;
-        let (last, found) = app.store.read(|tx| {
-            let last = tx.clearable_pages()?.min(done + LOOKED_AT_ONCE);
-            Ok((last, tx.pages_with_residue(done + 1..last + 1)?))
+        let looked_at = app.store.read(|tx| {
+            let Some(pages) = tx.clearable_pages()? else { return Ok(None) };
+            let last = pages.min(done + LOOKED_AT_ONCE);
+            Ok(Some((last, tx.pages_with_residue(done + 1..last + 1)?)))
         })?;
+        let Some((last, found)) = looked_at else {
+            tracing::warn!(
+                "what deleted rows left cannot be cleared: the file is larger than 64 GiB, or of another make"
+            );
+            break;
+        };
         if last <= done {
             break;
         }

@@ -30,6 +30,8 @@ use crate::{
 
 /// How old the last use that is written down may become.
 const USE_IS_NOTED_AFTER: Duration = Duration::from_hours(1);
+/// Replaced tokens of a family that are remembered, so that their return is noticed. Apps replace one in some weeks.
+const REPLACED_KEPT: u32 = 20;
 /// What stands between a token's user and its bits.
 const BEFORE_BITS: char = '.';
 /// Bytes of a family's hash that name it to its user.
@@ -302,10 +304,22 @@ impl Lifetimes {
     }
 }
 
+/// Forgets all but the last tokens of a family that were replaced: an app that refreshes without end must not fill the
+/// table. Whoever comes with one of these is a stranger like any other.
+fn forget_replaced_in(tx: &Write<'_>, row: &TokenRow) -> Result<()> {
+    tx.execute(
+        "delete from tokens where id in (select id from tokens where user_id = ?1 and family = ?2 \
+         and replaced_at is not null order by id desc limit -1 offset ?3)",
+        (row.user.id.0, row.family, REPLACED_KEPT),
+    )
+    .map(drop)
+}
+
 fn succeed_in(tx: &Write<'_>, limits: &Auth, row: TokenRow, successor: Secret) -> Result<Issued> {
     let expires_at = tx.now.plus(limits.token_lifetime).min(row.lifetimes.family_ends);
     let sql = "update tokens set replaced_at = ?3 where user_id = ?1 and token_sha256 = ?2";
     tx.execute(sql, (row.user.id.0, row.hash, tx.now.0))?;
+    forget_replaced_in(tx, &row)?;
     let lifetimes = Lifetimes { expires_at, replaced_at: None, last_used_at: tx.now, ..row.lifetimes };
     let user = row.user.id;
     insert_in(tx, &TokenRow { hash: sha256(successor.reveal()), lifetimes, ..row })?;

@@ -16,7 +16,7 @@ use crate::{
             soundness::{Soundness, soundness_in},
             verification,
         },
-        settings,
+        residue, settings,
         users::{self, Kept},
     },
     store::{Pending, Read, Write},
@@ -171,7 +171,8 @@ fn delete_orphans(app: &App) -> Result<u64> {
             continue;
         }
         loop {
-            match app.store.write(move |tx| history::delete_orphans_in(tx, owner, SLICE)).wait()? {
+            let delete = move |tx: &Write<'_>| residue::noting_in(tx, history::delete_orphans_in(tx, owner, SLICE)?);
+            match app.store.write(delete).wait()? {
                 0 => break,
                 some => deleted += some as u64,
             }

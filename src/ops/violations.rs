@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::{Each, users},
+    ops::{Each, residue, users},
     store::{Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -171,7 +171,7 @@ pub fn clean_up(app: &App, days_to_keep: u32) -> Result<u64> {
     let mut deleted = 0;
     loop {
         let age = Duration::from_hours(24) * days_to_keep;
-        let slice = app.store.write(move |tx| delete_older_in(tx, age, SLICE));
+        let slice = app.store.write(move |tx| residue::noting_in(tx, delete_older_in(tx, age, SLICE)?));
         match slice.wait()? {
             0 => return Ok(deleted),
             some => deleted += some as u64,

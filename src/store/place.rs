@@ -1,33 +1,45 @@
-//! Which file has a name: one that was deleted or replaced while it was open still takes what is written, and loses all
-//! of it when it is closed.
+//! Whether the files of the database still have their names: one that was deleted or replaced while it was open still
+//! takes what is written, and loses all of it when it is closed. That goes for the log as well as for the database.
 
 use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+use super::backup::beside;
 use crate::error::{Code, Error, Result};
 
-/// A file, and the name that it had.
+/// What the names of the log and of its index end in.
+const BELONGINGS: [&str; 2] = ["-wal", "-shm"];
+
+/// The files of an open database, and the names that they had.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     path: PathBuf,
-    /// Device and number.
-    file: Option<(u64, u64)>,
+    files: Vec<(PathBuf, Option<File>)>,
 }
 
+/// Device and number.
+type File = (u64, u64);
+
 impl Place {
+    /// The files as they are now. The database is open.
     pub(super) fn of(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: file_at(path) }
+        let belongings = BELONGINGS.iter().map(|end| beside(path, end)).filter(|path| path.exists());
+        let files = std::iter::once(path.to_owned()).chain(belongings).map(|path| {
+            let file = file_at(&path);
+            (path, file)
+        });
+        Self { path: path.to_owned(), files: files.collect() }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the file still has its name.
+    /// Whether the files still have their names.
     pub(super) fn is_kept(&self) -> bool {
-        file_at(&self.path) == self.file
+        self.files.iter().all(|(path, file)| file_at(path) == *file)
     }
 
     /// Refuses to go on with a file that is lost.
@@ -38,11 +50,11 @@ impl Place {
         if self.is_kept() {
             return Ok(());
         }
-        let detail = "The database was deleted or replaced while it was open; nothing was stored.";
+        let detail = "The database or its log was deleted or replaced while it was open; nothing was stored.";
         Err(Error::new(Code::StorageFailed).detail(detail))
     }
 }
 
-fn file_at(path: &Path) -> Option<(u64, u64)> {
+fn file_at(path: &Path) -> Option<File> {
     std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }

@@ -23,15 +23,15 @@ const FILE_HEADER: usize = 100;
 const PAGES_AT_MOST: i64 = 1 << 24;
 
 impl Read<'_> {
-    /// How many pages the file has of which residue can be told. None if the file is kept in another way than this
-    /// program keeps it.
-    pub fn clearable_pages(&self) -> Result<u32> {
+    /// How many pages the file has. Nothing if residue cannot be told in them, because there are too many or the file is
+    /// kept in another way than this program keeps it.
+    pub fn clearable_pages(&self) -> Result<Option<u32>> {
         let pages: i64 = self.one("pragma page_count", (), |row| row.get(0))?;
         // With auto-vacuum there are pages of another kind, and reserved space would be somebody else's.
         let auto_vacuum: i64 = self.one("pragma auto_vacuum", (), |row| row.get(0))?;
         let reserved = self.page(1, |page| page.get(20).copied())?.flatten();
         let is_known = pages < PAGES_AT_MOST && auto_vacuum == 0 && reserved == Some(0);
-        Ok(if is_known { u32::try_from(pages).unwrap_or(0) } else { 0 })
+        Ok(u32::try_from(pages).ok().filter(|_| is_known))
     }
 
     /// The pages among these that have residue.
@@ -173,7 +173,7 @@ mod tests {
         });
         // Deleted, and still there: this is what the whole file is about.
         assert!(found(&path, &leaving) > 0);
-        let pages = store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()? + 1)).unwrap();
+        let pages = store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()?.unwrap() + 1)).unwrap();
         assert!(!pages.is_empty());
         let cleared = store.write(move |tx| {
             let cleared = tx.clear_residue(&pages)?;
@@ -183,7 +183,10 @@ mod tests {
         let (cleared, wanted) = cleared.wait().unwrap();
         assert_eq!(cleared, wanted);
         assert_eq!(found(&path, &leaving), 0);
-        assert_eq!(store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()? + 1)).unwrap(), Vec::<u32>::new());
+        assert_eq!(
+            store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()?.unwrap() + 1)).unwrap(),
+            Vec::<u32>::new()
+        );
         let faults = store.faults().unwrap();
         assert!(faults == Faults::default(), "{faults:?}");
         let stays: Vec<String> =
@@ -213,7 +216,7 @@ mod tests {
             })
         });
         filled.wait().unwrap();
-        let residue = || store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()? + 1)).unwrap();
+        let residue = || store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()?.unwrap() + 1)).unwrap();
         let before = residue();
         assert!(!before.is_empty());
         let pages = before.clone();

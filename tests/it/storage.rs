@@ -140,6 +140,32 @@ fn a_file_that_was_taken_away_is_told_of() {
 }
 
 #[test]
+fn a_log_that_was_taken_away_takes_no_more_changes_and_loses_none() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let (mut server, user, _) = watched(&directory);
+    let save = |server: &Server, id: &str| {
+        let record = json!({ "localRecordId": id, "aiResult": "kept" });
+        server.post("/divination-history/save").by(&user).json(&record).send()
+    };
+    save(&server, "before").expect(201);
+    for end in ["-wal", "-shm"] {
+        std::fs::remove_file(directory.join(format!("yarrow.db{end}"))).unwrap();
+    }
+    // Another process would begin a log of its own, and neither would know of the other's changes.
+    let refused = save(&server, "after").expect_problem(503, "storage_failed").text();
+    assert!(refused.contains("deleted or replaced"), "{refused}");
+    server.get("/readyz").send().expect_problem(503, "storage_failed");
+    server.wait_for_line("rule=\"database_damaged\"");
+    // The last entries of the network log cannot be written.
+    assert_eq!(server.terminate(), Some(1));
+    let server = Setup::default().on(&directory).start();
+    let kept = server.post("/divination-history/get").by(&user).send().expect(200).json();
+    let is_kept = |id: &str| kept["items"].as_array().unwrap().iter().any(|item| item["localRecordId"] == id);
+    assert_eq!((is_kept("before"), is_kept("after")), (true, false));
+}
+
+#[test]
 fn damage_that_nobody_meets_is_found_and_told_with_the_backup_to_restore() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");

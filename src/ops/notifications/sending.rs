@@ -6,7 +6,7 @@ use super::{Notification, Payload, blocks, notification_of};
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
-    ops::{preferences::Kind, users},
+    ops::{preferences::Kind, residue, users},
     store::{Pending, Read, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -69,7 +69,7 @@ pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
 /// # Errors
 /// `not_found`.
 pub fn delete(app: &App, id: i64) -> Pending<()> {
-    app.store.write(move |tx| if delete_in(tx, id)? { Ok(()) } else { Err(Code::NotFound.into()) })
+    app.store.write(move |tx| if delete_in(tx, id)? { residue::note_in(tx) } else { Err(Code::NotFound.into()) })
 }
 
 /// Takes what has expired out of the blocks, so that counting need not look at it any more.
@@ -148,8 +148,12 @@ fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u
         |row| row.get(0),
     )?;
     for id in &dropped {
-        let sql = "delete from notification_recipients where user_id = ?1 and notification_id = ?2";
-        tx.execute(sql, (user.0, id))?;
+        for sql in [
+            "delete from notification_recipients where user_id = ?1 and notification_id = ?2",
+            "delete from notification_reads where user_id = ?1 and notification_id = ?2",
+        ] {
+            tx.execute(sql, (user.0, id))?;
+        }
     }
     delete_unaddressed_in(tx, dropped)
 }
@@ -166,6 +170,11 @@ pub(super) fn delete_unaddressed_in(tx: &Write<'_>, ids: impl IntoIterator<Item 
 
 /// Says whether there was one.
 fn delete_in(tx: &Write<'_>, id: i64) -> Result<bool> {
+    tx.execute(
+        "delete from notification_reads where notification_id = ?1 \
+         and user_id in (select user_id from notification_recipients where notification_id = ?1)",
+        [id],
+    )?;
     let ordinal: Option<Option<i64>> =
         tx.first("delete from notifications where id = ?1 returning ordinal", [id], |row| row.get(0))?;
     if let Some(Some(ordinal)) = ordinal {

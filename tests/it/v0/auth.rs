@@ -590,6 +590,17 @@ fn successors_can_be_refreshed_in_turn() {
 }
 
 #[test]
+fn refreshing_without_end_fills_no_table() {
+    let server = Setup::default().start();
+    let mut token = server.sign_in(PHONE).token;
+    for _ in 0..40 {
+        token = refreshed(&server, &token);
+    }
+    assert_eq!(server.value::<i64>("select count(*) from tokens"), 21);
+    expect_works(&server, &token);
+}
+
+#[test]
 fn twenty_parallel_refreshes_give_one_successor() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);

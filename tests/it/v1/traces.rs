@@ -274,6 +274,35 @@ fn a_pass_that_a_crash_cut_off_begins_again() {
     expect_no_trace(server.directory(), &traces_of(&user));
 }
 
+#[test]
+fn whatever_an_operator_deletes_is_cleared_too() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    server.post("/feedback").by(&user).json(&json!({ "content": "a word" })).send().expect(201);
+    server.edit(
+        "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
+         values (1, 'question', 'ads', '[]', '…', 'local', 0)",
+    );
+    let notice = ["notify", "send", "A", "B", "--all"];
+    let sent = server.command(&notice).expect(0).json()["id"].to_string().replace('"', "");
+    let noted = || {
+        server
+            .value::<i64>("select coalesce(max(cast(value as integer)), 0) from settings where name = 'residue_noted'")
+    };
+    let mut before = noted();
+    for command in [
+        &["violations", "cleanup", "--days-to-keep", "1", "--yes"][..],
+        &["notify", "delete", &sent, "--yes"],
+        &["cleanup", "feedback", "--yes"],
+        &["cleanup", "all", "--yes"],
+    ] {
+        server.command(command).expect(0);
+        let after = noted();
+        assert!(after > before, "{command:?}");
+        before = after;
+    }
+}
+
 /// What was sent a moment before the account went, and arrives a moment after it.
 #[test]
 fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
