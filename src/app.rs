@@ -74,6 +74,8 @@ pub struct App {
     pub store: Store,
     pub phone_rules: PhoneRules,
     pub keys: ServerKey,
+    /// Requests that run at once. One whose body has not arrived does not run yet.
+    pub requests: Slots,
     pub sms: Box<dyn SmsSender>,
     pub sms_breaker: Breaker,
     /// Messages being handed to the provider at once.
@@ -92,6 +94,8 @@ pub struct App {
     pub moderation: Moderation,
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
+    /// Whose large answer is being sent.
+    pub large_answers: OneEach<UserId>,
     /// Exports being made, each of which is a long read. Half of those, so that others can be made beside them.
     pub exports: Slots,
     /// Whose export is being made or fetched.
@@ -144,6 +148,7 @@ impl App {
             phone_rules: config.phone_rules(),
             sms: sms_sender(config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
+            requests: Slots::new(config.limits.requests),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
             email: email_sender(config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),
@@ -153,6 +158,7 @@ impl App {
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             exports: Slots::new(config.database.long_reads.div_ceil(2)),
+            large_answers: OneEach::default(),
             exporting: OneEach::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),

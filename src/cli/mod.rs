@@ -14,6 +14,7 @@ mod doctor;
 mod feedback;
 mod healthcheck;
 mod ledger;
+mod log_lines;
 mod logs;
 mod moderation;
 mod notify;
@@ -45,7 +46,10 @@ use serde_json::{Value, json};
 use terminal_size::Width;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-use self::taming::{tamed, tamed_line};
+use self::{
+    log_lines::LogLines,
+    taming::{tamed, tamed_line},
+};
 use yarrow::{
     app::{Announce, App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
@@ -414,10 +418,19 @@ fn start_logging(settings: &yarrow::config::Log) -> Result<()> {
     let registry = tracing_subscriber::registry().with(filter);
     // Colours are for terminals; in a journal or a file they are noise.
     let is_terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(is_terminal);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(is_terminal);
     let started = match settings.format {
-        LogFormat::Text => registry.with(lines).try_init(),
-        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+        LogFormat::Text => {
+            let told_lost = |lost| format!(" WARN yarrow::cli: nobody read the log; lines are missing lost={lost}\n");
+            registry.with(lines.with_writer(move || LogLines { told_lost })).try_init()
+        }
+        LogFormat::Json => {
+            let told_lost = |lost| {
+                let message = "nobody read the log; lines are missing";
+                format!("{}\n", json!({ "level": "WARN", "message": message, "lost": lost }))
+            };
+            registry.with(lines.with_writer(move || LogLines { told_lost }).json().flatten_event(true)).try_init()
+        }
     };
     started.map_err(Error::internal)
 }

@@ -1,6 +1,8 @@
 //! One endpoint: where it is, who may call it, what it takes and answers, and how a request goes through it.
 
-use std::{convert::Infallible, future::Future, marker::PhantomData, mem, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    convert::Infallible, future::Future, marker::PhantomData, mem, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
 
 use axum::{
     RequestExt,
@@ -23,6 +25,7 @@ use crate::{
         body,
         call::{Call, Caller, Context, Repeatable},
         guard::{self, Access},
+        large_answer,
         params::{BodyShape, Described, Fields, Parameters, Rules},
         reply::{Answer, AnswerDocument, problem},
     },
@@ -239,6 +242,8 @@ impl Gate {
     async fn run(&self, request: &mut Request<Body>, context: &Arc<Context>) -> Result<Response<Body>> {
         let caller = self.admit(request, context).await?;
         let body = if takes_body(request.method()) { self.read_body(request).await? } else { Bytes::new() };
+        // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
+        let _place = self.app.requests.enter().map_err(|_| too_many_requests())?;
         let path = path_parameters(request, self.path).await?;
         let audited = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
@@ -258,9 +263,15 @@ impl Gate {
             app: Arc::clone(&self.app),
         };
         let doing = self.task.begin(call, path, request.uri())?;
-        match audited {
-            Some(audited) => audited.see_through(doing).await,
-            None => doing.await,
+        let answer = match audited {
+            Some(audited) => audited.see_through(doing).await?,
+            None => doing.await?,
+        };
+        match context.user.get() {
+            Some(user) if large_answer::is_large(&answer) => {
+                Box::pin(large_answer::one_at_a_time(&self.app, *user, answer)).await
+            }
+            _ => Ok(answer),
         }
     }
 
@@ -319,6 +330,10 @@ impl Audited {
         audit::record(&self.app, act).await?;
         outcome
     }
+}
+
+fn too_many_requests() -> Error {
+    Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
 }
 
 /// The outcome of what may have panicked.

@@ -16,6 +16,7 @@ mod download;
 mod endpoint;
 mod guard;
 mod interpreting;
+mod large_answer;
 mod narration;
 mod metrics;
 mod numbered_page;

@@ -1,4 +1,4 @@
-//! What happens around every request: an id, a bound on how many run, a log line, a network log entry.
+//! What happens around every request: an id, a log line, a network log entry.
 
 use std::{
     convert::Infallible,
@@ -7,7 +7,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use axum::{
@@ -58,7 +58,6 @@ pub struct Envelope {
 
 struct Shared {
     app: Arc<App>,
-    running: AtomicU32,
     ids: RequestIds,
     requests: Arc<RequestTally>,
 }
@@ -67,11 +66,11 @@ impl Envelope {
     pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestTally>) -> Result<Self> {
         let ids = RequestIds::new()?;
         app.access_log.expect_ids(&ids.prefix);
-        let shared = Shared { app, running: AtomicU32::new(0), ids, requests };
+        let shared = Shared { app, ids, requests };
         Ok(Self { shared: Arc::new(shared), router: Arc::new(router) })
     }
 
-    /// The same around another router: requests of both count as one.
+    /// The same around another router.
     pub fn with_router(&self, router: Router) -> Self {
         Self { shared: Arc::clone(&self.shared), router: Arc::new(router) }
     }
@@ -89,21 +88,15 @@ impl Envelope {
             subject: OnceLock::new(),
             reason: OnceLock::new(),
         });
-        let running = self.shared.running.fetch_add(1, Ordering::Relaxed);
         let (shared, method) = (Arc::clone(&self.shared), request.method().clone());
         let note = Note { shared, context: Arc::clone(&context), method, status: CLIENT_LEFT };
-        let refused = |error: Error| Either::Right(ready(problem(&error, &context.request_id)).boxed());
-        let answering = if running >= app.config.limits.requests {
-            refused(too_many_requests())
-        } else if !names_its_host(&request) {
-            refused(ambiguous_host())
-        } else {
+        let answering = if !names_its_host(&request) {
+            Either::Right(ready(problem(&ambiguous_host(), &context.request_id)).boxed())
+        } else if accepts_gzip(request.headers()) {
             // Looking whether to compress costs something, so only who wants it has it looked at.
-            if accepts_gzip(request.headers()) {
-                Either::Right(compressed(Arc::clone(&self.router), request, context).boxed())
-            } else {
-                Either::Left(self.router.answer(request, context))
-            }
+            Either::Right(compressed(Arc::clone(&self.router), request, context).boxed())
+        } else {
+            Either::Left(self.router.answer(request, context))
         };
         answering.map(move |response| note.answered(response))
     }
@@ -136,13 +129,8 @@ fn ambiguous_host() -> Error {
     Error::new(Code::InvalidRequest).detail("A request has one `Host` header.")
 }
 
-fn too_many_requests() -> Error {
-    Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
-}
-
-/// One of the requests that may run at once, for as long as it does. Writes the request down when it is over, and also
-/// when it ends early because its client has left: what it changed until then stays changed, so it belongs into the
-/// network log.
+/// Writes the request down when it is over, and also when it ends early because its client has left: what it changed until
+/// then stays changed, so it belongs into the network log.
 struct Note {
     shared: Arc<Shared>,
     context: Arc<Context>,
@@ -162,7 +150,6 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        self.shared.running.fetch_sub(1, Ordering::Relaxed);
         self.shared.note(&self.context, &self.method, self.status);
     }
 }

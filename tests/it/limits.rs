@@ -11,7 +11,7 @@ use std::{
 use serde_json::json;
 
 use crate::kit::{
-    Caller, Server, Setup, found_eventually,
+    self, Caller, Server, Setup, eventually, found_eventually,
     raw::{HEALTH, Wire, leave_after},
 };
 
@@ -183,27 +183,84 @@ fn one_client_cannot_take_all_connections_unless_it_is_a_trusted_proxy() {
 
 #[test]
 fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
+    let model = kit::Model::start(kit::Behaviour::Gated(vec!["大吉。"]));
+    let server = model.setup().with("LIMITS_REQUESTS", 1).start();
+    // The one place is needed for signing in, too.
+    let user = server.sign_in("13800138000");
+    let ask = || {
+        let question = json!({ "question": "今年换工作合适吗？" });
+        server.post("/divination/enhanced").by(&user).json(&question)
+    };
+    scope(|scope| {
+        let slow = scope.spawn(|| ask().send().status);
+        model.wait_for_calls(1);
+        for _ in 0..3 {
+            let refused = server.get("/healthz").send().expect_problem(503, "overloaded");
+            assert!(refused.header("retry-after").is_some());
+        }
+        model.open_gate();
+        assert_eq!(slow.join().unwrap(), 200);
+    });
+    server.get("/healthz").send().expect(200);
+}
+
+#[test]
+fn a_body_that_comes_slowly_takes_no_place_from_others() {
     let server = Setup::default().with("LIMITS_REQUESTS", 1).start();
-    let mut slow = Wire::to(&server);
     let head =
         "POST /auth/login HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
-    assert!(slow.send(head));
-    sleep(Duration::from_millis(200));
-    for _ in 0..3 {
-        let refused = server.get("/healthz").send().expect_problem(503, "overloaded");
-        assert!(refused.header("retry-after").is_some());
+    let mut slow: Vec<_> = (0..8).map(|_| Wire::to(&server)).collect();
+    for wire in &mut slow {
+        assert!(wire.send(head) && wire.send("{"));
     }
-    assert!(slow.send("{}"));
-    slow.receive().expect("no answer");
-    server.get("/healthz").send().expect(200);
-    // A client that leaves in the middle gives its place back too.
+    for _ in 0..20 {
+        server.get("/healthz").send().expect(200);
+        server.post("/auth/login").json(&json!({})).send().expect(422);
+    }
+    for wire in &mut slow {
+        assert!(wire.send("}"));
+        wire.receive().expect("no answer");
+    }
+}
+
+/// Waits until an answer begins, and reads nothing of it.
+fn expect_beginning(wire: &Wire) {
+    let mut head = [0; 12];
+    wire.0.peek(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+}
+
+#[test]
+fn a_large_answer_is_held_for_each_user_once() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let text = format!("x{}", "\u{1}".repeat(32_000));
+    // More than the buffers between take.
+    for (user, records) in [(&user, 90), (&other, 10)] {
+        for number in 0..records {
+            let record = json!({ "localRecordId": format!("{number}"), "aiResult": text });
+            server.post("/divination-history/save").by(user).json(&record).send().expect(201);
+        }
+    }
+    let list = |user: &Caller| server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }));
+    let mut reader = Wire::to(&server);
+    let head = "POST /divination-history/get?size=100 HTTP/1.1\r\nhost: yarrow\r\ncontent-length: 0\r\n";
+    assert!(reader.send(&format!("{head}authorization: Bearer {}\r\n\r\n", user.token)));
+    expect_beginning(&reader);
+    let refused = list(&user).send().expect_problem(503, "overloaded");
+    assert!(refused.header("retry-after").is_some());
+    // Others have theirs, and the same user what is small.
+    list(&other).send().expect(200);
+    server.get("/coin/balance").by(&user).send().expect(200);
+    assert!(reader.receive().expect("no answer").1.len() > 17_000_000);
+    eventually("the place is free again", || list(&user).send().status == 200);
+    // Whoever leaves without reading gives it back, too.
     let mut leaving = Wire::to(&server);
-    assert!(leaving.send(head));
-    sleep(Duration::from_millis(200));
-    server.get("/healthz").send().expect(503);
+    assert!(leaving.send(&format!("{head}authorization: Bearer {}\r\n\r\n", user.token)));
+    expect_beginning(&leaving);
+    list(&user).send().expect(503);
     drop(leaving);
-    sleep(Duration::from_millis(200));
-    server.get("/healthz").send().expect(200);
+    eventually("the place is free again", || list(&user).send().status == 200);
 }
 
 #[test]

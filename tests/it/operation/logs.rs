@@ -1,11 +1,15 @@
 //! Log lines that programs and operators rely on.
 
-use std::path::Path;
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::Stdio,
+};
 
 use regex::Regex;
 use serde_json::json;
 
-use crate::kit::{Server, Setup};
+use crate::kit::{Binary, Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
 
@@ -32,6 +36,46 @@ fn banned(line: &str) -> Option<String> {
         _ => line,
     };
     failures().iter().find_map(|failure| failure.captures(timeless).map(|found| found["ip"].to_owned()))
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Binary::command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
+    let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(process.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("yarrow is listening on http") {
+        line.clear();
+        assert!(log.read_line(&mut line).unwrap() > 0);
+    }
+    let address = line.rsplit("on ").next().unwrap().trim().to_owned();
+    // The pipe takes 64 KiB, and each of these says something.
+    for number in 0..1_000 {
+        let login = Request::new("POST", &format!("{address}/auth/login"));
+        login.form(&[("phoneNumber", &format!("1380013{number:04}")), ("code", "000000")]).send().expect(401);
+    }
+    let (sender, written) = std::sync::mpsc::channel();
+    let login = Request::new("POST", &format!("{address}/auth/login"));
+    let reader = std::thread::spawn(move || {
+        let mut lines = Vec::new();
+        let mut byte = [0; 4096];
+        while let Ok(read @ 1..) = log.read(&mut byte) {
+            lines.extend_from_slice(&byte[..read]);
+            let _ = sender.send(());
+        }
+        String::from_utf8(lines).unwrap()
+    });
+    written.recv().unwrap();
+    // There is room again, and whatever comes next says how much is missing.
+    login.form(&[("phoneNumber", PHONE), ("code", "000000")]).send().expect(401);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&process), rustix::process::Signal::TERM).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    let lines = reader.join().unwrap();
+    let lost = lines.split("lines are missing lost=").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let told = lines.matches("auth_failed").count();
+    assert!(told < 1_001 && told + lost.parse::<usize>().unwrap() >= 1_001, "{told} and {lost}");
 }
 
 fn fail_in_both_ways(server: &Server) {
