@@ -87,7 +87,8 @@ pub struct Readiness {
 }
 
 pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
-    let condition = condition::observe(&call.app)?;
+    // It asks the file system, which may be slow.
+    let condition = call.blocking(condition::observe).await?;
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no reason
     // to stop serving those who read.
     call.committed(call.app.store.write(|_| Ok(()))).await?;

@@ -187,8 +187,10 @@ pub fn clean_up(app: &App, age: Duration) -> Result<usize> {
     let mut deleted = 0;
     loop {
         match app.store.write(move |tx| residue::noting_in(tx, delete_older_in(tx, age)?)).wait()? {
-            0 => return Ok(deleted),
+            0 => break,
             some => deleted += some,
         }
     }
+    while app.store.write(|tx| residue::noting_in(tx, pieces::delete_empty_in(tx)?)).wait()? > 0 {}
+    Ok(deleted)
 }

@@ -33,6 +33,7 @@ pub fn sweep(app: &App) -> Result<usize> {
     sweep.in_slices(|tx| feedback::forget_clients_in(tx, SLICE));
     sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
     sweep.in_slices(move |tx| access_log::delete_older_in(tx, retention.access_log));
+    sweep.in_slices(access_log::pieces::delete_empty_in);
     sweep.end()
 }
 

@@ -375,6 +375,7 @@ impl Work<'_> {
     /// answers them, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
         if let Err(error) = self.statement("begin immediate") {
+            self.tally.failures.add(1);
             self.answer(jobs, Some(error));
             return Vec::new();
         }

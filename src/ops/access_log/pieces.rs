@@ -22,7 +22,7 @@ use crate::{
 pub const PIECE: i64 = 8192;
 /// Rows written by one operation, so that the writer is never held for long.
 const SLICE: usize = 500;
-/// Rows deleted with a slice of entries: no fewer than can have come of it.
+/// Rows deleted by one operation. A piece has up to two for each of its entries, so its entries may be gone before them.
 const SUBJECTS_DELETED: u32 = 3000;
 
 /// What entries are counted for.
@@ -77,28 +77,28 @@ pub fn make(app: &App) -> Result<bool> {
     Ok(true)
 }
 
-/// Deletes the oldest piece if no entry of it is left, not all at once.
-pub(super) fn delete_empty_in(tx: &Write<'_>) -> Result<()> {
+/// Deletes the oldest piece if no entry of it is left, not all at once, and says how many rows went.
+pub fn delete_empty_in(tx: &Write<'_>) -> Result<usize> {
     let Some(oldest) = oldest_entry_in(tx)? else {
         // Numbers begin again, so nothing may stay that counts from the old ones.
-        tx.execute("delete from access_log_pieces", ())?;
-        return tx.execute("delete from access_log_subjects", ()).map(drop);
+        let pieces = tx.execute("delete from access_log_pieces", ())?;
+        return Ok(pieces + tx.execute("delete from access_log_subjects", ())?);
     };
     let empty: Option<i64> = tx.first(
         "select id from access_log_pieces where last_entry < ?1 and id = (select min(id) from access_log_pieces)",
         [oldest],
         |row| row.get(0),
     )?;
-    let Some(piece) = empty else { return Ok(()) };
+    let Some(piece) = empty else { return Ok(0) };
     let deleted = tx.execute(
         "delete from access_log_subjects where (piece, subject) in \
          (select piece, subject from access_log_subjects where piece = ?1 limit ?2)",
         (piece, SUBJECTS_DELETED),
     )?;
     if deleted < SUBJECTS_DELETED as usize {
-        tx.execute("delete from access_log_pieces where id = ?1", [piece])?;
+        return Ok(deleted + tx.execute("delete from access_log_pieces where id = ?1", [piece])?);
     }
-    Ok(())
+    Ok(deleted)
 }
 
 /// The runs that may hold what is asked for, newest first.

@@ -171,7 +171,9 @@ impl EmailSender for Smtp {
         set_timeout(&mut connection, deadline)?;
         let mail = Mail::new(Some(self.from.email.clone()), Vec::new());
         connection.command(mail).map_err(|error| before_message(&error))?;
+        set_timeout(&mut connection, deadline)?;
         connection.command(Rcpt::new(to, Vec::new())).map_err(|error| of_recipient(&error))?;
+        set_timeout(&mut connection, deadline)?;
         connection.command(Data).map_err(|error| before_message(&error))?;
         set_timeout(&mut connection, deadline)?;
         connection.message(&written).map_err(|error| of_message(&error))?;

@@ -104,6 +104,10 @@ fn every_search_finds_what_is_there_page_by_page() {
     let cut = START + 20 * days;
     shift(&database, 4_000_000_000, "first_entry > 10000 and first_entry <= 20000");
     database.execute("update access_log_pieces set last_at = last_at + 4000000000 where id = 2", []).unwrap();
+    // As many callers as a piece can have, and more.
+    let crowd = "insert into access_log_subjects (piece, subject, entries) select 1, 'ip:' || i, 1 from \
+                 (with recursive n (i) as (select 1 union all select i + 1 from n where i < 60000) select i from n)";
+    database.execute(crowd, []).unwrap();
     let now: i64 = database.query_row("select max(at) from access_log where id > 20000", [], |row| row.get(0)).unwrap();
     let keep = (now - cut) / days;
     let deleted = server.request("DELETE", "/admin/network-logs/cleanup").token(&key);
