@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
+    io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
@@ -43,7 +44,7 @@ use super::{
 };
 use crate::{
     app::{Announce, App},
-    error::{Error, Result},
+    error::{Code, Error, Result},
     jobs,
     ops::{chat, codes::client_network, interpretation},
     store,
@@ -224,7 +225,17 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     if bound.is_err() && address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) {
         bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
     }
-    bound.map_err(|error| Error::misconfigured(format!("Cannot listen on {address}: {error}")))
+    bound.map_err(|error| not_bound(address, &error))
+}
+
+/// An address that another program has, or that this machine has not got yet, may be there at the next try. One that may
+/// not be listened on at all is a matter of the configuration.
+fn not_bound(address: SocketAddr, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Code::AddressUnavailable,
+        _ => Code::Configuration,
+    };
+    Error::new(code).detail(format!("Cannot listen on {address}: {error}"))
 }
 
 /// SIGTERM and SIGINT, each time one comes.
@@ -401,5 +412,14 @@ mod tests {
         assert_eq!(others, [true; 3]);
         drop(visits);
         assert!(admit("2001:db8:0:0:ffff::1").is_some());
+    }
+
+    #[test]
+    fn an_address_that_may_be_had_later_is_no_fault_of_the_configuration() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 443));
+        let code = |kind: ErrorKind| not_bound(address, &kind.into()).code;
+        assert_eq!(code(ErrorKind::AddrInUse), Code::AddressUnavailable);
+        assert_eq!(code(ErrorKind::AddrNotAvailable), Code::AddressUnavailable);
+        assert_eq!(code(ErrorKind::PermissionDenied), Code::Configuration);
     }
 }
