@@ -1,7 +1,7 @@
 //! Backups on another machine: in a bucket that speaks S3, by the same names and the same rules.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -15,7 +15,7 @@ use crate::{
     config::{Backup as Settings, Config, S3Addressing},
     error::{Code, Error, Result},
     providers::{
-        Failure,
+        Failure, FailureKind,
         object_storage::{self, ObjectStorage},
     },
     store::{Read, backup},
@@ -166,19 +166,25 @@ impl Bucket {
         Ok(None)
     }
 
-    /// Uploads what is newer than what is there, and deletes there what no rule keeps.
+    /// Uploads what is newer than what is there, and what is not there in its whole size, and deletes there what no rule
+    /// keeps.
     fn synchronise(&self, config: &Config, now: Timestamp, progress: super::Progress<'_>) -> Result<Uploaded> {
-        let mut remote = self.list()?;
-        let known: BTreeSet<_> = remote.iter().map(|backup| backup.name.clone()).collect();
-        let newest_there = newest(&remote, now).map(|backup| backup.at);
         let mut local = list(config)?;
+        let mut remote = self.list()?;
+        let cut_short = cut_short(&remote, &local);
+        let mut there = remote.iter().filter(|backup| !cut_short.contains(&backup.name));
+        let known: BTreeSet<_> = there.clone().map(|backup| backup.name.clone()).collect();
+        let newest_there = there.find(|backup| backup.at <= now).map(|backup| backup.at);
         local.retain(|backup| backup.at <= now);
         // When the bucket is new, the newest is enough to begin with.
-        let is_due = |index: usize, backup: &Backup| newest_there.map_or(index == 0, |newest| backup.at > newest);
+        let is_due = |index: usize, backup: &Backup| {
+            cut_short.contains(&backup.name) || newest_there.map_or(index == 0, |newest| backup.at > newest)
+        };
         let due = local.iter().enumerate().filter(|(index, backup)| is_due(*index, backup));
         let mut done = Uploaded::default();
-        // The oldest first, so that what is cut off goes on where it stopped.
-        for (_, backup) in due.filter(|(_, backup)| !known.contains(&backup.name)).rev() {
+        // The oldest first, so that what is cut off goes on where it stopped. What is pruned meanwhile has no need.
+        let due = due.filter(|(_, backup)| !known.contains(&backup.name)).rev();
+        for (_, backup) in due.filter(|(_, backup)| backup.path.exists()) {
             let report = &mut |sent, total| progress("uploading", sent, total);
             // Before the backup: one that is there has its manifest too.
             let manifest = manifest::beside(&backup.path);
@@ -188,8 +194,10 @@ impl Bucket {
             self.storage.put(&self.key(&backup.name), &backup.path, report)?;
             done.uploaded.push(backup.clone());
         }
-        remote.extend(done.uploaded.iter().cloned());
-        remote.sort_unstable_by(newest_first);
+        if !done.uploaded.is_empty() {
+            remote = self.list()?;
+            demand_whole(&remote, &done.uploaded)?;
+        }
         done.newest = newest(&remote, now).cloned();
         let pruned = self.prune(config, &remote, now, &mut done.deleted);
         done.not_deleted = pruned.err().map(|error| reason(&error));
@@ -212,6 +220,21 @@ impl Bucket {
     fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
+}
+
+/// The names of those that are not in the bucket as long as they are here.
+fn cut_short(remote: &[Backup], local: &[Backup]) -> BTreeSet<String> {
+    let length: BTreeMap<_, _> = local.iter().map(|backup| (&backup.name, backup.bytes)).collect();
+    let is_cut_short = |backup: &&Backup| length.get(&backup.name).is_some_and(|bytes| *bytes != backup.bytes);
+    remote.iter().filter(is_cut_short).map(|backup| backup.name.clone()).collect()
+}
+
+/// Makes sure that what was just sent is there as it was sent, as far as a list tells.
+fn demand_whole(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
+    let Some(name) = cut_short(remote, uploaded).into_iter().next() else { return Ok(()) };
+    let failure = Failure::new(FailureKind::OutcomeUnknown, object_storage::NAME, "stored_in_part");
+    let detail = format!("The bucket did not store all of `{name}`.");
+    Err(Error::new(Code::ProviderFailed).detail(detail).caused_by(failure))
 }
 
 /// Uploads what is newer than what is in the bucket, prunes there, and remembers what came of it. Nothing without a
