@@ -20,6 +20,7 @@ use crate::{
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
+        server_key,
         slots::{OneEach, Slots},
         words,
     },
@@ -135,6 +136,9 @@ impl App {
         let store = open_store(config, clock.clone(), lock.is_some())?;
         demand_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
+        if role == Role::Server {
+            server_key::note_at_start(&store, &keys)?;
+        }
         words::seed(&store)?;
         let sandbox_key =
             || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));

@@ -13,6 +13,7 @@
 pub mod slots;
 pub mod sliding_window;
 pub mod settings;
+pub mod server_key;
 pub mod residue;
 pub mod users;
 pub mod words;

@@ -17,7 +17,10 @@ use crate::{
     clock::Clock,
     config::{Config, Shown},
     error::{Error, Result},
-    ops::{condition, ledger},
+    ops::{
+        condition, ledger,
+        server_key::{self, Standing},
+    },
     store::SCHEMA_VERSION,
 };
 
@@ -78,9 +81,10 @@ pub fn examine(config: &Config, opened: &Result<App>, progress: Progress<'_>) ->
     let installation =
         Installation { config, clock: Clock::default(), app: opened.as_ref().ok(), failure: opened.as_ref().err() };
     let mut checks = Vec::new();
-    let groups: [(&'static str, Look); 11] = [
+    let groups: [(&'static str, Look); 12] = [
         ("configuration", |installation| Ok(service::configuration(installation.config))),
         ("permissions", |installation| Ok(files::permissions(installation.config))),
+        ("keys", keys),
         ("tls", |installation| Ok(certificate::certificate(installation))),
         ("listeners", |installation| Ok(listeners::listeners(installation))),
         ("disk", |installation| files::disk(installation.config)),
@@ -166,6 +170,21 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
             (Verdict::Warn, format!("{log} MiB: something has been reading for long")),
         ),
     ])
+}
+
+/// Whether the server key is the one under which the database was filled.
+fn keys(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    let Some(app) = installation.app else { return Ok(Vec::new()) };
+    let (verdict, detail) = match app.store.read(|tx| server_key::standing_in(tx, &app.keys))? {
+        Standing::Own => (Verdict::Pass, "the one under which the database was filled"),
+        Standing::Unknown => (Verdict::Pass, "noted by the next start"),
+        Standing::Other => (
+            Verdict::Fail,
+            "not the one under which the database was filled: parked points, spent bonuses and second factors are not \
+             recognised. Put that one back, or take this one for good: yarrow doctor --accept-key",
+        ),
+    };
+    Ok(vec![Check::new("keys", "server key", verdict, detail)])
 }
 
 fn examine_ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {
