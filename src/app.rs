@@ -37,7 +37,7 @@ use crate::{
         sms::{SmsSender, aliyun, console::Console},
     },
     store::{
-        self, Store, Tuning,
+        self, Store, Tuning, Upkeep,
         restore::{self, DATABASE, KEYS, SERVER_KEY},
     },
     types::{PhoneRules, UserId},
@@ -65,8 +65,20 @@ pub enum Role {
     Server,
     /// A command that may come before the first start, and then makes the data directory as that would.
     Founder,
+    /// A command that has just put a database in its place, and makes it one of today.
+    Restorer,
     /// Any other command, which may run beside the server and needs an installation.
     Tool,
+}
+
+impl Role {
+    /// A database that was migrated is taken by no older version any more, so nobody who only wants to look does that.
+    const fn upkeep(self) -> Upkeep {
+        match self {
+            Self::Server | Self::Restorer => Upkeep::Migrate,
+            Self::Founder | Self::Tool => Upkeep::Make,
+        }
+    }
 }
 
 pub struct App {
@@ -133,7 +145,7 @@ impl App {
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
-        let store = open_store(config, clock.clone(), lock.is_some())?;
+        let store = open_store(config, clock.clone(), lock.is_some(), role)?;
         demand_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         if role == Role::Server {
@@ -230,7 +242,7 @@ fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
     Err(Error::new(Code::StorageFailed).detail(detail))
 }
 
-fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
+fn open_store(config: &Config, clock: Clock, is_locked: bool, role: Role) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
     let is_ours = has_keys(directory);
@@ -250,7 +262,8 @@ fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
     if is_ours && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
-    Store::open(&path, &tuning(config), clock, is_locked)
+    let upkeep = if is_locked { role.upkeep() } else { Upkeep::None };
+    Store::open(&path, &tuning(config), clock, upkeep)
 }
 
 /// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.

@@ -45,6 +45,17 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0026.sql"),
 ];
 
+/// What may be done to a file whose schema is not today's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Nothing: somebody else has the data directory's lock.
+    None,
+    /// One without any gets today's.
+    Make,
+    /// An older one is migrated, too.
+    Migrate,
+}
+
 /// The version that this program reads and writes.
 pub const SCHEMA_VERSION: usize = STEPS.len();
 
@@ -53,7 +64,7 @@ pub const SCHEMA_VERSION: usize = STEPS.len();
 /// # Errors
 /// `data_directory_unusable` for a file of another program, for a newer schema, and for an older one that may not be
 /// migrated now.
-pub(super) fn refuse_unusable(connection: &Connection, may_migrate: bool) -> Result<()> {
+pub(super) fn refuse_unusable(connection: &Connection, upkeep: Upkeep) -> Result<()> {
     let version = version_of(connection)?;
     if version > SCHEMA_VERSION {
         return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
@@ -61,10 +72,12 @@ pub(super) fn refuse_unusable(connection: &Connection, may_migrate: bool) -> Res
              Use the newer program, or restore a backup made before it."
         )));
     }
-    if version < SCHEMA_VERSION && !may_migrate {
-        return Err(Error::new(Code::DataDirectoryUnusable).detail(
-            "The database has an older schema and a server is running on it. Restart the server with this version first.",
-        ));
+    let may_be_done = if version == 0 { upkeep != Upkeep::None } else { upkeep == Upkeep::Migrate };
+    if version < SCHEMA_VERSION && !may_be_done {
+        return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+            "The database was made by an older version (schema version {version}, this program's is {SCHEMA_VERSION}). \
+             The server migrates it when it starts: start it, or restart it, with this version first."
+        )));
     }
     Ok(())
 }
@@ -307,9 +320,9 @@ mod tests {
         let mut newer = Connection::open_in_memory().unwrap();
         create(&mut newer).unwrap();
         newer.pragma_update(None, "user_version", i32::MAX).unwrap();
-        assert_eq!(refuse_unusable(&newer, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(refuse_unusable(&newer, Upkeep::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("create table theirs (id integer)").unwrap();
-        assert_eq!(refuse_unusable(&foreign, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(refuse_unusable(&foreign, Upkeep::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
     }
 }

@@ -404,7 +404,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::Clock,
-        store::{Store, Tuning},
+        store::{Store, Tuning, Upkeep},
     };
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
         let size = block.written.len();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
         store.write(move |tx| insert_in(tx, &block)).wait().unwrap();
         let mut read = Vec::new();
         let each = |id, entry: &Kept<'_>| {

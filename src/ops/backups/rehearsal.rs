@@ -22,7 +22,7 @@ use crate::{
         server_key::{Standing, standing_in},
     },
     store::{
-        self, Store, Tuning,
+        self, Store, Tuning, Upkeep,
         backup::{self, Copy, Faults},
         restore::{self as files, DATABASE, SERVER_KEY},
     },
@@ -82,7 +82,7 @@ fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress
     files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);
-    let store = Store::open(&database, &tuning, clock.clone(), true)?;
+    let store = Store::open(&database, &tuning, clock.clone(), Upkeep::Migrate)?;
     let restored_in = begun.elapsed();
     let report = verification::inspect(&store, &mut |done, total| {
         progress("verifying", u64::try_from(done).unwrap_or(0), u64::try_from(total).unwrap_or(0));
