@@ -272,6 +272,15 @@ impl Store {
         backup::faults_of(view.connection())
     }
 
+    /// What of the schema is missing, or other than this program makes it.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn schema_faults(&self) -> Result<Vec<String>> {
+        let connection = self.shared.reader()?;
+        migrate::schema_faults(&connection)
+    }
+
     /// The database file.
     pub fn path(&self) -> &Path {
         self.shared.place.path()

@@ -259,3 +259,22 @@ fn secrets_inside_of_addresses_are_in_no_bundle() {
     assert!(!told.contains("hunter2"), "{told}");
     assert!(told.contains("https://****@example.com/?api_key=****&region=****"), "{told}");
 }
+
+#[test]
+fn a_schema_that_is_not_whole_fails() {
+    let server = Setup::default().start();
+    assert_eq!(verdict(&examined(server.directory(), &[], 0), "database", "schema"), "pass");
+    for (broken, fault) in [
+        ("drop trigger ledger_entries_are_not_changed", "trigger ledger_entries_are_not_changed is missing"),
+        ("drop index ledger_entries_by_event", "index ledger_entries_by_event is missing"),
+        ("drop table feedback", "table feedback is missing"),
+        ("create table ours (id integer)", "table ours is unknown"),
+    ] {
+        server.edit(broken);
+        let found = examined(server.directory(), &[], 5);
+        let checks = found["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["group"] == "database" && check["name"] == "schema").unwrap();
+        assert_eq!(check["verdict"], "fail");
+        assert!(check["detail"].as_str().unwrap().contains(fault), "{check}");
+    }
+}
