@@ -16,7 +16,7 @@ use crate::{
     keys::{ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, alerts, backups, codes, integrity,
+        admins, alerts, backups, clock_jump, codes, integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
@@ -113,6 +113,8 @@ pub struct App {
     pub told: alerts::Memory,
     /// How much of the damage that was met in the database a check has explained.
     pub damage_explained: integrity::Watch,
+    /// Whether the clock is far ahead.
+    pub clock_watch: clock_jump::Watch,
     /// What came of verification codes.
     pub code_tally: Arc<codes::Tally>,
     /// Network log entries on their way to the store.
@@ -126,7 +128,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found` when there is none and the role may not; `data_directory_unusable` when another server runs on it or
-    /// its schema is newer; storage errors, when a part of it was lost too.
+    /// its schema is newer, or older and the role may not migrate it; storage errors, when a part of it was lost too.
     pub fn open(config: Config, role: Role, announce: &Announce) -> Result<Self> {
         if role == Role::Tool {
             demand_installation(&config)?;
@@ -173,6 +175,7 @@ impl App {
             access_log: Recorder::default(),
             told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),
+            clock_watch: clock_jump::Watch::default(),
             code_tally: Arc::default(),
             payments,
             moderation: moderation(config, &store, &clock),

@@ -139,7 +139,7 @@ fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
         }
         if Instant::now() >= next_sweep {
             run("verifying the ledger", || ledger::verify_if_due(app).map(drop));
-            run("deleting what is past its retention", || cleanup::sweep(app).map(drop));
+            run("deleting what is past its retention", || cleanup::sweep_if_believed(app).map(drop));
             next_sweep = Instant::now() + SWEEP_EVERY;
         }
     }

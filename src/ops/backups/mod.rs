@@ -22,7 +22,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{integrity, ledger::verification, settings};
+use super::{clock_jump, integrity, ledger::verification, settings};
 use crate::{
     app::App,
     config::Config,
@@ -253,16 +253,15 @@ pub fn run_if_due(app: &App) -> Result<bool> {
     if kept.into_iter().any(|backup| backup.at.is_within(every, now)) {
         return Ok(false);
     }
-    if is_known_to_fail(app)? {
-        return Ok(false);
-    }
     // A disk that has failed has mostly failed for a while, and each attempt may copy the whole database.
     if has_just_failed || is_known_to_fail(app)? {
         return Ok(false);
     }
     // What was kept stays if this fails: no rule prunes a good backup for want of a new one.
     create(app, Occasion::Scheduled, &mut |_, _, _| ())?;
-    prune(&app.config, app.clock.now())?;
+    if clock_jump::is_believed(app)? {
+        prune(&app.config, app.clock.now())?;
+    }
     Ok(true)
 }
 

@@ -14,6 +14,7 @@ use crate::{
     app::App,
     config::{Backup as Settings, Config, S3Addressing},
     error::{Code, Error, Result},
+    ops::clock_jump,
     providers::{
         Failure, FailureKind,
         object_storage::{self, ObjectStorage},
@@ -168,7 +169,8 @@ impl Bucket {
 
     /// Uploads what is newer than what is there, and what is not there in its whole size, and deletes there what no rule
     /// keeps.
-    fn synchronise(&self, config: &Config, now: Timestamp, progress: super::Progress<'_>) -> Result<Uploaded> {
+    fn synchronise(&self, app: &App, progress: super::Progress<'_>) -> Result<Uploaded> {
+        let (config, now) = (&app.config, app.clock.now());
         let mut local = list(config)?;
         let mut remote = self.list()?;
         let cut_short = cut_short(&remote, &local);
@@ -199,8 +201,10 @@ impl Bucket {
             demand_whole(&remote, &done.uploaded)?;
         }
         done.newest = newest(&remote, now).cloned();
-        let pruned = self.prune(config, &remote, now, &mut done.deleted);
-        done.not_deleted = pruned.err().map(|error| reason(&error));
+        if clock_jump::is_believed(app)? {
+            let pruned = self.prune(config, &remote, now, &mut done.deleted);
+            done.not_deleted = pruned.err().map(|error| reason(&error));
+        }
         Ok(done)
     }
 
@@ -245,7 +249,7 @@ fn demand_whole(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
 pub fn upload(app: &App, progress: super::Progress<'_>) -> Result<Option<Uploaded>> {
     let outcome = match bucket(&app.config) {
         Ok(None) => return Ok(None),
-        Ok(Some(bucket)) => bucket.synchronise(&app.config, app.clock.now(), progress),
+        Ok(Some(bucket)) => bucket.synchronise(app, progress),
         Err(error) => Err(error),
     };
     match &outcome {
