@@ -148,7 +148,7 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
 }
 
 /// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not make.
-/// What a copy carries is none of them.
+/// What a backup carries, that somebody put in place by hand, is none of them.
 ///
 /// # Errors
 /// Storage errors.
@@ -169,7 +169,7 @@ pub(super) fn schema_faults(connection: &Connection) -> Result<Vec<String>> {
 /// statistics, is nobody's matter.
 fn objects_of(connection: &Connection) -> Result<BTreeMap<String, String>> {
     let sql = "select type || ' ' || name, coalesce(sql, '') from sqlite_schema \
-               where name not like 'sqlite!_%' escape '!'";
+               where name not like 'sqlite!_%' escape '!' and name <> 'backup_contents'";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
     Ok(rows.map(|row| row.map(|(name, sql)| (name, without_comments(&sql)))).collect::<rusqlite::Result<_>>()?)
