@@ -251,3 +251,16 @@ fn another_server_key_is_told_until_it_is_accepted() {
     assert!(!is_told(&start("b")));
     assert!(is_told(&start("a")));
 }
+
+#[test]
+fn a_password_that_is_no_text_is_wrong_usage() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("password");
+    std::fs::write(&file, b"correct horse \xff battery\n").unwrap();
+    let mut command = Binary::command();
+    command.args(["admin", "create", "alice", "--password-stdin", "--data-dir"]).arg(temporary.path().join("data"));
+    let ended = command.stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("not UTF-8"), "{said}");
+}
