@@ -16,10 +16,11 @@ use crate::{
     keys::{ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, alerts, backups, codes, integrity,
+        admins, alerts, backups, clock_jump, codes, integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
+        server_key,
         slots::{OneEach, Slots},
         words,
     },
@@ -36,7 +37,7 @@ use crate::{
         sms::{SmsSender, aliyun, console::Console},
     },
     store::{
-        self, Store, Tuning,
+        self, Store, Tuning, Upkeep,
         restore::{self, DATABASE, KEYS, SERVER_KEY},
     },
     types::{PhoneRules, UserId},
@@ -64,8 +65,20 @@ pub enum Role {
     Server,
     /// A command that may come before the first start, and then makes the data directory as that would.
     Founder,
+    /// A command that has just put a database in its place, and makes it one of today.
+    Restorer,
     /// Any other command, which may run beside the server and needs an installation.
     Tool,
+}
+
+impl Role {
+    /// A database that was migrated is taken by no older version any more, so nobody who only wants to look does that.
+    const fn upkeep(self) -> Upkeep {
+        match self {
+            Self::Server | Self::Restorer => Upkeep::Migrate,
+            Self::Founder | Self::Tool => Upkeep::Make,
+        }
+    }
 }
 
 pub struct App {
@@ -104,6 +117,8 @@ pub struct App {
     pub told: alerts::Memory,
     /// How much of the damage that was met in the database a check has explained.
     pub damage_explained: integrity::Watch,
+    /// Whether the clock is far ahead.
+    pub clock_watch: clock_jump::Watch,
     /// What came of verification codes.
     pub code_tally: Arc<codes::Tally>,
     /// Network log entries on their way to the store.
@@ -117,7 +132,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found` when there is none and the role may not; `data_directory_unusable` when another server runs on it or
-    /// its schema is newer; storage errors, when a part of it was lost too.
+    /// its schema is newer, or older and the role may not migrate it; storage errors, when a part of it was lost too.
     pub fn open(config: Config, role: Role, announce: &Announce) -> Result<Self> {
         if role == Role::Tool {
             demand_installation(&config)?;
@@ -136,9 +151,12 @@ impl App {
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
-        let store = open_store(config, clock.clone(), lock.is_some())?;
+        let store = open_store(config, clock.clone(), lock.is_some(), role)?;
         demand_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
+        if role == Role::Server {
+            server_key::note_at_start(&store, &keys)?;
+        }
         words::seed(&store)?;
         let sandbox_key =
             || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
@@ -163,6 +181,7 @@ impl App {
             access_log: Recorder::default(),
             told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),
+            clock_watch: clock_jump::Watch::default(),
             code_tally: Arc::default(),
             payments,
             moderation: moderation(config, &store, &clock),
@@ -232,7 +251,7 @@ fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
     Err(Error::new(Code::StorageFailed).detail(detail))
 }
 
-fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
+fn open_store(config: &Config, clock: Clock, is_locked: bool, role: Role) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
     let is_ours = has_keys(directory);
@@ -252,7 +271,8 @@ fn open_store(config: &Config, clock: Clock, is_locked: bool) -> Result<Store> {
     if is_ours && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
-    Store::open(&path, &tuning(config), clock, is_locked)
+    let upkeep = if is_locked { role.upkeep() } else { Upkeep::None };
+    Store::open(&path, &tuning(config), clock, upkeep)
 }
 
 /// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.

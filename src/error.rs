@@ -93,6 +93,8 @@ codes! {
     /// Never sent to a client.
     BackupUnusable = "backup_unusable", "The file is no backup, or a damaged one.";
     /// Never sent to a client.
+    AddressUnavailable = "address_unavailable", "An address cannot be listened on now.";
+    /// Never sent to a client.
     Configuration = "configuration", "The configuration is wrong.";
     /// Never sent to a client.
     DataDirectoryUnusable = "data_directory_unusable", "The data directory is in use, or made by a newer version.";

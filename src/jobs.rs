@@ -70,6 +70,7 @@ pub fn start(app: &Arc<App>) -> Result<Jobs> {
     let others = vec![
         start("payments", ask_about_payments)?,
         start("backups", make_backups)?,
+        start("uploads", upload_backups)?,
         start("residue", clear_residue)?,
         start("alerts", look_at_alerts)?,
         start("words", keep_words_up)?,
@@ -139,7 +140,7 @@ fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
         }
         if Instant::now() >= next_sweep {
             run("verifying the ledger", || ledger::verify_if_due(app).map(drop));
-            run("deleting what is past its retention", || cleanup::sweep(app).map(drop));
+            run("deleting what is past its retention", || cleanup::sweep_if_believed(app).map(drop));
             next_sweep = Instant::now() + SWEEP_EVERY;
         }
     }
@@ -160,6 +161,14 @@ fn make_backups(app: &Arc<App>, stopped: &Receiver<()>) {
     while goes_on(stopped, BACKUPS_EVERY) {
         run("making a backup", || backups::run_if_due(app).map(drop));
         run("looking through the database", || integrity::check_if_due(app));
+    }
+}
+
+/// Uploads backups on a thread of its own: a bucket that is slow or hangs must hold up neither the next backup nor the
+/// look through the database.
+fn upload_backups(app: &Arc<App>, stopped: &Receiver<()>) {
+    give_way();
+    while goes_on(stopped, BACKUPS_EVERY) {
         run("uploading a backup", || backups::offsite::upload_if_due(app).map(drop));
     }
 }

@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     error::{Code, Error, Result},
-    types::{Cursor, UserId, fill_random},
+    types::{Cursor, UserId, fill_random, hex},
 };
 
 /// The key under which codes and addresses are kept as HMACs. A stolen database alone does not give them away.
@@ -34,7 +34,17 @@ impl ServerKey {
             Some(key) => key.expose_secret().as_bytes().to_vec(),
             None => kept_key(&directory.join("secret.key"), random_key)?,
         };
-        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    /// The key that a file of a data directory holds.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+    }
+
+    /// What tells this key from others and nothing about it.
+    pub fn fingerprint(&self) -> String {
+        hex(&self.authenticate(&["fingerprint"])[..8])
     }
 
     /// HMAC-SHA-256 over the parts, each preceded by its length, so that no two lists of parts look alike.
@@ -158,7 +168,7 @@ mod tests {
     use super::*;
 
     fn key(byte: u8) -> ServerKey {
-        ServerKey(hmac::Key::new(hmac::HMAC_SHA256, &[byte; 32]))
+        ServerKey::from_bytes(&[byte; 32])
     }
 
     #[test]

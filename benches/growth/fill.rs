@@ -154,7 +154,7 @@ fn fill_history(tx: &Transaction<'_>, rows: i64, users: i64, now: i64) -> Result
 fn fill_ledger(tx: &Transaction<'_>, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
     let mut entry = tx.prepare(
         "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
-         values (?1, 'coin', ?2, 1000, ?2 * 1000, 'adjust', ?3)",
+         values (?1, 'coin', ?2, 1000, ?2 * 1000, 'topup', ?3)",
     )?;
     for row in 0..rows {
         entry.execute(params![row % users + 1, row / users + 1, at(now, row, rows, 90)?])?;

@@ -1,4 +1,5 @@
-//! Certificates as they stand in PEM files: the chain, the key that belongs to it, and how long it is good.
+//! Certificates as they stand in PEM files: the chain, the key that belongs to it, and how long it is good. Where those
+//! are that ACME got, is told here too.
 //!
 //! Who shows them is in `http`; here they are only read, so that they can be examined without a server.
 
@@ -17,7 +18,10 @@ use rustls::{
 
 pub use validity::Validity;
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    types::{hex, sha256_of_parts},
+};
 
 /// A chain of certificates, the key that belongs to the first one, and how long that one is good.
 pub struct Certificate {
@@ -90,6 +94,58 @@ impl PemFiles {
             Some((metadata.modified().ok()?, metadata.len()))
         })
     }
+}
+
+/// Where stands what is got by ACME, in the data directory.
+pub struct AcmeFiles {
+    pub directory: PathBuf,
+    /// One account a certificate authority.
+    pub account: PathBuf,
+    /// Chain and key in one file, so that they cannot come apart. One for each list of names and authority: a trial
+    /// certificate of one is nothing that another has to answer for.
+    pub certificate: PathBuf,
+}
+
+impl AcmeFiles {
+    /// The places of this configuration; nothing where no certificate is got by ACME.
+    pub fn of(config: &Config) -> Option<Self> {
+        let first = config.server.domain.first().filter(|_| config.server.tls_certificate.is_none())?;
+        let directory = config.installation.data_dir.0.join("acme");
+        let short = |parts: &[&[u8]]| hex(&sha256_of_parts(parts)[..6]);
+        let authority = config.acme.directory.as_bytes();
+        let names = config.server.domain.iter().map(String::as_bytes);
+        let of_certificate: Vec<_> = names.chain([authority]).collect();
+        Some(Self {
+            account: directory.join(format!("account-{}.json", short(&[authority]))),
+            certificate: directory.join(format!("{first}-{}.pem", short(&of_certificate))),
+            directory,
+        })
+    }
+
+    /// The certificate that was got, if one was.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read(&self) -> Result<Option<Certificate>, String> {
+        match std::fs::read(&self.certificate) {
+            Ok(pem) => Certificate::parse(&pem, &pem).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{}: {error}", self.certificate.display())),
+        }
+    }
+}
+
+/// How long the certificate of this configuration is good, as its files tell; nothing where there is none, or none yet.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn validity(config: &Config) -> Result<Option<Validity>, String> {
+    let certificate = match (PemFiles::of(config), AcmeFiles::of(config)) {
+        (Some(files), _) => files.read().map(Some).map_err(|faults| faults.join("; "))?,
+        (None, Some(files)) => files.read()?,
+        (None, None) => None,
+    };
+    Ok(certificate.map(|certificate| certificate.validity))
 }
 
 fn named<T>(setting: &str, path: &Path, read: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, String> {

@@ -5,6 +5,9 @@ use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::types::Timestamp;
 
+/// So much time must be left, or whoever renews the certificate seems to have stopped.
+const LEFT: i64 = 14 * 24 * 60 * 60 * 1000;
+
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
@@ -36,6 +39,11 @@ impl Validity {
     /// When a third of the time is left, as certificate authorities advise.
     pub fn renewal(self) -> Timestamp {
         Timestamp(self.until.0 - (self.until.0 - self.from.0) / 3)
+    }
+
+    /// Whether less than 14 days are left, or, of one that is good for days only, half of what was left at its renewal.
+    pub fn ends_soon(self, now: Timestamp) -> bool {
+        now.0 >= self.until.0 - LEFT.min((self.until.0 - self.from.0) / 6)
     }
 }
 
@@ -94,6 +102,16 @@ mod tests {
     fn it_is_renewed_with_a_third_left() {
         let validity = Validity { from: Timestamp(0), until: Timestamp(90) };
         assert_eq!(validity.renewal(), Timestamp(60));
+    }
+
+    #[test]
+    fn it_ends_soon_when_its_renewal_is_late() {
+        const DAY: i64 = 24 * 60 * 60 * 1000;
+        for (lifetime, day) in [(90, 76), (365, 351), (6, 5)] {
+            let validity = Validity { from: Timestamp(0), until: Timestamp(lifetime * DAY) };
+            assert!(!validity.ends_soon(Timestamp(day * DAY - 1)), "{lifetime}");
+            assert!(validity.ends_soon(Timestamp(day * DAY)), "{lifetime}");
+        }
     }
 
     #[test]

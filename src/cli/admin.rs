@@ -7,7 +7,7 @@ mod totp;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, authority, confirm, print, record, table};
+use super::{Common, authority, confirm, print, record, table, unreadable_input};
 use yarrow::{
     app::{App, Role},
     error::{Code, Error, Result},
@@ -115,7 +115,7 @@ fn change_password(common: &Common, app: &App, name: &str) -> Result<()> {
 /// The first line of standard input, without its end.
 fn first_line() -> Result<String> {
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).map_err(Error::internal)?;
+    std::io::stdin().read_line(&mut line).map_err(unreadable_input)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 

@@ -9,30 +9,37 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, table};
+use super::{Common, authority, record, table};
 use yarrow::{
     app::{App, Role},
     error::{Code, Error, Result},
     ops::{
         doctor::{self, Check, Verdict},
-        preflight,
+        preflight, server_key,
     },
     store::backup::{failed_at, make_new},
 };
 
-/// Examine the installation: configuration, permissions, certificate, listeners, disk, clock, database, ledger,
+/// Examine the installation: configuration, permissions, keys, certificate, listeners, disk, clock, database, ledger,
 /// providers, proxy, backups. Exit 5 if something fails. The server may be running.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Also write a file for whoever helps: findings, settings with secrets masked, sizes. No user's data.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
+    /// Take the server key that is there now for the one of this database, before examining. What was kept under the one
+    /// before is given up.
+    #[arg(long)]
+    accept_key: bool,
 }
 
 pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let loaded = common.load_for_service(preflight::driver_faults)?;
     super::start_logging(&loaded.config.log)?;
     let opened = App::open(loaded.config.clone(), Role::Tool, &super::announce());
+    if args.accept_key {
+        accept_key(&opened)?;
+    }
     let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     let checks = doctor::examine(&loaded.config, &opened, &mut |group| bar.set_message(group));
     bar.finish_and_clear();
@@ -51,6 +58,14 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
         0 => Ok(()),
         failed => Err(Error::new(Code::ChecksFailed).detail(format!("Checks that failed: {failed}."))),
     }
+}
+
+fn accept_key(opened: &Result<App>) -> Result<()> {
+    let app = opened.as_ref().map_err(Error::again)?;
+    if server_key::accept(app)? {
+        record(app, "doctor --accept-key", None, authority(None))?;
+    }
+    Ok(())
 }
 
 fn row(check: &Check) -> [String; 4] {

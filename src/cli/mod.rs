@@ -35,7 +35,7 @@ mod users;
 
 use std::{
     collections::BTreeMap,
-    io::{IsTerminal, Write},
+    io::{ErrorKind, IsTerminal, Write},
     path::PathBuf,
     sync::Arc,
 };
@@ -343,8 +343,16 @@ fn confirm(yes: bool, question: &str) -> Result<()> {
     }
     drop(write!(std::io::stderr(), "{question} [y/N] "));
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(Error::internal)?;
+    std::io::stdin().read_line(&mut answer).map_err(unreadable_input)?;
     if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) { Ok(()) } else { refused("Nothing was done.") }
+}
+
+/// What is said of input that is no text: whoever typed it can do something about that.
+fn unreadable_input(error: std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidData => Error::new(Code::InvalidRequest).detail("Standard input is not UTF-8."),
+        _ => Error::internal(error),
+    }
 }
 
 /// One page of a list, in the shape that it has over HTTP.

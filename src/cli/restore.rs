@@ -10,7 +10,7 @@ use yarrow::{
     app::{App, Role},
     clock::Clock,
     config::Config,
-    error::Result,
+    error::{Code, Result},
     ops::backups::{self, Findings},
 };
 
@@ -40,7 +40,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     // Opening it is the proof, and migrates it if it is of an older version.
-    let app = App::open(config, Role::Tool, &super::announce())?;
+    let app = App::open(config, Role::Restorer, &super::announce())?;
     record(&app, "restore", None, authority(Some(path.display().to_string())))?;
     let took_ms = u64::try_from(restored.took.as_millis()).unwrap_or(u64::MAX);
     let json = json!({
@@ -60,8 +60,14 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
 fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     let restored = backups::restore_keys(&config, path, Clock::default().now())?;
     let directory = config.installation.data_dir.0.display().to_string();
-    let app = App::open(config, Role::Tool, &super::announce())?;
-    record(&app, "restore --keys", None, authority(Some(path.display().to_string())))?;
+    match App::open(config, Role::Tool, &super::announce()) {
+        Ok(app) => record(&app, "restore --keys", None, authority(Some(path.display().to_string())))?,
+        // The database stays as it is, and a server that starts brings it up to date.
+        Err(error) if error.code == Code::DataDirectoryUnusable => {
+            tracing::warn!(%error, "the keys are in their place, and the audit could not be told");
+        }
+        Err(error) => return Err(error),
+    }
     let json = json!({ "restored": path, "into": directory, "keys": restored });
     common.answer(&json, || format!("restored {} from {} into {directory}", restored.join(", "), path.display()))
 }

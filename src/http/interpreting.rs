@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 use super::{
     call::Call,
     narration::{Interpretation, retell, tell},
-    stream::{Events, JsonOrStream},
+    reply::Problem,
+    stream::{Events, JsonOrStream, LastEvent, cut_off},
 };
 use crate::{
     app::App,
@@ -40,6 +41,11 @@ pub async fn place(call: &Call, user: UserId) -> Result<Place> {
     within(call.app.config.llm.queue_timeout, entering).await
 }
 
+/// The `error` event of a stream that is cut off by the end of the service.
+fn last_event(call: &Call) -> LastEvent {
+    LastEvent::named("error", &Problem::of(&cut_off(), &call.context.request_id))
+}
+
 async fn within(time: std::time::Duration, entering: impl Future<Output = Result<Place>>) -> Result<Place> {
     match tokio::time::timeout(time, entering).await {
         Ok(place) => place,
@@ -52,7 +58,7 @@ pub fn answer_stored(call: &Call, record: Record) -> JsonOrStream<Interpretation
     if !call.wants_stream() {
         return JsonOrStream::Json(record.into());
     }
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat, last_event(call));
     tokio::task::spawn_blocking(move || retell(&events, record));
     JsonOrStream::Stream(listening)
 }
@@ -79,7 +85,7 @@ where
         });
         return Ok(JsonOrStream::Json(record.await?.into()));
     }
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat, last_event(call));
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     tokio::task::spawn_blocking(move || {

@@ -46,7 +46,14 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
 
 fn description() -> String {
     let is_internal = |code: &Code| {
-        matches!(code, Code::ChecksFailed | Code::BackupUnusable | Code::Configuration | Code::DataDirectoryUnusable)
+        matches!(
+            code,
+            Code::ChecksFailed
+                | Code::BackupUnusable
+                | Code::AddressUnavailable
+                | Code::Configuration
+                | Code::DataDirectoryUnusable
+        )
     };
     let codes = Code::ALL.iter().filter(|code| !is_internal(code));
     let rows = codes.map(|code| format!("| `{}` | {} | {} |\n", code.name(), status(*code).as_u16(), code.meaning()));

@@ -66,6 +66,7 @@ pub const fn status(code: Code) -> StatusCode {
         Code::Internal
         | Code::ChecksFailed
         | Code::BackupUnusable
+        | Code::AddressUnavailable
         | Code::Configuration
         | Code::DataDirectoryUnusable => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -3,8 +3,9 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
+    io::ErrorKind,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -29,6 +30,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
+    sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -38,12 +40,13 @@ use super::{
     redirect::Redirect,
     routes::{self, Part},
     service_manager,
+    stream::until_service_ends,
     tls::{Tls, Upkeep},
     trace::Envelope,
 };
 use crate::{
     app::{Announce, App},
-    error::{Error, Result},
+    error::{Code, Error, Result},
     jobs,
     ops::{chat, codes::client_network, interpretation},
     store,
@@ -53,6 +56,8 @@ use crate::{
 const BLOCKING_THREADS: usize = 96;
 /// Files that are open beside connections at most: the store's, the log, calls to providers.
 const OTHER_FILES: u64 = 256;
+/// How long streams have to send their last event.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
 const HEAD_BUFFER: usize = 32 << 10;
 
 /// Serves until the process is told to stop, then lets running requests end.
@@ -113,6 +118,12 @@ struct Entrance {
     door: Doorkeeper,
 }
 
+/// Who answers on a connection, and what says that the service waits for nobody any longer.
+struct Conversation {
+    service: Service,
+    ends: watch::Receiver<bool>,
+}
+
 #[derive(Clone)]
 enum Service {
     Everything(Envelope),
@@ -146,7 +157,8 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let upkeep = upkeep.map(tokio::spawn);
     let connections = GracefulShutdown::new();
-    let accepting = entrances.iter().map(|entrance| accept(entrance, &connections));
+    let (end, ends) = watch::channel(false);
+    let accepting = entrances.iter().map(|entrance| accept(entrance, &connections, &ends));
     service_manager::ready();
     tokio::select! {
         _ = join_all(accepting) => {}
@@ -158,10 +170,14 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
         upkeep.abort();
     }
     tracing::info!("stopping: running requests may end");
+    let mut drained = pin!(connections.shutdown());
     tokio::select! {
-        () = connections.shutdown() => {}
+        () = &mut drained => {}
         () = tokio::time::sleep(app.config.limits.drain_timeout) => {
             tracing::warn!("some requests did not end in time");
+            end.send_replace(true);
+            // Whoever is left then has no stream of events, or reads none.
+            let _ = tokio::time::timeout(LAST_EVENTS, drained).await;
         }
         _ = stop.recv() => tracing::warn!("told to stop twice: not waiting any longer"),
     }
@@ -224,7 +240,17 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     if bound.is_err() && address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) {
         bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
     }
-    bound.map_err(|error| Error::misconfigured(format!("Cannot listen on {address}: {error}")))
+    bound.map_err(|error| not_bound(address, &error))
+}
+
+/// An address that another program has, or that this machine has not got yet, may be there at the next try. One that may
+/// not be listened on at all is a matter of the configuration.
+fn not_bound(address: SocketAddr, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Code::AddressUnavailable,
+        _ => Code::Configuration,
+    };
+    Error::new(code).detail(format!("Cannot listen on {address}: {error}"))
 }
 
 /// SIGTERM and SIGINT, each time one comes.
@@ -246,13 +272,14 @@ fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
     Ok(receiver)
 }
 
-async fn accept(entrance: &Entrance, connections: &GracefulShutdown) {
+async fn accept(entrance: &Entrance, connections: &GracefulShutdown, ends: &watch::Receiver<bool>) {
     let door = &entrance.door;
     loop {
         match entrance.listener.accept().await {
             Ok((stream, peer)) => {
                 if let Some(visit) = door.admit(peer.ip().to_canonical()) {
-                    serve_connection(stream, visit, entrance, connections.watcher(), door.limits);
+                    let conversation = Conversation { service: entrance.service.clone(), ends: ends.clone() };
+                    serve_connection(stream, visit, entrance, conversation, connections.watcher());
                 }
             }
             Err(error) => {
@@ -264,19 +291,24 @@ async fn accept(entrance: &Entrance, connections: &GracefulShutdown) {
     }
 }
 
-fn serve_connection(stream: TcpStream, visit: Visit, entrance: &Entrance, watcher: Watcher, limits: StreamLimits) {
+fn serve_connection(
+    stream: TcpStream,
+    visit: Visit,
+    entrance: &Entrance,
+    conversation: Conversation,
+    watcher: Watcher,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection could not be set to send at once");
     }
     let phase = Phase::default();
-    let stream = TimedStream::new(stream, phase.clone(), limits);
-    let service = entrance.service.clone();
+    let stream = TimedStream::new(stream, phase.clone(), entrance.door.limits);
     match entrance.acceptor.clone() {
-        None => drop(tokio::spawn(speak(stream, visit, service, phase, watcher))),
+        None => drop(tokio::spawn(speak(stream, visit, conversation, phase, watcher))),
         Some(acceptor) => drop(tokio::spawn(async move {
             // The handshake has the time of the first head, which the stream under it keeps.
             match acceptor.accept(stream).await {
-                Ok(stream) => speak(stream, visit, service, phase, watcher).await,
+                Ok(stream) => speak(stream, visit, conversation, phase, watcher).await,
                 Err(error) => tracing::debug!(%error, "a handshake failed"),
             }
         })),
@@ -284,18 +316,21 @@ fn serve_connection(stream: TcpStream, visit: Visit, entrance: &Entrance, watche
 }
 
 /// Serves one connection until it ends.
-async fn speak<S>(stream: S, visit: Visit, service: Service, phase: Phase, watcher: Watcher)
+async fn speak<S>(stream: S, visit: Visit, conversation: Conversation, phase: Phase, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let peer = visit.peer;
+    let Conversation { service, ends } = conversation;
     let service = service_fn(move |request: Request<Incoming>| {
-        let phase = phase.clone();
+        let (phase, ends) = (phase.clone(), ends.clone());
         phase.answering();
         let is_complete = request.is_end_stream();
         let answering = service.answer(peer, request);
-        let answering =
-            answering.map(|response| Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body))));
+        let answering = answering.map(move |response| {
+            let response = until_service_ends(response, &ends);
+            Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
+        });
         if is_complete { at_once(answering) } else { Either::Right(Box::pin(answering)) }
     });
     let connection = http1::Builder::new()
@@ -401,5 +436,14 @@ mod tests {
         assert_eq!(others, [true; 3]);
         drop(visits);
         assert!(admit("2001:db8:0:0:ffff::1").is_some());
+    }
+
+    #[test]
+    fn an_address_that_may_be_had_later_is_no_fault_of_the_configuration() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 443));
+        let code = |kind: ErrorKind| not_bound(address, &kind.into()).code;
+        assert_eq!(code(ErrorKind::AddrInUse), Code::AddressUnavailable);
+        assert_eq!(code(ErrorKind::AddrNotAvailable), Code::AddressUnavailable);
+        assert_eq!(code(ErrorKind::PermissionDenied), Code::Configuration);
     }
 }

@@ -6,15 +6,19 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, Response, header},
 };
+use futures_util::stream::unfold;
 use serde::Serialize;
 use serde_json::json;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::reply::{Answer, AnswerDocument, Json};
 use crate::{
-    error::{Error, Result},
+    error::{Code, Error, Result},
     providers::client::Wanted,
 };
 
@@ -34,14 +38,63 @@ pub struct Events(mpsc::Sender<Bytes>);
 pub struct Listening {
     receiver: mpsc::Receiver<Bytes>,
     heartbeat: Duration,
+    last_event: LastEvent,
+}
+
+/// With what a stream ends when the service stops and cannot wait for its own end: a client is to know that something is
+/// missing.
+#[derive(Clone)]
+pub struct LastEvent(Bytes);
+
+impl LastEvent {
+    /// One with a name, as [`Events::send`] makes it.
+    pub fn named(event: &str, data: &impl Serialize) -> Self {
+        let data = serde_json::to_string(data).unwrap_or_default();
+        Self(format!("event: {event}\ndata: {data}\n\n").into())
+    }
+
+    /// One without.
+    pub fn data(data: &impl Serialize) -> Self {
+        let data = serde_json::to_string(data).unwrap_or_default();
+        Self(format!("data: {data}\n\n").into())
+    }
+}
+
+/// What streams are told that end now with the service.
+pub fn cut_off() -> Error {
+    Error::new(Code::Overloaded).detail("The service is stopping; ask again.")
+}
+
+/// The same answer; if it is a stream of events, one that ends with its last event when the service cannot wait longer.
+pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<bool>) -> Response<Body> {
+    let Some(LastEvent(last)) = response.extensions_mut().remove::<LastEvent>() else { return response };
+    let ends = ends.clone();
+    response.map(|body| {
+        let begun = Some((body.into_data_stream(), ends));
+        Body::from_stream(unfold(begun, move |running| {
+            let last = last.clone();
+            async move {
+                let (mut pieces, mut ends) = running?;
+                let next = tokio::select! {
+                    biased;
+                    _ = ends.wait_for(|ends| *ends) => None,
+                    piece = pieces.next() => Some(piece),
+                };
+                match next {
+                    Some(piece) => piece.map(|piece| (piece, Some((pieces, ends)))),
+                    None => Some((Ok(last), None)),
+                }
+            }
+        }))
+    })
 }
 
 impl Events {
     /// Both ends of a stream that gets a comment after so long without an event, so that nobody between takes it for
     /// dead.
-    pub fn channel(heartbeat: Duration) -> (Self, Listening) {
+    pub fn channel(heartbeat: Duration, last_event: LastEvent) -> (Self, Listening) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), Listening { receiver, heartbeat })
+        (Self(sender), Listening { receiver, heartbeat, last_event })
     }
 
     /// Whether somebody listens.
@@ -82,11 +135,12 @@ impl Events {
 
 impl Listening {
     pub fn into_response(self) -> Response<Body> {
-        let Self { receiver, heartbeat } = self;
+        let Self { receiver, heartbeat, last_event } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
         let events = ReceiverStream::new(receiver).timeout_repeating(ticks);
         let bytes = events.map(|event| Ok::<_, Infallible>(event.unwrap_or(Bytes::from_static(b": heartbeat\n\n"))));
         let mut response = Response::new(Body::from_stream(bytes));
+        response.extensions_mut().insert(last_event);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

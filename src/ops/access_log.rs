@@ -151,9 +151,9 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
     blocks::count_in(tx)
 }
 
-/// When the newest entry was written.
-pub fn newest_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
-    blocks::newest_at_in(tx)
+/// The latest time of any entry. Looks at every block.
+pub fn latest_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
+    blocks::latest_at_in(tx)
 }
 
 /// The clients of the last requests, but for those of monitors on this machine.

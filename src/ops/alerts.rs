@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
+    certificate,
     config::EmailProvider,
     error::{Code, Error, Result},
     ops::{
@@ -214,6 +215,7 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
         let why = failure.map_or_else(String::new, |failure| failure.detail.clone());
         findings.push(finding("backup_upload_failed", failure.is_some(), format!("Backups cannot be uploaded: {why}")));
     }
+    findings.extend(certificate_expiring(app, condition.at));
     let (sent, budget) = (condition.codes_sent, u64::from(app.config.auth.sends_per_day));
     findings.push(finding(
         "code_budget",
@@ -221,6 +223,14 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
         format!("{sent} verification codes of a budget of {budget} were sent in 24 hours."),
     ));
     findings
+}
+
+/// Whether the certificate that is shown ends soon. Files that cannot be read just now are no reason to tell anybody: what
+/// was shown before is shown on.
+fn certificate_expiring(app: &App, now: Timestamp) -> Option<Finding> {
+    let validity = certificate::validity(&app.config).ok()??;
+    let detail = format!("The certificate that is shown is good until {}; see `yarrow doctor`.", validity.until);
+    Some(Finding { rule: "certificate_expiring".into(), is_firing: validity.ends_soon(now), detail })
 }
 
 /// What is known when the condition cannot be read. Only damage is a reason to put a backup in the database's place.

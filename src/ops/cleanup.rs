@@ -6,8 +6,8 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
-        access_log, admins, budget, codes, feedback, history, idempotency, known_emails, notifications, residue,
-        tokens, violations,
+        access_log, admins, budget, clock_jump, codes, feedback, history, idempotency, known_emails, notifications,
+        residue, tokens, violations,
     },
     store::Write,
 };
@@ -35,6 +35,14 @@ pub fn sweep(app: &App) -> Result<usize> {
     sweep.in_slices(move |tx| access_log::delete_older_in(tx, retention.access_log));
     sweep.in_slices(access_log::pieces::delete_empty_in);
     sweep.end()
+}
+
+/// The same without anybody asking, and so only while the clock is believed.
+///
+/// # Errors
+/// As [`sweep`].
+pub fn sweep_if_believed(app: &App) -> Result<usize> {
+    if clock_jump::is_believed(app)? { sweep(app) } else { Ok(0) }
 }
 
 /// What was deleted so far. A table that cannot be swept, because a page of it is damaged, keeps nobody from the others.

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::Clock,
-        store::{Store, Tuning},
+        store::{Store, Tuning, Upkeep},
     };
 
     fn claim(caller: UserId, key: &str) -> Claim {
@@ -257,7 +257,8 @@ mod tests {
     /// The keys that are left of two users', when one leaves who was looked for before `since`.
     fn left_after(since: impl FnOnce(&Write<'_>) -> Result<()> + Send + 'static) -> String {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), true).unwrap();
+        let store = Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), Upkeep::Migrate)
+            .unwrap();
         let keep =
             |tx: &Write<'_>, caller, key| insert_in(tx, &claim(caller, key), &Kept { status: 200, body: vec![1] });
         let before = store.write(move |tx| {

@@ -13,6 +13,8 @@
 pub mod slots;
 pub mod sliding_window;
 pub mod settings;
+pub mod server_key;
+pub mod clock_jump;
 pub mod residue;
 pub mod users;
 pub mod words;

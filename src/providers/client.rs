@@ -256,6 +256,20 @@ impl Client {
         self.answer(sent)
     }
 
+    /// The same for a large body: when all of it is written, much may still be on its way, so that for the answer only the
+    /// limit of the whole call has a meaning. A write that gets no further is given up as in any request.
+    pub fn upload(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
+        let mut builder = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        let unsendable = |_| Failure::new(FailureKind::Misconfigured, self.provider, "request_not_sendable");
+        let total = Some(self.limits.total);
+        let request = self.agent.configure_request(builder.body(body).map_err(unsendable)?);
+        let request = request.timeout_recv_response(total).timeout_per_read(total).build();
+        self.answer(self.agent.run(request))
+    }
+
     /// Sends a request as it is, and reads the whole answer, whatever its status.
     pub fn exchange(&self, request: Request<Vec<u8>>, limit: usize) -> Result<Response<Vec<u8>>, Failure> {
         let (parts, body) = request.into_parts();

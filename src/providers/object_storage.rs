@@ -1,7 +1,8 @@
 //! Object storage that speaks the S3 protocol: files under names, put, listed, fetched and deleted.
 //!
-//! Requests are signed in their addresses by the library; this file owns how they are sent, repeated and judged. A
-//! large file goes up in parts, each of which is repeated by itself, and is not there at all before the last.
+//! Requests are signed in their addresses by the library, each try anew; this file owns how they are sent, repeated and
+//! judged. A large file goes up in parts, each of which is repeated by itself, and is not there at all before the last.
+//! What goes up carries its MD5, which every server compares: it proves nothing to anybody, and tells half a file.
 
 use std::{
     fs::File,
@@ -10,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use md5::{Digest as _, Md5};
 use rusty_s3::{
     Bucket, Credentials, S3Action, UrlStyle,
     actions::{CompleteMultipartUploadResponse, CreateMultipartUpload, ListObjectsV2},
@@ -33,7 +36,9 @@ const FIRST_BYTE: Duration = Duration::from_mins(1);
 const TOTAL: Duration = Duration::from_mins(30);
 /// For a whole file on its way down: what comes no more ends long before.
 const WHOLE_FILE: Duration = Duration::from_hours(24);
-/// How long an address stays valid: as long as one request may take.
+/// How many parts the protocol knows.
+const MOST_PARTS: u64 = 10_000;
+/// How long an address stays valid: longer than one request may take.
 const VALID: Duration = Duration::from_hours(1);
 const LARGEST_LIST: usize = 8 << 20;
 
@@ -101,17 +106,22 @@ impl ObjectStorage {
     pub fn put(&self, key: &str, path: &Path, progress: Progress<'_>) -> Result<(), Failure> {
         let mut file = File::open(path).map_err(|_| unreadable())?;
         let total = file.metadata().map_err(|_| unreadable())?.len();
+        // Found out before hours of sending.
+        if total > PART as u64 * MOST_PARTS {
+            return Err(Failure::new(FailureKind::Refused, NAME, "file_too_large"));
+        }
         let first = part_of(&mut file)?;
         if first.len() < PART {
-            let url = self.bucket.put_object(Some(&self.credentials), key).sign(VALID);
-            repeated(|| accepted(self.send("PUT", &url, &first)?).map(drop))?;
+            let action = || self.bucket.put_object(Some(&self.credentials), key).sign(VALID);
+            repeated(|| self.send_up(&action(), &first).map(drop))?;
             progress(total, total);
             return Ok(());
         }
-        let created = self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(VALID);
-        let answer = repeated(|| text(accepted(self.send("POST", &created, &[])?)?))?;
-        let created = CreateMultipartUpload::parse_response(&in_namespace("InitiateMultipartUploadResult", &answer))
-            .map_err(|_| nonsense("upload_not_understood"))?;
+        let action = || self.bucket.create_multipart_upload(Some(&self.credentials), key).sign(VALID);
+        let answer = repeated(|| text(accepted(self.send("POST", &action(), &[])?)?))?;
+        let document = whole("InitiateMultipartUploadResult", &answer, "upload_not_understood")?;
+        let created =
+            CreateMultipartUpload::parse_response(&document).map_err(|_| nonsense("upload_not_understood"))?;
         let upload = Upload { storage: self, key, id: created.upload_id() };
         let stored = upload.send_parts(first, &mut file, total, progress).and_then(|tags| upload.complete(&tags));
         if stored.is_err() {
@@ -132,13 +142,13 @@ impl ObjectStorage {
             if let Some(token) = continuation.take() {
                 action.with_continuation_token(token);
             }
-            let url = action.sign(VALID);
-            let answer = repeated(|| text(accepted(self.send("GET", &url, &[])?)?))?;
-            let page = ListObjectsV2::parse_response(&in_namespace("ListBucketResult", &answer))
-                .map_err(|_| nonsense("list_not_understood"))?;
-            found.extend(
-                page.contents.into_iter().map(|object| Object { key: object.key, bytes: object.size.unwrap_or(0) }),
-            );
+            let answer = repeated(|| text(accepted(self.send("GET", &action.sign(VALID), &[])?)?))?;
+            let document = whole("ListBucketResult", &answer, "list_not_understood")?;
+            let page = ListObjectsV2::parse_response(&document).map_err(|_| nonsense("list_not_understood"))?;
+            for object in page.contents {
+                let bytes = object.size.ok_or_else(|| nonsense("list_without_sizes"))?;
+                found.push(Object { key: object.key, bytes });
+            }
             match page.next_continuation_token {
                 Some(token) => continuation = Some(token),
                 None => return Ok(found),
@@ -176,14 +186,20 @@ impl ObjectStorage {
     /// # Errors
     /// When it is still there, or when that is not known.
     pub fn delete(&self, key: &str) -> Result<(), Failure> {
-        let url = self.bucket.delete_object(Some(&self.credentials), key).sign(VALID);
-        repeated(|| accepted(self.send("DELETE", &url, &[])?).map(drop))
+        let action = || self.bucket.delete_object(Some(&self.credentials), key).sign(VALID);
+        repeated(|| accepted(self.send("DELETE", &action(), &[])?).map(drop))
     }
 }
 
 impl ObjectStorage {
     fn send(&self, method: &str, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
         self.client.send(method, url.as_ref(), &[], body)
+    }
+
+    /// Sends a file or a part of one.
+    fn send_up(&self, url: &impl AsRef<str>, body: &[u8]) -> Result<Answer, Failure> {
+        let digest = STANDARD.encode(Md5::digest(body));
+        accepted(self.client.upload("PUT", url.as_ref(), &[("content-md5", &digest)], body)?)
     }
 }
 
@@ -207,10 +223,9 @@ impl Upload<'_> {
         while !part.is_empty() {
             let number = u16::try_from(tags.len() + 1).map_err(|_| nonsense("file_too_large"))?;
             let storage = self.storage;
-            let action = storage.bucket.upload_part(Some(&storage.credentials), self.key, number, self.id);
-            let url = action.sign(VALID);
+            let action = || storage.bucket.upload_part(Some(&storage.credentials), self.key, number, self.id);
             let tag = repeated(|| {
-                let answer = accepted(storage.send("PUT", &url, &part)?)?;
+                let answer = storage.send_up(&action().sign(VALID), &part)?;
                 answer.header("etag").map(str::to_owned).ok_or_else(|| nonsense("part_without_tag"))
             })?;
             tags.push(tag);
@@ -229,18 +244,19 @@ impl Upload<'_> {
         let body = action.body();
         // A server that has already begun to answer 200 says in the body that it failed after all.
         let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?)?;
-        match CompleteMultipartUploadResponse::parse(&in_namespace("CompleteMultipartUploadResult", &answer)) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed")),
-        }
+        let not_completed = || Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed");
+        let document = whole("CompleteMultipartUploadResult", &answer, "upload_not_completed");
+        let document = document.map_err(|_| not_completed())?;
+        CompleteMultipartUploadResponse::parse(&document).map(drop).map_err(|_| not_completed())
     }
 
     /// Takes back the parts that were sent, so that nobody pays for them. If that fails too, the bucket's own rule for
     /// incomplete uploads has to.
     fn abort(&self) {
         let storage = self.storage;
-        let url = storage.bucket.abort_multipart_upload(Some(&storage.credentials), self.key, self.id).sign(VALID);
-        if let Err(failure) = storage.send("DELETE", &url, &[]) {
+        let action = || storage.bucket.abort_multipart_upload(Some(&storage.credentials), self.key, self.id);
+        let aborted = repeated(|| accepted(storage.send("DELETE", &action().sign(VALID), &[])?).map(drop));
+        if let Err(failure) = aborted {
             tracing::warn!(%failure, "an incomplete upload could not be taken back");
         }
     }
@@ -269,8 +285,11 @@ fn repeated<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Fai
 fn accepted(answer: Answer) -> Result<Answer, Failure> {
     let kind = match answer.status {
         200..=299 => return Ok(answer),
-        429 | 503 => FailureKind::Busy,
+        // Whatever is asked of a bucket may be asked again.
+        429 | 500 | 502 | 503 => FailureKind::Busy,
         401 | 403 | 301 | 307 => FailureKind::Misconfigured,
+        // There is no more room for us.
+        507 => FailureKind::Refused,
         500.. => FailureKind::OutcomeUnknown,
         _ => FailureKind::Refused,
     };
@@ -282,6 +301,13 @@ fn accepted(answer: Answer) -> Result<Answer, Failure> {
 
 fn text(answer: Answer) -> Result<String, Failure> {
     String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
+}
+
+/// An answer that reaches to the end of its document, in the protocol's namespace. The parser would take one that was cut
+/// in the middle for one that says less.
+fn whole(root: &str, answer: &str, otherwise: &'static str) -> Result<String, Failure> {
+    let is_whole = answer.trim_end().ends_with(&format!("{root}>"));
+    if is_whole { Ok(in_namespace(root, answer)) } else { Err(nonsense(otherwise)) }
 }
 
 /// The document in the namespace of the protocol, where a server names an older one or none.

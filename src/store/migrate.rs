@@ -3,7 +3,7 @@
 //! A new file gets `schema.sql` whole. An older one gets the steps it lacks, each once, in one transaction, after a
 //! copy was put beside it. Steps are only ever appended; a test holds both ways equal.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -45,6 +45,17 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0026.sql"),
 ];
 
+/// What may be done to a file whose schema is not today's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Nothing: somebody else has the data directory's lock.
+    None,
+    /// One without any gets today's.
+    Make,
+    /// An older one is migrated, too.
+    Migrate,
+}
+
 /// The version that this program reads and writes.
 pub const SCHEMA_VERSION: usize = STEPS.len();
 
@@ -53,7 +64,7 @@ pub const SCHEMA_VERSION: usize = STEPS.len();
 /// # Errors
 /// `data_directory_unusable` for a file of another program, for a newer schema, and for an older one that may not be
 /// migrated now.
-pub(super) fn refuse_unusable(connection: &Connection, may_migrate: bool) -> Result<()> {
+pub(super) fn refuse_unusable(connection: &Connection, upkeep: Upkeep) -> Result<()> {
     let version = version_of(connection)?;
     if version > SCHEMA_VERSION {
         return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
@@ -61,10 +72,12 @@ pub(super) fn refuse_unusable(connection: &Connection, may_migrate: bool) -> Res
              Use the newer program, or restore a backup made before it."
         )));
     }
-    if version < SCHEMA_VERSION && !may_migrate {
-        return Err(Error::new(Code::DataDirectoryUnusable).detail(
-            "The database has an older schema and a server is running on it. Restart the server with this version first.",
-        ));
+    let may_be_done = if version == 0 { upkeep != Upkeep::None } else { upkeep == Upkeep::Migrate };
+    if version < SCHEMA_VERSION && !may_be_done {
+        return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
+            "The database was made by an older version (schema version {version}, this program's is {SCHEMA_VERSION}). \
+             The server migrates it when it starts: start it, or restart it, with this version first."
+        )));
     }
     Ok(())
 }
@@ -134,24 +147,45 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     backup::publish(&unfinished, copy)
 }
 
+/// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not make.
+/// What a backup carries, that somebody put in place by hand, is none of them.
+///
+/// # Errors
+/// Storage errors.
+pub(super) fn schema_faults(connection: &Connection) -> Result<Vec<String>> {
+    let mut fresh = Connection::open_in_memory()?;
+    create(&mut fresh)?;
+    let (expected, found) = (objects_of(&fresh)?, objects_of(connection)?);
+    let wrong = expected.iter().filter_map(|(name, sql)| match found.get(name) {
+        None => Some(format!("{name} is missing")),
+        Some(other) if other != sql => Some(format!("{name} is another one")),
+        Some(_) => None,
+    });
+    let unknown = found.keys().filter(|name| !expected.contains_key(*name)).map(|name| format!("{name} is unknown"));
+    Ok(wrong.chain(unknown).collect())
+}
+
+/// The schema as SQLite keeps it, by what each part is and is called. What the engine makes for itself, such as its
+/// statistics, is nobody's matter.
+fn objects_of(connection: &Connection) -> Result<BTreeMap<String, String>> {
+    let sql = "select type || ' ' || name, coalesce(sql, '') from sqlite_schema \
+               where name not like 'sqlite!_%' escape '!' and name <> 'backup_contents'";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+    Ok(rows.map(|row| row.map(|(name, sql)| (name, without_comments(&sql)))).collect::<rusqlite::Result<_>>()?)
+}
+
+/// White space folded: a migrated schema is written in other lines than a fresh one.
+fn without_comments(sql: &str) -> String {
+    let lines = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
+    let words = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+    // A column that was added stands right behind the one before it.
+    words.replace(" ,", ",").replace(" )", ")")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The schema as SQLite keeps it, white space folded.
-    fn objects(connection: &Connection) -> Vec<(String, String)> {
-        let mut statement =
-            connection.prepare("select name, coalesce(sql, '') from sqlite_schema order by name").unwrap();
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).unwrap();
-        rows.map(|row| row.map(|(name, sql)| (name, without_comments(&sql))).unwrap()).collect()
-    }
-
-    fn without_comments(sql: &str) -> String {
-        let lines = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
-        let words = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-        // A column that was added stands right behind the one before it.
-        words.replace(" ,", ",").replace(" )", ")")
-    }
 
     #[test]
     fn a_fresh_schema_equals_a_migrated_one() {
@@ -159,8 +193,8 @@ mod tests {
         create(&mut fresh).unwrap();
         let mut migrated = Connection::open_in_memory().unwrap();
         apply(&mut migrated, STEPS).unwrap();
-        assert_eq!(objects(&fresh), objects(&migrated));
-        assert!(objects(&fresh).len() > 5);
+        assert_eq!(objects_of(&fresh).unwrap(), objects_of(&migrated).unwrap());
+        assert!(objects_of(&fresh).unwrap().len() > 5);
     }
 
     #[test]
@@ -307,9 +341,9 @@ mod tests {
         let mut newer = Connection::open_in_memory().unwrap();
         create(&mut newer).unwrap();
         newer.pragma_update(None, "user_version", i32::MAX).unwrap();
-        assert_eq!(refuse_unusable(&newer, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(refuse_unusable(&newer, Upkeep::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("create table theirs (id integer)").unwrap();
-        assert_eq!(refuse_unusable(&foreign, true).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(refuse_unusable(&foreign, Upkeep::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
     }
 }

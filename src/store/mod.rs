@@ -46,7 +46,7 @@ use crate::{
 };
 
 pub use connection::Tuning;
-pub use migrate::SCHEMA_VERSION;
+pub use migrate::{SCHEMA_VERSION, Upkeep};
 pub use pending::Pending;
 use place::Place;
 pub use row::Row;
@@ -103,13 +103,13 @@ impl Shared {
 impl Store {
     /// Opens the database file, making it with today's schema if there is none.
     ///
-    /// The caller holds the data directory's lock, or `may_migrate` is false and an older schema is refused.
+    /// The caller holds the data directory's lock, or there is no upkeep.
     ///
     /// # Errors
     /// `data_directory_unusable` for a schema that is newer or may not be migrated, storage errors otherwise.
-    pub fn open(path: &Path, tuning: &Tuning, clock: Clock, may_migrate: bool) -> Result<Self> {
+    pub fn open(path: &Path, tuning: &Tuning, clock: Clock, upkeep: Upkeep) -> Result<Self> {
         static IDENTITIES: AtomicU64 = AtomicU64::new(0);
-        let refuse = |connection: &rusqlite::Connection| migrate::refuse_unusable(connection, may_migrate);
+        let refuse = |connection: &rusqlite::Connection| migrate::refuse_unusable(connection, upkeep);
         let mut connection = connection::open_writer(path, tuning, refuse)?;
         migrate::bring_up_to_date(&mut connection, path)?;
         connection::empty_log(&connection)?;
@@ -270,6 +270,15 @@ impl Store {
         let connection = self.shared.reader()?;
         let view = snapshot::Once::begin(&connection)?;
         backup::faults_of(view.connection())
+    }
+
+    /// What of the schema is missing, or other than this program makes it.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn schema_faults(&self) -> Result<Vec<String>> {
+        let connection = self.shared.reader()?;
+        migrate::schema_faults(&connection)
     }
 
     /// The database file.

@@ -107,7 +107,7 @@ mod tests {
     use crate::{
         clock::Clock,
         error::Code,
-        store::{Store, Tuning, backup::Faults},
+        store::{Store, Tuning, Upkeep, backup::Faults},
         types::{hex, sha256},
     };
 
@@ -149,7 +149,7 @@ mod tests {
     fn copies_that_moved_rows_left_are_cleared_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
         let write = |operation: fn(&Write<'_>) -> Result<()>| store.write(operation).wait().unwrap();
         write(|tx| {
             tx.execute("create table people (key text primary key, note text) strict, without rowid", ())?;
@@ -208,7 +208,7 @@ mod tests {
     fn what_is_cleared_is_undone_with_its_operation() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
         let filled = store.write(|tx| {
             (0..2_000).try_for_each(|number| {
                 let put = "insert into settings (name, value, updated_at) values (?1, '', 0)";

@@ -14,7 +14,7 @@ use std::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Write, end_stale_snapshot, thread_parks};
+use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Upkeep, Write, end_stale_snapshot, thread_parks};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
@@ -34,7 +34,8 @@ impl Opened {
     fn with(queue: usize, readers: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let tuning = Tuning { readers, queue, commit_size: 512, ..Tuning::SMALL };
-        let store = Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), true).unwrap();
+        let store =
+            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), Upkeep::Migrate).unwrap();
         Self { store, _directory: directory }
     }
 

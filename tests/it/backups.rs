@@ -464,3 +464,39 @@ fn a_backup_directory_that_cannot_be_read_is_told_as_a_failure() {
     std::fs::remove_file(temporary.path()).unwrap();
     eventually("another backup", || state() == "current");
 }
+
+/// The job cannot be hurried from outside, so it is called as the clock calls it.
+#[test]
+fn a_directory_that_cannot_be_read_is_tried_again_after_a_pause() {
+    use yarrow::{
+        app::{Announce, App, Role},
+        config::{Sources, load},
+        ops::backups,
+    };
+    let temporary = tempfile::tempdir().unwrap();
+    let (data, place) = (temporary.path().join("data"), temporary.path().join("no-directory"));
+    std::fs::write(&place, "").unwrap();
+    let setting = |path: &Path| path.to_string_lossy().into_owned();
+    let environment = [("YARROW_BACKUP_DIRECTORY".to_owned(), setting(&place))].into();
+    let sources =
+        Sources { flags: [("data_dir".to_owned(), setting(&data))].into(), environment, ..Sources::default() };
+    let announce: Announce = std::sync::Arc::new(|_: &str| ());
+    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
+    assert!(backups::run_if_due(&app).is_err());
+    assert!(!backups::run_if_due(&app).unwrap());
+    std::fs::remove_file(&place).unwrap();
+    assert!(!backups::run_if_due(&app).unwrap(), "as after any other failure");
+}
+
+#[test]
+fn a_backup_that_cannot_be_noted_is_one_all_the_same() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    let refuse = "create trigger takes_no_note before insert on settings when new.name = 'backup.last' \
+                  begin select raise(abort, 'no'); end";
+    Connection::open(directory.join("yarrow.db")).unwrap().execute_batch(refuse).unwrap();
+    let made = run(&directory, &["backup", "create"]).expect(0);
+    assert!(made.complaint().contains("could not be remembered"), "{}", made.complaint());
+    assert_eq!(listed(&directory)[0]["name"], made.json()["name"]);
+}

@@ -120,6 +120,8 @@ fn a_damaged_database_and_a_clock_that_went_back_are_found() {
         "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 2000) \
          select 9000000000000, null, hex(randomblob(500)), 'GET', null, 200, 1, 'filler' from counter",
     ));
+    // What comes later and is of today hides nothing.
+    server.get("/healthz").send().expect(200);
     assert_eq!(server.terminate(), Some(0));
     let found = examined(&directory, &[], 5);
     assert_eq!(verdict(&found, "clock", "direction"), "fail");
@@ -258,4 +260,23 @@ fn secrets_inside_of_addresses_are_in_no_bundle() {
     let told = String::from_utf8(ended.stdout).unwrap() + &std::fs::read_to_string(&bundle).unwrap();
     assert!(!told.contains("hunter2"), "{told}");
     assert!(told.contains("https://****@example.com/?api_key=****&region=****"), "{told}");
+}
+
+#[test]
+fn a_schema_that_is_not_whole_fails() {
+    let server = Setup::default().start();
+    assert_eq!(verdict(&examined(server.directory(), &[], 0), "database", "schema"), "pass");
+    for (broken, fault) in [
+        ("drop trigger ledger_entries_are_not_changed", "trigger ledger_entries_are_not_changed is missing"),
+        ("drop index ledger_entries_by_event", "index ledger_entries_by_event is missing"),
+        ("drop table feedback", "table feedback is missing"),
+        ("create table ours (id integer)", "table ours is unknown"),
+    ] {
+        server.edit(broken);
+        let found = examined(server.directory(), &[], 5);
+        let checks = found["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["group"] == "database" && check["name"] == "schema").unwrap();
+        assert_eq!(check["verdict"], "fail");
+        assert!(check["detail"].as_str().unwrap().contains(fault), "{check}");
+    }
 }

@@ -206,3 +206,61 @@ fn a_first_start_that_was_cut_off_before_the_key_goes_on() {
     drop(Setup::default().on(&directory).start());
     assert!(directory.join("secret.key").exists());
 }
+
+#[test]
+fn the_key_of_another_installation_is_not_put_back() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = |name: &str| temporary.path().join(name);
+    let backup_of = |directory: &Path| {
+        let mut server = Setup::default().on(directory).with("BACKUP_EVERY", "0 s").start();
+        let made = server.command(&["backup", "create"]).expect(0).json();
+        assert_eq!(server.terminate(), Some(0));
+        made["path"].as_str().unwrap().to_owned()
+    };
+    let (ours, theirs) = (backup_of(&place("ours")), backup_of(&place("theirs")));
+    let key = place("ours").join("secret.key");
+    std::fs::remove_file(&key).unwrap();
+    let refused = Ended::run(&place("ours"), &["restore", &theirs, "--keys"], "").expect(1).complaint();
+    assert!(refused.contains("another installation"), "{refused}");
+    assert!(!key.exists());
+    Ended::run(&place("ours"), &["restore", &ours, "--keys"], "").expect(0);
+    assert!(key.exists());
+}
+
+#[test]
+fn another_server_key_is_told_until_it_is_accepted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let start = |key: &str| Setup::default().on(&directory).with("AUTH_SECRET_KEY", key.repeat(32)).start();
+    let warning = "not the one under which this database was filled";
+    let is_told = |server: &crate::kit::Server| server.lines().iter().any(|line| line.contains(warning));
+    assert!(!is_told(&start("a")));
+    assert!(!is_told(&start("a")));
+    assert!(is_told(&start("b")), "and the service runs");
+    let doctor = |arguments: &[&str], exit_code: i32| {
+        let mut command = Binary::command();
+        command.args(["doctor", "--json", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory).args(arguments);
+        let ended = command.env("YARROW_AUTH_SECRET_KEY", "b".repeat(32)).output().unwrap();
+        assert_eq!(ended.status.code(), Some(exit_code), "{}", String::from_utf8_lossy(&ended.stdout));
+        let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        let check = found["checks"].as_array().unwrap().iter().find(|check| check["group"] == "keys").unwrap().clone();
+        check["verdict"].clone()
+    };
+    assert_eq!(doctor(&[], 5), "fail");
+    assert_eq!(doctor(&["--accept-key"], 0), "pass");
+    assert!(!is_told(&start("b")));
+    assert!(is_told(&start("a")));
+}
+
+#[test]
+fn a_password_that_is_no_text_is_wrong_usage() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("password");
+    std::fs::write(&file, b"correct horse \xff battery\n").unwrap();
+    let mut command = Binary::command();
+    command.args(["admin", "create", "alice", "--password-stdin", "--data-dir"]).arg(temporary.path().join("data"));
+    let ended = command.stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("not UTF-8"), "{said}");
+}

@@ -107,6 +107,42 @@ fn a_migration_that_is_killed_is_made_again_and_loses_nothing() {
 }
 
 #[test]
+fn a_command_migrates_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    of_the_first_version(&directory, 1);
+    std::fs::write(directory.join("secret.key"), [7; 32]).unwrap();
+    let version = || -> i64 {
+        let database = Connection::open(directory.join("yarrow.db")).unwrap();
+        database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    for arguments in [["ledger", "verify"].as_slice(), &["admin", "create", "alice", "--password-stdin"]] {
+        let refused = Ended::run(&directory, arguments, "correct horse battery\n").expect(6).complaint();
+        assert!(refused.contains("The server migrates it when it starts"), "{refused}");
+    }
+    Ended::run(&directory, &["doctor"], "").expect(5);
+    Ended::run(&directory, &["config", "show"], "").expect(0);
+    assert_eq!(version(), 1);
+    drop(Setup::default().on(&directory).start());
+    assert_eq!(version(), i64::try_from(steps().len()).unwrap());
+    Ended::run(&directory, &["ledger", "verify"], "").expect(0);
+}
+
+#[test]
+fn a_restore_migrates_what_it_puts_in_place() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (older, directory) = (temporary.path().join("older"), temporary.path().join("data"));
+    of_the_first_version(&older, 3);
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("secret.key"), [7; 32]).unwrap();
+    let backup = older.join("yarrow.db");
+    Ended::run(&directory, &["restore", backup.to_str().unwrap(), "--yes"], "").expect(0);
+    let database = Connection::open(directory.join("yarrow.db")).unwrap();
+    let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!((version, count(&database, "users")), (i64::try_from(steps().len()).unwrap(), 3));
+}
+
+#[test]
 fn a_clearing_that_is_killed_leaves_a_good_database() {
     const ROWS: u32 = 30_000;
     let temporary = tempfile::tempdir().unwrap();

@@ -197,7 +197,10 @@ fn codes(report: &Value) -> Vec<String> {
 #[test]
 fn every_kind_of_tampering_is_found() {
     let cases: [(&str, &[&str]); 9] = [
-        ("update ledger_entries set delta = 100 where seq = 1", &["balance_after_wrong", "balance_wrong"]),
+        (
+            "update ledger_entries set delta = 100 where seq = 1",
+            &["balance_after_wrong", "balance_wrong", "entry_not_audited"],
+        ),
         ("update ledger_entries set balance_after = 99 where seq = 3", &["balance_after_wrong"]),
         ("update ledger_entries set sequence = 9 where seq = 5", &["last_sequence_wrong", "sequence_gap"]),
         (
@@ -223,15 +226,30 @@ fn every_kind_of_tampering_is_found() {
 
 #[test]
 fn rows_taken_out_of_the_audit_chain_are_missed() {
-    for sql in [
-        "delete from ledger_audit where id = 1",
-        "update ledger_audit set balance_after = 11 where id = 2",
-        "update ledger_audit set hash = zeroblob(32) where id = 1",
+    for (sql, expected) in [
+        ("delete from ledger_audit where id = 1", ["audit_chain_broken", "entry_not_audited"].as_slice()),
+        ("delete from ledger_audit where id = 2", &["audit_chain_broken", "entry_not_audited"]),
+        ("update ledger_audit set balance_after = 11 where id = 2", &["audit_chain_broken", "entry_not_audited"]),
+        ("update ledger_audit set hash = zeroblob(32) where id = 1", &["audit_chain_broken"]),
     ] {
         let (server, ..) = with_history();
         tamper(&server, sql);
-        assert_eq!(codes(&server.command(&["ledger", "verify"]).expect(5).json()), ["audit_chain_broken"], "{sql}");
+        assert_eq!(codes(&server.command(&["ledger", "verify"]).expect(5).json()), expected, "{sql}");
     }
+}
+
+#[test]
+fn an_entry_that_only_a_person_makes_is_in_the_audit_or_forged() {
+    let (server, user, ..) = with_history();
+    tamper(
+        &server,
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
+         select user_id, asset, last_sequence + 1, 1000, balance + 1000, 'adjust', 1 from balances where user_id = 1; \
+         update balances set balance = balance + 1000, last_sequence = last_sequence + 1 where user_id = 1",
+    );
+    let report = server.command(&["ledger", "verify"]).expect(5).json();
+    assert_eq!(codes(&report), ["entry_not_audited"], "{report}");
+    assert_eq!(report["discrepancies"][0]["userId"], user.user_id, "{report}");
 }
 
 #[test]

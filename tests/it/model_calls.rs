@@ -451,6 +451,27 @@ fn a_kill_at_any_step_leaves_one_record_with_the_truth() {
 }
 
 #[test]
+fn a_stream_that_is_cut_off_by_the_end_of_the_service_says_so() {
+    for (is_chat, expected) in [(false, "event: error\ndata: {"), (true, "data: {\"error\":{")] {
+        let model = Model::start(Behaviour::Gated(vec!["一", "二"]));
+        let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "1 s").start();
+        let user = server.sign_in(PHONE);
+        let request = streamed(if is_chat { chat(&server, &user) } else { ask(&server, &user) });
+        let told = std::thread::spawn(move || request.try_send());
+        model.wait_for_calls(1);
+        assert_eq!(server.terminate(), Some(0));
+        let text = told.join().unwrap().unwrap().text();
+        let last = text.trim_end().rsplit("\n\n").next().unwrap();
+        assert!(last.starts_with(expected) && last.contains("overloaded"), "{text}");
+        let ended: bool = server.value(
+            "select status not in ('running', 'succeeded') from interpretations union all \
+             select status not in ('running', 'succeeded') from chats",
+        );
+        assert!(ended);
+    }
+}
+
+#[test]
 fn a_stop_in_the_middle_of_a_call_is_written_down_at_once() {
     let model = Model::start(Behaviour::Silent);
     let mut server = model.setup().with("LIMITS_DRAIN_TIMEOUT", "300 ms").start();

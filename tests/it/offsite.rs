@@ -6,7 +6,16 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::kit::{Ended, Setup, bucket::Bucket, eventually, log_statement};
+use yarrow::providers::{
+    FailureKind,
+    object_storage::{ObjectStorage, Settings},
+};
+
+use crate::kit::{
+    Ended, Setup,
+    bucket::{self, Bucket, Fault},
+    eventually, log_statement,
+};
 
 const PHONE: &str = "13800138000";
 
@@ -39,6 +48,14 @@ impl Place {
     fn run(&self, arguments: &[&str]) -> Ended {
         self.run_on(&self.directory(), arguments)
     }
+
+    /// Makes the next backup one that goes up in parts.
+    fn grow(&self) {
+        let database = Connection::open(self.directory().join("yarrow.db")).unwrap();
+        let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 7000) \
+                    select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter";
+        database.execute_batch(&log_statement(fill)).unwrap();
+    }
 }
 
 #[test]
@@ -66,11 +83,7 @@ fn a_backup_goes_up_and_comes_down_on_another_machine() {
 #[test]
 fn a_large_backup_goes_up_in_parts_and_over_faults() {
     let place = Place::new("");
-    let database = Connection::open(place.directory().join("yarrow.db")).unwrap();
-    let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 7000) \
-                select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter";
-    database.execute_batch(&log_statement(fill)).unwrap();
-    drop(database);
+    place.grow();
     place.bucket.fail(2);
     let made = place.run(&["backup", "create"]).expect(0).json();
     let bytes = std::fs::read(made["path"].as_str().unwrap()).unwrap();
@@ -198,4 +211,100 @@ fn a_running_server_uploads_by_itself() {
         Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 hour").start();
     eventually("a backup in the bucket", || place.bucket.objects().keys().any(|name| name.ends_with("-scheduled.db")));
     assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn what_was_stored_in_part_goes_up_again() {
+    let place = Place::new("");
+    place.bucket.suffer(Fault::StoresHalf);
+    let refused = place.run(&["backup", "create"]).expect(1);
+    assert!(refused.complaint().contains("did not store all of"), "{}", refused.complaint());
+    place.bucket.suffer(Fault::None);
+    let uploaded = place.run(&["backup", "upload"]).expect(0).json();
+    let newest = place.run(&["backup", "list"]).expect(0).json()["items"][0].clone();
+    assert_eq!(uploaded["uploaded"], json!([newest["name"]]));
+    let stored = place.bucket.objects()[&format!("yarrow/{}", newest["name"].as_str().unwrap())].clone();
+    assert_eq!(stored, std::fs::read(newest["path"].as_str().unwrap()).unwrap());
+    assert_eq!(place.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
+}
+
+#[test]
+fn a_list_that_was_cut_is_no_list() {
+    let place = Place::new("");
+    for _ in 0..2 {
+        place.run(&["backup", "create"]).expect(0);
+    }
+    place.bucket.suffer(Fault::CutsLists);
+    for command in [["backup", "upload"].as_slice(), &["backup", "list", "--remote"]] {
+        let refused = place.run(command).expect(1);
+        assert!(refused.complaint().contains("list_not_understood"), "{}", refused.complaint());
+    }
+}
+
+#[test]
+fn every_try_is_signed_anew() {
+    let place = Place::new("");
+    place.bucket.suffer(Fault::Refuses(503, "SlowDown"));
+    place.run(&["backup", "create"]).expect(1);
+    let sent = place.bucket.vendor.requests().into_iter().filter(|request| request.method == "PUT");
+    let signed_at: Vec<_> = sent
+        .map(|request| request.target.split("X-Amz-Date=").nth(1).unwrap().split('&').next().unwrap().to_owned())
+        .collect();
+    // Between the first and the third lie more than the seconds in which addresses count.
+    assert_eq!(signed_at.len(), 3);
+    assert_ne!(signed_at[0], signed_at[2]);
+}
+
+#[test]
+fn what_the_bucket_says_is_told() {
+    let place = Place::new("");
+    place.run(&["backup", "create"]).expect(0);
+    for (status, code) in [(507, "QuotaExceeded"), (500, "InternalError")] {
+        place.bucket.suffer(Fault::Refuses(status, code));
+        let told = place.run(&["backup", "create"]).expect(1);
+        assert!(told.complaint().contains(code), "{}", told.complaint());
+        assert!(!told.complaint().contains("in time"), "{}", told.complaint());
+    }
+}
+
+#[test]
+fn parts_that_cannot_be_taken_back_are_told() {
+    let place = Place::new("");
+    place.grow();
+    place.bucket.keep_all();
+    place.bucket.suffer(Fault::CompletesNothing);
+    let refused = place.run(&["backup", "create"]).expect(1);
+    assert!(refused.complaint().contains("an incomplete upload could not be taken back"), "{}", refused.complaint());
+}
+
+#[test]
+fn a_file_of_too_many_parts_is_refused_before_it_is_sent() {
+    let bucket = Bucket::new();
+    let storage = ObjectStorage::new(&Settings {
+        endpoint: bucket.vendor.url(),
+        bucket: "backups".into(),
+        region: bucket::REGION.into(),
+        bucket_in_path: true,
+        access_key_id: bucket::KEY_ID.into(),
+        secret_access_key: bucket::KEY.into(),
+    });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len((10_000 * (16 << 20)) + 1).unwrap();
+    let failure = storage.unwrap().put("large", file.path(), &mut |_, _| ()).unwrap_err();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Refused, "file_too_large"));
+    assert_eq!(bucket.vendor.requests().len(), 0);
+}
+
+#[test]
+fn a_bucket_that_hangs_holds_up_no_backup() {
+    let place = Place::new("");
+    place.bucket.suffer(Fault::TakesLong(600_000));
+    let server =
+        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s").start();
+    let is_asked = || place.bucket.vendor.requests().iter().any(|request| request.method == "PUT");
+    eventually("an upload hangs", is_asked);
+    let count = || place.run(&["backup", "list"]).expect(0).json()["total"].as_i64().unwrap();
+    let before = count();
+    eventually("another backup is made", || count() > before);
+    drop(server);
 }

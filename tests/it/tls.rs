@@ -168,6 +168,19 @@ fn a_renewed_pair_is_shown_and_a_broken_one_is_not() {
 }
 
 #[test]
+fn a_pair_that_has_expired_does_not_take_the_place_of_a_good_one() {
+    let (pair, expired) = (PemPair::new(NAME), PemPair::ending_in(NAME, -1));
+    let mut server = with(&pair).start();
+    let root = pair.root();
+    std::fs::copy(expired.key(), pair.key()).unwrap();
+    std::fs::copy(expired.certificate(), pair.certificate()).unwrap();
+    let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();
+    assert!(told.unwrap().success());
+    server.wait_for_line("the one before is good still");
+    assert!(tls::get(server.address(), NAME, &root, "/healthz").is_ok());
+}
+
+#[test]
 fn a_hangup_ends_nothing_where_there_are_no_certificates() {
     let server = Setup::default().start();
     let told = std::process::Command::new("kill").arg("-HUP").arg(server.process_id().to_string()).status();

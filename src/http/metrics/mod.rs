@@ -17,6 +17,7 @@ use self::page::{Page, real};
 pub use self::requests::RequestTally;
 use crate::{
     app::App,
+    certificate,
     error::{Code, Error, Result},
     ops::{
         backups::{Failed, Remembered},
@@ -72,6 +73,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     add_store(&mut page, &sources.app);
     add_providers(&mut page, &sources.app);
     add_codes(&mut page, &sources.app);
+    add_certificate(&mut page, &sources.app);
     // Where the database cannot even be asked, that is what is to be seen.
     let is_sound = condition.as_ref().is_some_and(|condition| !condition.integrity.is_damaged());
     page.gauge("yarrow_database_sound", "0 when the database file is damaged").whole(&[], u64::from(is_sound));
@@ -155,6 +157,14 @@ fn add_codes(page: &mut Page, app: &App) {
     page.counter("yarrow_codes_rejected", "Wrong, expired and used codes").whole(&[], tally.rejected.get());
     page.gauge("yarrow_codes_budget", "Codes that may be sent in 24 hours")
         .whole(&[], u64::from(app.config.auth.sends_per_day));
+}
+
+/// Nothing where no certificate is shown: there is no time to tell.
+fn add_certificate(page: &mut Page, app: &App) {
+    if let Ok(Some(validity)) = certificate::validity(&app.config) {
+        page.gauge("yarrow_certificate_expiry_timestamp_seconds", "When the certificate that is shown ends")
+            .real(&[], seconds(Some(validity.until)));
+    }
 }
 
 fn add_ledger(page: &mut Page, condition: &Condition) {

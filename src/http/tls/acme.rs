@@ -18,14 +18,14 @@ use axum::{
 use http_body_util::{BodyExt, Full};
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType, HttpClient,
-    Identifier, NewAccount, NewOrder, OrderStatus, RetryPolicy,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 
 use super::{certificates::Certificates, kept::Kept};
 use crate::{
     app::App,
     certificate::Certificate,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     providers::authority::Authority,
     types::Timestamp,
 };
@@ -73,17 +73,21 @@ impl Acme {
         let authority = Arc::new(Authority::new(root).map_err(Error::misconfigured)?);
         let kept = Kept::of(&app.config)?;
         let mut acme = Self { app: Arc::clone(app), certificates, challenges, authority, kept, renewal: None };
-        if let Some(pem) = Kept::read(&acme.kept.certificate)? {
-            match Certificate::parse(&pem, &pem) {
-                Ok(certificate) => acme.show(certificate),
-                Err(fault) => tracing::error!(fault, "the kept certificate cannot be read and is got anew"),
-            }
+        match acme.kept.0.read() {
+            Ok(Some(certificate)) => acme.show(certificate),
+            Ok(None) => {}
+            Err(fault) => tracing::error!(fault, "the kept certificate cannot be read and is got anew"),
         }
         Ok(acme)
     }
 
     fn show(&mut self, certificate: Certificate) {
-        tracing::info!(until = %certificate.validity.until, "showing the certificate got by ACME");
+        let until = certificate.validity.until;
+        if until <= self.app.clock.now() {
+            tracing::warn!(%until, "showing the certificate got by ACME, which has expired");
+        } else {
+            tracing::info!(%until, "showing the certificate got by ACME");
+        }
         self.renewal = Some(certificate.validity.renewal());
         self.certificates.show(certificate);
     }
@@ -99,7 +103,7 @@ impl Acme {
         self.challenges.clear();
         let pem = outcome?;
         let certificate = Certificate::parse(pem.as_bytes(), pem.as_bytes()).map_err(Error::internal)?;
-        self.kept.write(&self.kept.certificate, pem.as_bytes())?;
+        self.kept.write(&self.kept.0.certificate, pem.as_bytes())?;
         self.show(certificate);
         Ok(())
     }
@@ -107,44 +111,67 @@ impl Acme {
     /// Chain and key of a new certificate.
     async fn order(&self, account: &Account) -> Result<String> {
         let names: Vec<_> = self.app.config.server.domain.iter().cloned().map(Identifier::Dns).collect();
-        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(Error::internal)?;
+        let mut order = account.new_order(&NewOrder::new(&names)).await.map_err(failed("taking the order"))?;
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
-            let mut authorization = authorization.map_err(Error::internal)?;
+            let mut authorization = authorization.map_err(failed("naming its proofs"))?;
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
             let challenge = authorization.challenge(ChallengeType::Http01);
-            let mut challenge = challenge.ok_or_else(|| Error::internal("no http-01 challenge is offered"))?;
+            let mut challenge = challenge.ok_or_else(|| not_given("no http-01 challenge is offered"))?;
             self.challenges.put(&challenge.token, challenge.key_authorization().as_str());
-            challenge.set_ready().await.map_err(Error::internal)?;
+            challenge.set_ready().await.map_err(failed("taking a proof"))?;
         }
         let patience = RetryPolicy::new().timeout(PATIENCE);
-        let status = order.poll_ready(&patience).await.map_err(Error::internal)?;
+        let status = order.poll_ready(&patience).await.map_err(failed("looking at the names"))?;
         if status != OrderStatus::Ready {
-            return Err(Error::internal(format!("the order is {status:?}: the names could not be proved")));
+            let why = refusals(&mut order).await;
+            return Err(not_given(&format!("the order is {status:?}: the names could not be proved{why}")));
         }
-        let key = order.finalize().await.map_err(Error::internal)?;
-        let chain = order.poll_certificate(&patience).await.map_err(Error::internal)?;
+        let key = order.finalize().await.map_err(failed("taking the request"))?;
+        let chain = order.poll_certificate(&patience).await.map_err(failed("giving the certificate"))?;
         Ok(format!("{chain}\n{key}"))
     }
 
     /// The account that this data directory has at the certificate authority, made if there is none.
     async fn account(&self) -> Result<Account> {
         let builder = Account::builder_with_http(Box::new(Transport(Arc::clone(&self.authority))));
-        if let Some(kept) = Kept::read(&self.kept.account)? {
+        if let Some(kept) = Kept::read(&self.kept.0.account)? {
             let credentials: AccountCredentials = serde_json::from_slice(&kept).map_err(Error::internal)?;
-            return builder.from_credentials(credentials).await.map_err(Error::internal);
+            return builder.from_credentials(credentials).await.map_err(failed("knowing the account"));
         }
         let settings = &self.app.config.acme;
         let contact = settings.contact.as_ref().map(|address| format!("mailto:{address}"));
         let contact: Vec<_> = contact.iter().map(String::as_str).collect();
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
         let made = builder.create(&new, settings.directory.clone(), None).await;
-        let (account, credentials) = made.map_err(Error::internal)?;
-        self.kept.write(&self.kept.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
+        let (account, credentials) = made.map_err(failed("making an account"))?;
+        self.kept.write(&self.kept.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
         Ok(account)
     }
+}
+
+/// What the authority failed at, and what it said.
+fn failed(doing: &'static str) -> impl FnOnce(instant_acme::Error) -> Error {
+    move |error| not_given(&format!("it failed at {doing}: {error}"))
+}
+
+fn not_given(why: &str) -> Error {
+    Error::new(Code::ProviderFailed).detail(format!("The certificate authority: {why}"))
+}
+
+/// Why names were not proved, as far as the authority says so.
+async fn refusals(order: &mut Order) -> String {
+    let (mut said, mut authorizations) = (String::new(), order.authorizations());
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        let Ok(state) = authorization.refresh().await else { continue };
+        for problem in state.challenges.iter().filter_map(|challenge| challenge.error.as_ref()) {
+            said.push_str("; ");
+            said.push_str(&problem.to_string());
+        }
+    }
+    said
 }
 
 pub async fn keep_up(mut acme: Acme) {

@@ -1,7 +1,8 @@
 //! A certificate that somebody else renews: two PEM files, looked at again when they change and on SIGHUP.
 //!
 //! A pair that cannot be read is logged, and the one before stays: a renewal that writes one file after the other
-//! passes through such a state.
+//! passes through such a state. One that has expired does not take the place of one that is good, either; a start shows
+//! what there is.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,23 +13,35 @@ use crate::{certificate::PemFiles, clock::Clock, types::Timestamp};
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the pair and shows it from now on.
+/// Reads the pair, shows it from now on, and says until when it is good.
 ///
 /// # Errors
 /// What is wrong, in words.
-pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<(), String> {
+pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<Timestamp, String> {
+    show_unless(files, certificates, now, |_| false)
+}
+
+fn show_unless(
+    files: &PemFiles,
+    certificates: &Certificates,
+    now: Timestamp,
+    is_refused: impl FnOnce(Timestamp) -> bool,
+) -> Result<Timestamp, String> {
     let certificate = files.read().map_err(|faults| faults.join("\n"))?;
     let until = certificate.validity.until;
+    if is_refused(until) {
+        return Err(format!("it has expired at {until}, and the one before is good still"));
+    }
     if until < now {
         tracing::warn!(%until, "showing the certificate of the file, which is not good any more");
     } else {
         tracing::info!(%until, "showing the certificate of the file");
     }
     certificates.show(certificate);
-    Ok(())
+    Ok(until)
 }
 
-pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>, clock: Clock) {
+pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>, clock: Clock, mut shown_until: Timestamp) {
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => return tracing::error!(%error, "certificates are not looked at again"),
@@ -42,8 +55,10 @@ pub async fn keep_up(files: PemFiles, certificates: Arc<Certificates>, clock: Cl
         let stamp = files.stamp();
         if is_told || stamp != seen {
             seen = stamp;
-            if let Err(fault) = show(&files, &certificates, clock.now()) {
-                tracing::error!(fault, "a certificate cannot be taken; the one before stays");
+            let now = clock.now();
+            match show_unless(&files, &certificates, now, |until| until < now && now <= shown_until) {
+                Ok(until) => shown_until = until,
+                Err(fault) => tracing::error!(fault, "a certificate cannot be taken; the one before stays"),
             }
         }
     }

@@ -4,38 +4,25 @@ use std::{
     fs::{DirBuilder, File, OpenOptions},
     io::{ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use crate::{
+    certificate::AcmeFiles,
     config::Config,
-    error::Result,
+    error::{Error, Result},
     store::backup::failed_at,
-    types::{hex, sha256_of_parts},
 };
 
-/// The places of one account and one certificate.
-pub struct Kept {
-    directory: PathBuf,
-    /// One account a certificate authority.
-    pub account: PathBuf,
-    /// Chain and key in one file, so that they cannot come apart. One for each list of names.
-    pub certificate: PathBuf,
-}
+/// The places of one account and one certificate, in a directory that is there.
+pub struct Kept(pub AcmeFiles);
 
 impl Kept {
     pub fn of(config: &Config) -> Result<Self> {
-        let directory = config.installation.data_dir.0.join("acme");
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-        made.map_err(|error| failed_at(&directory, error))?;
-        let short = |parts: &[&[u8]]| hex(&sha256_of_parts(parts)[..6]);
-        let names: Vec<_> = config.server.domain.iter().map(String::as_bytes).collect();
-        let first = config.server.domain.first().map(String::as_str).unwrap_or_default();
-        Ok(Self {
-            account: directory.join(format!("account-{}.json", short(&[config.acme.directory.as_bytes()]))),
-            certificate: directory.join(format!("{first}-{}.pem", short(&names))),
-            directory,
-        })
+        let files = AcmeFiles::of(config).ok_or_else(|| Error::misconfigured("server.domain: names nothing"))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&files.directory);
+        made.map_err(|error| failed_at(&files.directory, error))?;
+        Ok(Self(files))
     }
 
     /// What is in a file, if there is one.
@@ -56,7 +43,7 @@ impl Kept {
             file.write_all(content)?;
             file.sync_all()?;
             std::fs::rename(&unfinished, path)?;
-            File::open(&self.directory)?.sync_all()
+            File::open(&self.0.directory)?.sync_all()
         };
         write().map_err(|error| failed_at(path, error))
     }

@@ -44,8 +44,8 @@ impl Tls {
         let challenges = Challenges::default();
         let upkeep: Upkeep = match PemFiles::of(&app.config) {
             Some(files) => {
-                files::show(&files, &certificates, app.clock.now()).map_err(Error::misconfigured)?;
-                Box::pin(files::keep_up(files, Arc::clone(&certificates), app.clock.clone()))
+                let until = files::show(&files, &certificates, app.clock.now()).map_err(Error::misconfigured)?;
+                Box::pin(files::keep_up(files, Arc::clone(&certificates), app.clock.clone(), until))
             }
             _ if !server.domain.is_empty() => {
                 let acme = Acme::open(app, Arc::clone(&certificates), challenges.clone())?;

@@ -21,7 +21,7 @@ use crate::{
         interpreting::place,
         params::{Claims, Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
         reply::{Answer, AnswerDocument, JSON, Json, Problem},
-        stream::{Events, Listening},
+        stream::{Events, LastEvent, Listening, cut_off},
     },
     ops::{
         chat::{self, Answered, Conversation, Prepared},
@@ -185,7 +185,8 @@ async fn relay(
     prepare: impl FnOnce(&App) -> Result<Prepared> + Send + 'static,
     place: Place,
 ) -> Result<Relayed> {
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    let last_event = LastEvent::data(&error_document(&cut_off(), &call.context));
+    let (events, listening) = Events::channel(call.app.config.llm.heartbeat, last_event);
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     tokio::task::spawn_blocking(move || {

@@ -366,11 +366,11 @@ pub(super) fn count_in(tx: &Read<'_>) -> Result<i64> {
     Ok(oldest.zip(newest).map_or(0, |(oldest, newest)| newest - oldest + 1))
 }
 
-/// When the newest block's latest entry was written.
-pub(super) fn newest_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
-    tx.first("select last_at from access_log_blocks order by first_entry desc limit 1", (), |row| {
-        row.get(0).map(Timestamp)
-    })
+/// The latest time of any entry, which is not always that of the last one written: clocks may have been set back. Looks
+/// at every block.
+pub(super) fn latest_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
+    let latest: Option<i64> = tx.one("select max(last_at) from access_log_blocks", (), |row| row.get(0))?;
+    Ok(latest.map(Timestamp))
 }
 
 /// Deletes some of the oldest blocks, of which no entry is younger than `until`, and says how many entries they had.
@@ -404,7 +404,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::Clock,
-        store::{Store, Tuning},
+        store::{Store, Tuning, Upkeep},
     };
 
     #[test]
@@ -447,7 +447,7 @@ mod tests {
         let size = block.written.len();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
         store.write(move |tx| insert_in(tx, &block)).wait().unwrap();
         let mut read = Vec::new();
         let each = |id, entry: &Kept<'_>| {

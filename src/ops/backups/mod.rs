@@ -22,7 +22,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{integrity, ledger::verification, settings};
+use super::{clock_jump, integrity, ledger::verification, settings};
 use crate::{
     app::App,
     config::Config,
@@ -171,7 +171,7 @@ pub type Progress<'watcher> = &'watcher mut dyn FnMut(&'static str, u64, u64);
 /// and the failure is remembered.
 pub fn create(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
     let outcome = enter(&app.config.backup_directory()).and_then(|_lock| make(app, occasion, progress));
-    note(app, &outcome)?;
+    note(app, &outcome);
     outcome
 }
 
@@ -191,14 +191,15 @@ where
     let prepare = || made.insert(make(app, occasion, progress)).as_ref().map(Made::clone).map_err(Error::again);
     let destroyed = app.store.write_after(prepare, |tx, made| Ok((made, destroy(tx)?)));
     if let Some(outcome) = &made {
-        note(app, outcome)?;
+        note(app, outcome);
     }
     destroyed
 }
 
-/// Remembers what came of a backup.
-fn note(app: &App, outcome: &Result<Made>) -> Result<()> {
-    match outcome {
+/// Remembers what came of a backup. A note that cannot be taken, on a disk that is full for instance, changes nothing
+/// about that.
+fn note(app: &App, outcome: &Result<Made>) {
+    let noted = match outcome {
         Ok(Made { backup, findings, took }) => {
             let (took_ms, bytes) = (milliseconds(*took), backup.bytes);
             tracing::info!(backup = backup.name, bytes, took_ms, "made a backup");
@@ -206,23 +207,24 @@ fn note(app: &App, outcome: &Result<Made>) -> Result<()> {
                 tracing::error!(backup = backup.name, ?findings, "the database that was backed up is not consistent");
             }
             let (at, name, is_sound) = (backup.at.0, backup.name.clone(), findings.is_sound());
-            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })?;
-            integrity::remember(app, None)
+            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })
+                .and_then(|()| integrity::remember(app, None))
         }
         Err(error) => {
             tracing::error!(%error, "a backup failed");
             if error.source.as_ref().is_some_and(|source| source.is::<DamagedCopy>()) || store::is_damage(error) {
                 // It may be the copy alone, by a disk of its own.
-                integrity::check(app)?;
+                if let Err(error) = integrity::check(app) {
+                    tracing::warn!(%error, "the database could not be looked through");
+                }
             }
             let failed =
                 Failed { at: app.clock.now().0, code: error.code.name().into(), detail: error.detail.to_string() };
-            // A disk that is full takes no note either; the error itself is what the caller has to know.
-            if let Err(error) = remember(app, LAST_FAILURE, &failed) {
-                tracing::warn!(%error, "the failure of a backup could not be remembered");
-            }
-            Ok(())
+            remember(app, LAST_FAILURE, &failed)
         }
+    };
+    if let Err(error) = noted {
+        tracing::warn!(%error, "what came of a backup could not be remembered");
     }
 }
 
@@ -237,28 +239,29 @@ pub fn run_if_due(app: &App) -> Result<bool> {
     }
     // What is in the directory counts, not what is remembered: somebody may have emptied it.
     let now = app.clock.now();
+    let failure = app.store.read(standing_in)?.failure;
+    let has_just_failed = failure.is_some_and(|failure| failure.at().is_within(AGAIN_AFTER.min(every), now));
     let kept = match list(&app.config) {
         Ok(kept) => kept,
+        Err(_) if has_just_failed => return Ok(false),
         // No backup can be made there either, and that is to be told like any other failure.
         Err(error) => {
-            note(app, &Err(error.again()))?;
+            note(app, &Err(error.again()));
             return Err(error);
         }
     };
     if kept.into_iter().any(|backup| backup.at.is_within(every, now)) {
         return Ok(false);
     }
-    if is_known_to_fail(app)? {
-        return Ok(false);
-    }
     // A disk that has failed has mostly failed for a while, and each attempt may copy the whole database.
-    let failure = app.store.read(standing_in)?.failure;
-    if failure.is_some_and(|failure| failure.at().is_within(AGAIN_AFTER.min(every), now)) {
+    if has_just_failed || is_known_to_fail(app)? {
         return Ok(false);
     }
     // What was kept stays if this fails: no rule prunes a good backup for want of a new one.
     create(app, Occasion::Scheduled, &mut |_, _, _| ())?;
-    prune(&app.config, app.clock.now())?;
+    if clock_jump::is_believed(app)? {
+        prune(&app.config, app.clock.now())?;
+    }
     Ok(true)
 }
 

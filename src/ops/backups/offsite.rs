@@ -1,7 +1,7 @@
 //! Backups on another machine: in a bucket that speaks S3, by the same names and the same rules.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -14,8 +14,9 @@ use crate::{
     app::App,
     config::{Backup as Settings, Config, S3Addressing},
     error::{Code, Error, Result},
+    ops::clock_jump,
     providers::{
-        Failure,
+        Failure, FailureKind,
         object_storage::{self, ObjectStorage},
     },
     store::{Read, backup},
@@ -166,19 +167,26 @@ impl Bucket {
         Ok(None)
     }
 
-    /// Uploads what is newer than what is there, and deletes there what no rule keeps.
-    fn synchronise(&self, config: &Config, now: Timestamp, progress: super::Progress<'_>) -> Result<Uploaded> {
-        let mut remote = self.list()?;
-        let known: BTreeSet<_> = remote.iter().map(|backup| backup.name.clone()).collect();
-        let newest_there = newest(&remote, now).map(|backup| backup.at);
+    /// Uploads what is newer than what is there, and what is not there in its whole size, and deletes there what no rule
+    /// keeps.
+    fn synchronise(&self, app: &App, progress: super::Progress<'_>) -> Result<Uploaded> {
+        let (config, now) = (&app.config, app.clock.now());
         let mut local = list(config)?;
+        let mut remote = self.list()?;
+        let cut_short = cut_short(&remote, &local);
+        let mut there = remote.iter().filter(|backup| !cut_short.contains(&backup.name));
+        let known: BTreeSet<_> = there.clone().map(|backup| backup.name.clone()).collect();
+        let newest_there = there.find(|backup| backup.at <= now).map(|backup| backup.at);
         local.retain(|backup| backup.at <= now);
         // When the bucket is new, the newest is enough to begin with.
-        let is_due = |index: usize, backup: &Backup| newest_there.map_or(index == 0, |newest| backup.at > newest);
+        let is_due = |index: usize, backup: &Backup| {
+            cut_short.contains(&backup.name) || newest_there.map_or(index == 0, |newest| backup.at > newest)
+        };
         let due = local.iter().enumerate().filter(|(index, backup)| is_due(*index, backup));
         let mut done = Uploaded::default();
-        // The oldest first, so that what is cut off goes on where it stopped.
-        for (_, backup) in due.filter(|(_, backup)| !known.contains(&backup.name)).rev() {
+        // The oldest first, so that what is cut off goes on where it stopped. What is pruned meanwhile has no need.
+        let due = due.filter(|(_, backup)| !known.contains(&backup.name)).rev();
+        for (_, backup) in due.filter(|(_, backup)| backup.path.exists()) {
             let report = &mut |sent, total| progress("uploading", sent, total);
             // Before the backup: one that is there has its manifest too.
             let manifest = manifest::beside(&backup.path);
@@ -188,11 +196,15 @@ impl Bucket {
             self.storage.put(&self.key(&backup.name), &backup.path, report)?;
             done.uploaded.push(backup.clone());
         }
-        remote.extend(done.uploaded.iter().cloned());
-        remote.sort_unstable_by(newest_first);
+        if !done.uploaded.is_empty() {
+            remote = self.list()?;
+            demand_whole(&remote, &done.uploaded)?;
+        }
         done.newest = newest(&remote, now).cloned();
-        let pruned = self.prune(config, &remote, now, &mut done.deleted);
-        done.not_deleted = pruned.err().map(|error| reason(&error));
+        if clock_jump::is_believed(app)? {
+            let pruned = self.prune(config, &remote, now, &mut done.deleted);
+            done.not_deleted = pruned.err().map(|error| reason(&error));
+        }
         Ok(done)
     }
 
@@ -214,6 +226,21 @@ impl Bucket {
     }
 }
 
+/// The names of those that are not in the bucket as long as they are here.
+fn cut_short(remote: &[Backup], local: &[Backup]) -> BTreeSet<String> {
+    let length: BTreeMap<_, _> = local.iter().map(|backup| (&backup.name, backup.bytes)).collect();
+    let is_cut_short = |backup: &&Backup| length.get(&backup.name).is_some_and(|bytes| *bytes != backup.bytes);
+    remote.iter().filter(is_cut_short).map(|backup| backup.name.clone()).collect()
+}
+
+/// Makes sure that what was just sent is there as it was sent, as far as a list tells.
+fn demand_whole(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
+    let Some(name) = cut_short(remote, uploaded).into_iter().next() else { return Ok(()) };
+    let failure = Failure::new(FailureKind::OutcomeUnknown, object_storage::NAME, "stored_in_part");
+    let detail = format!("The bucket did not store all of `{name}`.");
+    Err(Error::new(Code::ProviderFailed).detail(detail).caused_by(failure))
+}
+
 /// Uploads what is newer than what is in the bucket, prunes there, and remembers what came of it. Nothing without a
 /// bucket.
 ///
@@ -222,7 +249,7 @@ impl Bucket {
 pub fn upload(app: &App, progress: super::Progress<'_>) -> Result<Option<Uploaded>> {
     let outcome = match bucket(&app.config) {
         Ok(None) => return Ok(None),
-        Ok(Some(bucket)) => bucket.synchronise(&app.config, app.clock.now(), progress),
+        Ok(Some(bucket)) => bucket.synchronise(app, progress),
         Err(error) => Err(error),
     };
     match &outcome {

@@ -16,9 +16,13 @@ use crate::{
     clock::Clock,
     config::Config,
     error::{Code, Error, Result},
-    ops::ledger::verification,
+    keys::ServerKey,
+    ops::{
+        ledger::verification,
+        server_key::{Standing, standing_in},
+    },
     store::{
-        self, Store, Tuning,
+        self, Store, Tuning, Upkeep,
         backup::{self, Copy, Faults},
         restore::{self as files, DATABASE, SERVER_KEY},
     },
@@ -78,7 +82,7 @@ fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress
     files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);
-    let store = Store::open(&database, &tuning, clock.clone(), true)?;
+    let store = Store::open(&database, &tuning, clock.clone(), Upkeep::Migrate)?;
     let restored_in = begun.elapsed();
     let report = verification::inspect(&store, &mut |done, total| {
         progress("verifying", u64::try_from(done).unwrap_or(0), u64::try_from(total).unwrap_or(0));
@@ -154,18 +158,38 @@ fn blaming(path: &Path, error: Error) -> Error {
 ///
 /// # Errors
 /// `not_found` when there is no such file, or no key in it that is missing; `data_directory_unusable` while a server
-/// runs; `backup_unusable` for a damaged backup; storage errors.
+/// runs; `backup_unusable` for a damaged backup and for one of another installation; storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = &config.installation.data_dir.0;
     app::demand_installation(config)?;
     let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
     let copy = sound_copy(path, now).map_err(|error| blaming(path, error))?;
+    demand_own_key(config, path, &copy, now)?;
     let restored = files::restore_keys(&copy, directory)?;
     if restored.is_empty() {
         let detail = format!("{} carries no key that is missing in {}.", path.display(), directory.display());
         return Err(Error::new(Code::NotFound).detail(detail));
     }
     Ok(restored)
+}
+
+/// Makes sure that a key which would be put back is the one under which the database was filled, where that is known.
+fn demand_own_key(config: &Config, path: &Path, copy: &Copy, now: Timestamp) -> Result<()> {
+    let (place, database) = (config.installation.data_dir.0.join(SERVER_KEY), database_of(config));
+    let carried = copy.carried()?;
+    let Some(key) = carried.get(SERVER_KEY).filter(|_| !place.exists() && database.exists()) else { return Ok(()) };
+    let key = ServerKey::from_bytes(key);
+    // What cannot be read says nothing about keys; whoever opens it next says what is wrong.
+    let standing = Copy::open(&database, now).and_then(|database| database.read(|tx| standing_in(tx, &key)));
+    if !matches!(standing, Ok(Standing::Other)) {
+        return Ok(());
+    }
+    let detail = format!(
+        "{} carries the {SERVER_KEY} of another installation: {} was filled under another key.",
+        path.display(),
+        database.display()
+    );
+    Err(Error::new(Code::BackupUnusable).detail(detail))
 }
 
 /// Makes sure that the key of what is to be restored will be there: in the copy, in the directory or configured.

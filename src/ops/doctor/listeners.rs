@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use rustix::fs::{major, minor};
+
 use super::{Check, Installation, Verdict};
 use crate::{app::LOCK, ops::preflight};
 
@@ -68,13 +70,21 @@ enum Server {
 fn server_of(directory: &Path) -> Server {
     let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return Server::Unknown };
     let Ok(lock) = std::fs::metadata(directory.join(LOCK)) else { return Server::Nobody };
+    holder(&locks, lock.dev(), lock.ino()).map_or(Server::Nobody, Server::Process)
+}
+
+/// The process that holds the lock of a file, by the kernel's table. Another disk may have a file by the same number, so
+/// the one on this device goes first; what some file systems call their device, the table calls otherwise.
+fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let device = format!("{:02x}:{:02x}", major(device), minor(device));
     // `1: FLOCK ADVISORY WRITE <process> <device>:<inode> …`
-    let holder = locks.lines().find_map(|line| {
+    let holders = locks.lines().filter_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        let inode = fields.get(5)?.rsplit(':').next()?.parse::<u64>().ok()?;
-        (inode == lock.ino()).then(|| fields.get(4)?.parse().ok())?
+        let (its_device, its_inode) = fields.get(5)?.rsplit_once(':')?;
+        let process = fields.get(4)?.parse().ok()?;
+        (its_inode.parse() == Ok(inode)).then_some((its_device != device, process))
     });
-    holder.map_or(Server::Nobody, Server::Process)
+    holders.min_by_key(|(is_elsewhere, _)| *is_elsewhere).map(|(_, process)| process)
 }
 
 /// Whether one of the process's sockets listens on this port. Files of a process that may not be looked at are taken for
@@ -94,4 +104,20 @@ fn socket(line: &str, port: u16) -> Option<String> {
     let (_, its_port) = fields.get(1)?.rsplit_once(':')?;
     let is_it = u16::from_str_radix(its_port, 16) == Ok(port) && *fields.get(3)? == LISTENING;
     is_it.then(|| Some(format!("socket:[{}]", fields.get(9)?)))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_on_this_device_goes_before_one_by_the_same_number() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 11 00:2a:77 0 EOF\n2: POSIX  ADVISORY  WRITE 12 fe:01:78 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 13 fe:01:77 0 EOF\n";
+        let device = rustix::fs::makedev(0xfe, 1);
+        assert_eq!(holder(locks, device, 77), Some(13));
+        assert_eq!(holder(locks, device, 78), Some(12));
+        assert_eq!(holder(locks, rustix::fs::makedev(8, 0), 78), Some(12), "another name of the same device");
+        assert_eq!(holder(locks, device, 79), None);
+    }
 }

@@ -17,7 +17,10 @@ use crate::{
     clock::Clock,
     config::{Config, Shown},
     error::{Error, Result},
-    ops::{condition, ledger},
+    ops::{
+        condition, ledger,
+        server_key::{self, Standing},
+    },
     store::SCHEMA_VERSION,
 };
 
@@ -78,9 +81,10 @@ pub fn examine(config: &Config, opened: &Result<App>, progress: Progress<'_>) ->
     let installation =
         Installation { config, clock: Clock::default(), app: opened.as_ref().ok(), failure: opened.as_ref().err() };
     let mut checks = Vec::new();
-    let groups: [(&'static str, Look); 11] = [
+    let groups: [(&'static str, Look); 12] = [
         ("configuration", |installation| Ok(service::configuration(installation.config))),
         ("permissions", |installation| Ok(files::permissions(installation.config))),
+        ("keys", keys),
         ("tls", |installation| Ok(certificate::certificate(installation))),
         ("listeners", |installation| Ok(listeners::listeners(installation))),
         ("disk", |installation| files::disk(installation.config)),
@@ -158,7 +162,7 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
             (faults.dangling == 0, "none dangles"),
             (Verdict::Fail, format!("{} rows refer to something that is not there", faults.dangling)),
         ),
-        Check::new(GROUP, "schema", Verdict::Pass, format!("version {SCHEMA_VERSION}")),
+        schema(app)?,
         Check::holds(
             GROUP,
             "write-ahead log",
@@ -166,6 +170,32 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
             (Verdict::Warn, format!("{log} MiB: something has been reading for long")),
         ),
     ])
+}
+
+/// Whether the schema is the one that this program makes: without a trigger or an index everything seems well.
+fn schema(app: &App) -> Result<Check> {
+    let faults = app.store.schema_faults()?;
+    Ok(Check::holds(
+        "database",
+        "schema",
+        (faults.is_empty(), format!("version {SCHEMA_VERSION}")),
+        (Verdict::Fail, format!("{}: restore a backup, or make it again by hand", faults.join(", "))),
+    ))
+}
+
+/// Whether the server key is the one under which the database was filled.
+fn keys(installation: &Installation<'_>) -> Result<Vec<Check>> {
+    let Some(app) = installation.app else { return Ok(Vec::new()) };
+    let (verdict, detail) = match app.store.read(|tx| server_key::standing_in(tx, &app.keys))? {
+        Standing::Own => (Verdict::Pass, "the one under which the database was filled"),
+        Standing::Unknown => (Verdict::Pass, "noted by the next start"),
+        Standing::Other => (
+            Verdict::Fail,
+            "not the one under which the database was filled: parked points, spent bonuses and second factors are not \
+             recognised. Put that one back, or take this one for good: yarrow doctor --accept-key",
+        ),
+    };
+    Ok(vec![Check::new("keys", "server key", verdict, detail)])
 }
 
 fn examine_ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {

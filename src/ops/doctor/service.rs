@@ -84,8 +84,8 @@ pub(super) fn clock(installation: &Installation<'_>) -> Result<Vec<Check>> {
         (Verdict::Fail, format!("it is {now}, which cannot be: set the clock")),
     )];
     if let Some(app) = installation.app {
-        let newest = app.store.read(access_log::newest_in)?;
-        let is_behind = newest.is_some_and(|newest| newest.0 > now.0 + TOLERANCE);
+        let latest = app.store.read(access_log::latest_in)?;
+        let is_behind = latest.is_some_and(|latest| latest.0 > now.0 + TOLERANCE);
         checks.push(Check::holds(
             GROUP,
             "direction",

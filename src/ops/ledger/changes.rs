@@ -1,17 +1,20 @@
 //! The audit ledger: what people and repairs did to accounts, in a chain of hashes.
 //!
 //! Each row's hash covers the row and the hash of the row before it, so that a row cannot be changed, taken out or
-//! put in between without every later hash being wrong.
+//! put in between without every later hash being wrong. The last row has none after it, so which one that is, is
+//! remembered elsewhere.
 
 use serde_json::json;
 
 use super::Asset;
 use crate::{
     error::{Error, Result},
-    ops::Each,
+    ops::{Each, settings},
     store::{Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId, sha256},
 };
+
+const LAST: &str = "ledger.audit_last";
 
 /// Who changes an account, and why: what the audit ledger needs to know beside the change itself.
 #[derive(Clone, Debug)]
@@ -70,7 +73,13 @@ pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) ->
         hash: Vec::new(),
     };
     change.hash = change.hash_of_contents()?;
+    settings::put_in(tx, LAST, &change.id.to_string())?;
     insert_in(tx, &change)
+}
+
+/// The number of the last row that was written, as far as that is remembered.
+pub(super) fn last_written_in(tx: &Read<'_>) -> Result<i64> {
+    Ok(settings::find_in(tx, LAST)?.and_then(|last| last.parse().ok()).unwrap_or(0))
 }
 
 /// What was done to a user's accounts, newest first.

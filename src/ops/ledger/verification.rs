@@ -1,16 +1,16 @@
 //! Proving the ledger: whether entries, balances and the audit chain say the same.
 //!
-//! The whole ledger is read once, in pieces, so that no read pins the log for long. That is sound because entries are
+//! What only a person can have done has its row in the audit chain. The whole ledger is read once, in pieces, so that no read pins the log for long. That is sound because entries are
 //! only ever appended: the last piece, the balances and the audit chain are read in one snapshot.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Asset, Authority, changes, changes::Changed};
+use super::{Account, Asset, Authority, Kind, changes, changes::Changed};
 use crate::{
     app::App,
     error::{Error, Result},
@@ -234,7 +234,7 @@ fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
 
 pub(super) fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(Entries, Vec<Discrepancy>)> {
     let lines = tx.all(
-        "select seq, user_id, asset, sequence, delta, balance_after from ledger_entries \
+        "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries \
          where user_id = ?1 and asset = ?2 order by sequence",
         (user.0, asset.name()),
         line_of,
@@ -254,7 +254,12 @@ struct Line {
     sequence: i64,
     delta: i64,
     balance_after: i64,
+    /// The row of the audit chain that it must have: only a person makes such an entry.
+    audited_as: Option<Audited>,
 }
+
+/// What an entry and its row in the audit chain say alike: whose account, its balance before and after, and when.
+type Audited = (UserId, Asset, i64, i64, Timestamp);
 
 /// What the entries of one account that were read so far come to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -294,6 +299,8 @@ impl Entries {
 struct Walk {
     last_seq: i64,
     accounts: HashMap<(UserId, Asset), Entries>,
+    /// Entries whose rows in the audit chain were not found yet, by what those say. Few: a person made each.
+    unaudited: BTreeMap<Audited, i64>,
     report: Report,
 }
 
@@ -301,7 +308,7 @@ impl Walk {
     /// Reads the next piece; after the last one everything else, in the same snapshot. True when that was done.
     fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
         let lines = tx.all(
-            "select seq, user_id, asset, sequence, delta, balance_after from ledger_entries where seq > ?1 \
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries where seq > ?1 \
              order by seq limit ?2",
             (self.last_seq, PIECE),
             line_of,
@@ -325,6 +332,7 @@ impl Walk {
         }
         self.last_seq = line.seq;
         self.report.entries += 1;
+        self.unaudited.extend(line.audited_as.map(|audited| (audited, line.seq)));
         let entries = self.accounts.entry((line.user, line.asset)).or_default();
         entries.take(line, |discrepancy| self.report.note(discrepancy));
     }
@@ -376,7 +384,7 @@ impl Walk {
         loop {
             let links = changes::after_in(tx, last, PIECE)?;
             if links.is_empty() {
-                return Ok(());
+                break;
             }
             for link in links {
                 self.report.changes += 1;
@@ -384,19 +392,29 @@ impl Walk {
                     let detail = format!("row {} of the audit ledger does not follow from row {last}", link.id);
                     self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
                 }
+                let audited = (link.user, link.asset, link.balance_before, link.balance_after, link.created_at);
+                self.unaudited.remove(&audited);
                 (last, hash) = (link.id, link.hash);
             }
         }
+        let written = changes::last_written_in(tx)?;
+        if last < written {
+            let detail = format!("the audit ledger ends with row {last}; the last one that was written is {written}");
+            self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
+        }
+        for ((user, asset, ..), seq) in std::mem::take(&mut self.unaudited) {
+            let detail = format!("entry {seq} was made by a person, and the audit ledger knows nothing of it");
+            self.report.note(Discrepancy { code: "entry_not_audited", account: Some((user, asset)), detail });
+        }
+        Ok(())
     }
 }
 
 fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
-    Ok(Line {
-        seq: row.get(0)?,
-        user: UserId(row.get(1)?),
-        asset: Asset::named(row.get_ref(2)?.as_str()?)?,
-        sequence: row.get(3)?,
-        delta: row.get(4)?,
-        balance_after: row.get(5)?,
-    })
+    let (user, asset) = (UserId(row.get(1)?), Asset::named(row.get_ref(2)?.as_str()?)?);
+    let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
+    let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
+    let created_at = Timestamp(row.get(7)?);
+    let audited_as = is_by_hand.then(|| (user, asset, balance_after.saturating_sub(delta), balance_after, created_at));
+    Ok(Line { seq: row.get(0)?, user, asset, sequence: row.get(3)?, delta, balance_after, audited_as })
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     clock::Clock,
     ops::users,
-    store::{Store, Tuning, Write},
+    store::{Store, Tuning, Upkeep, Write},
     types::{PhoneNumber, PhoneRules, Region, Span, Timestamp, UserId},
 };
 
@@ -42,7 +42,8 @@ impl Inbox {
     fn new(users: u32, broadcasts: u32, addressed: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let tuning = Tuning { cache_kib: 65_536, ..Tuning::SMALL };
-        let store = Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), true).unwrap();
+        let store =
+            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), Upkeep::Migrate).unwrap();
         let make = move |tx: &Write<'_>| {
             tx.execute(
                 "with recursive number (n) as (select 1 union all select n + 1 from number where n < ?1) \

@@ -178,7 +178,7 @@ mod tests {
         config::Config,
         keys::ServerKey,
         ops::{tokens, users::Address},
-        store::{Store, Tuning, Write, thread_parks},
+        store::{Store, Tuning, Upkeep, Write, thread_parks},
         types::PhoneNumber,
     };
 
@@ -194,7 +194,7 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("yarrow.db");
-            let open = || Store::open(&path, &Tuning::SMALL, Clock::default(), true).unwrap();
+            let open = || Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
             let (store, other) = (open(), open());
             let limits = Config::defaults().unwrap().auth;
             let issued = store.write(move |tx| {

@@ -94,7 +94,7 @@ fn an_address_that_is_taken_stops_the_start() {
     let mut command = Binary::command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(directory.path().join("data"));
     let ended = command.env("YARROW_SERVER_ADMIN_LISTEN", taken.local_addr().unwrap().to_string()).output().unwrap();
-    assert_eq!(ended.status.code(), Some(3));
+    assert_eq!(ended.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&ended.stderr).contains("Cannot listen on"));
 }
 

@@ -7,8 +7,11 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use md5::{Digest as _, Md5};
 use ring::{digest, hmac};
 use yarrow::types::hex;
 
@@ -28,19 +31,39 @@ pub struct Bucket {
     /// So many requests are answered 503.
     faults: Arc<Mutex<u32>>,
     keeps_all: Arc<AtomicBool>,
+    fault: Arc<Mutex<Fault>>,
+}
+
+/// What a bucket that is unwell does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    #[default]
+    None,
+    /// Of files that are sent whole it keeps half, and says that all is well.
+    StoresHalf,
+    /// Its lists end in the middle, and the answer says nothing of it.
+    CutsLists,
+    /// It takes parts and does not put them together.
+    CompletesNothing,
+    /// It answers what is sent to it in so long a time, in milliseconds.
+    TakesLong(u64),
+    /// It answers what is sent to it with this status and code.
+    Refuses(u16, &'static str),
 }
 
 impl Bucket {
     pub fn new() -> Self {
         let (objects, faults, keeps_all) = (Objects::default(), Arc::new(Mutex::new(0)), Arc::<AtomicBool>::default());
+        let fault = Arc::new(Mutex::new(Fault::None));
         let mut state = State {
             objects: Arc::clone(&objects),
             parts: BTreeMap::new(),
             faults: Arc::clone(&faults),
             keeps_all: Arc::clone(&keeps_all),
+            fault: Arc::clone(&fault),
         };
         let vendor = Vendor::answering(move |request| state.answer(request));
-        Self { vendor, objects, faults, keeps_all }
+        Self { vendor, objects, faults, keeps_all, fault }
     }
 
     /// Lets nobody delete anything.
@@ -61,6 +84,11 @@ impl Bucket {
         *self.faults.lock().unwrap() = requests;
     }
 
+    /// Makes it unwell from now on, or well again.
+    pub fn suffer(&self, fault: Fault) {
+        *self.fault.lock().unwrap() = fault;
+    }
+
     /// The settings of a service that uses it, as a file.
     pub fn settings(&self) -> String {
         format!(
@@ -77,6 +105,7 @@ struct State {
     parts: BTreeMap<u16, Vec<u8>>,
     faults: Arc<Mutex<u32>>,
     keeps_all: Arc<AtomicBool>,
+    fault: Arc<Mutex<Fault>>,
 }
 
 impl State {
@@ -93,9 +122,27 @@ impl State {
         let (path, query) = split(request);
         let value = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let key = path.strip_prefix("/backups/").unwrap_or_default().to_owned();
+        let fault = *self.fault.lock().unwrap();
+        if request.method == "PUT" {
+            let digest = STANDARD.encode(Md5::digest(&request.body));
+            assert_eq!(request.header("content-md5"), Some(digest.as_str()));
+            match fault {
+                Fault::TakesLong(milliseconds) => {
+                    return Reply::status(503).after(Duration::from_millis(milliseconds));
+                }
+                Fault::Refuses(status, code) => {
+                    return Reply::status(status).body(format!("<Error><Code>{code}</Code></Error>"));
+                }
+                _ => {}
+            }
+        }
         let part = value("partNumber").map(|number| number.parse::<u16>().unwrap());
         match (request.method.as_str(), part, value("uploads"), value("uploadId")) {
-            ("GET", ..) if key.is_empty() => self.list(&value("prefix").unwrap_or_default()),
+            ("GET", ..) if key.is_empty() && fault == Fault::CutsLists => {
+                let text = self.list(&value("prefix").unwrap_or_default());
+                Reply::status(200).body(&text[..text.find("</Contents>").unwrap_or(text.len() / 2)])
+            }
+            ("GET", ..) if key.is_empty() => document(self.list(&value("prefix").unwrap_or_default())),
             ("GET", ..) => match self.objects.lock().unwrap().get(&key) {
                 Some(bytes) => Reply::status(200).body(bytes.clone()),
                 None => Reply::status(404).body("<Error><Code>NoSuchKey</Code></Error>"),
@@ -105,10 +152,14 @@ impl State {
                 Reply::status(200).header("etag", &format!("\"part-{number}\""))
             }
             ("PUT", ..) => {
-                self.objects.lock().unwrap().insert(key, request.body.clone());
+                let kept = if fault == Fault::StoresHalf { request.body.len() / 2 } else { request.body.len() };
+                self.objects.lock().unwrap().insert(key, request.body[..kept].to_vec());
                 Reply::status(200).header("etag", "\"whole\"")
             }
             ("POST", _, Some(_), _) => xml("InitiateMultipartUploadResult", "<UploadId>one</UploadId>"),
+            ("POST", .., Some(_)) if fault == Fault::CompletesNothing => {
+                Reply::status(400).body("<Error><Code>InvalidPart</Code></Error>")
+            }
             ("POST", .., Some(_)) => {
                 let named = String::from_utf8_lossy(&request.body).matches("<PartNumber>").count();
                 assert_eq!(named, self.parts.len());
@@ -127,7 +178,7 @@ impl State {
         }
     }
 
-    fn list(&self, prefix: &str) -> Reply {
+    fn list(&self, prefix: &str) -> String {
         let objects = self.objects.lock().unwrap();
         let mut contents = String::from("<IsTruncated>false</IsTruncated><MaxKeys>1000</MaxKeys>");
         for (key, bytes) in objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
@@ -139,19 +190,26 @@ impl State {
             )
             .unwrap();
         }
-        xml("ListBucketResult", &contents)
+        text_of("ListBucketResult", &contents)
     }
 }
 
 fn xml(name: &str, content: &str) -> Reply {
+    document(text_of(name, content))
+}
+
+fn document(text: String) -> Reply {
+    Reply::status(200).header("content-type", "application/xml").body(text)
+}
+
+fn text_of(name: &str, content: &str) -> String {
     // Some servers still name the namespace by which lists were once known, and some name none.
     let namespace = match name {
         "ListBucketResult" => r#" xmlns="http://doc.s3.amazonaws.com/2006-03-01""#,
         "InitiateMultipartUploadResult" => "",
         _ => r#" xmlns="http://s3.amazonaws.com/doc/2006-03-01/""#,
     };
-    let text = format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name}{namespace}>{content}</{name}>"#);
-    Reply::status(200).header("content-type", "application/xml").body(text)
+    format!(r#"<?xml version="1.0" encoding="UTF-8"?><{name}{namespace}>{content}</{name}>"#)
 }
 
 /// Path and query, decoded.

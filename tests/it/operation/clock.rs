@@ -1,8 +1,15 @@
 //! A clock that was ahead for a while: what it leaves behind is of a time to come, and nothing waits for that.
 
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::kit::{Setup, eventually, found_eventually};
+use serde_json::json;
+use yarrow::{
+    app::{Announce, App, Role},
+    config::{Sources, load},
+    ops::cleanup,
+};
+
+use crate::kit::{Ended, Setup, eventually, found_eventually};
 
 const AHEAD: i64 = 40 * 24 * 3_600_000;
 const PHONE: &str = "13800138000";
@@ -49,4 +56,53 @@ fn backups_and_checks_go_on() {
         });
     }
     assert_eq!(ready()["backups"], "current");
+}
+
+/// What makes the clock seem to be three days ahead.
+const LONG_AGO: &str = "insert into settings (name, value, updated_at) \
+     values ('clock.believed_until', unixepoch() * 1000 - 3 * 86400000, 1) \
+     on conflict (name) do update set value = excluded.value";
+
+#[test]
+fn a_clock_that_is_days_ahead_deletes_no_backup() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    let mut server = Setup::default().on(&directory).with("BACKUP_EVERY", "0 s").start();
+    for _ in 0..4 {
+        Ended::run(&directory, &["backup", "create"], "").expect(0);
+    }
+    server.edit(LONG_AGO);
+    assert_eq!(server.terminate(), Some(0));
+    let count = || {
+        let listed = Ended::run(&directory, &["backup", "list"], "").expect(0).json();
+        listed["total"].as_i64().unwrap()
+    };
+    let setup = Setup::default().on(&directory).with("BACKUP_EVERY", "1 s");
+    let mut server = setup.with("BACKUP_KEEP_HOURLY", 1).with("BACKUP_KEEP_DAILY", 0).start();
+    server.wait_for_line("the clock is days ahead of when something was last deleted");
+    assert!(count() > 4);
+    server.edit("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'");
+    eventually("the rules hold again", || count() == 2);
+}
+
+#[test]
+fn a_clock_that_is_days_ahead_deletes_nothing_by_its_age() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_string_lossy().into_owned();
+    let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
+    let announce: Announce = Arc::new(|_: &str| ());
+    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
+    let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
+    let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
+    database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
+    assert_eq!(cleanup::sweep_if_believed(&app).unwrap(), 0);
+    // Nobody deletes in its place either, and a clock that was put right is believed at once.
+    assert_eq!(cleanup::sweep_if_believed(&app).unwrap(), 0);
+    database
+        .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'")
+        .unwrap();
+    assert_eq!(cleanup::sweep_if_believed(&app).unwrap(), 1);
+    // Whoever asks for it is obeyed.
+    database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
+    assert_eq!(cleanup::sweep(&app).unwrap(), 1);
 }

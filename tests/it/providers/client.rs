@@ -81,3 +81,15 @@ fn a_connection_lost_after_sending_leaves_the_outcome_unknown() {
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::OutcomeUnknown, "connection_lost"));
     assert_eq!(vendor.requests().len(), 1);
 }
+
+#[test]
+fn what_is_sent_up_may_take_its_time_to_arrive() {
+    let limit = Duration::from_millis(100);
+    let total = Duration::from_secs(20);
+    let limits = Limits { connect: total, first_byte: limit, idle: limit, total, reuse_connections: false };
+    let vendor = Vendor::answering(move |_| Reply::status(200).after(10 * limit));
+    let client = Client::new("test", limits);
+    let failure = client.send("PUT", &vendor.url(), &[], b"x").err().unwrap();
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::TimedOut, "first_byte_timeout"));
+    assert_eq!(client.upload("PUT", &vendor.url(), &[], b"x").unwrap().status, 200);
+}

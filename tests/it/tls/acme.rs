@@ -2,8 +2,10 @@
 
 use std::{net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
+use serde_json::{Value, json};
+
 use crate::kit::{
-    Server, Setup,
+    Binary, Server, Setup,
     authority::{Authority, Behaviour},
     eventually, tls,
 };
@@ -74,7 +76,8 @@ fn a_certificate_is_renewed_in_time_with_the_same_account() {
 fn an_attempt_that_fails_is_repeated_and_the_service_lives_meanwhile() {
     let authority = Authority::new(Behaviour { failing_orders: 2, stale_nonces: 1, ..Behaviour::default() });
     let mut server = start(&authority, setup(&authority).with("SERVER_ADMIN_LISTEN", "127.0.0.1:0"));
-    server.wait_for_line("no certificate was got by ACME");
+    let line = server.wait_for_line("no certificate was got by ACME");
+    assert!(line.contains("not today") && !line.contains("fault in the service"), "{line}");
     // Without a certificate there are no handshakes; everything else runs.
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let inside = line.rsplit("http://").next().unwrap().trim().to_owned();
@@ -83,4 +86,42 @@ fn an_attempt_that_fails_is_repeated_and_the_service_lives_meanwhile() {
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
     assert_eq!(server.terminate(), Some(0));
+}
+
+/// What a command says that is told of the same names and authority.
+fn said(server: &Server, authority: &Authority, arguments: &[&str], exit_code: i32) -> Value {
+    let mut command = Binary::command();
+    command.args(arguments).args(["--json", "--listen", "127.0.0.1:0", "--data-dir"]).arg(server.directory());
+    command.env("YARROW_SERVER_DOMAIN", NAME).env("YARROW_ACME_DIRECTORY", authority.directory());
+    let ended = command.env("YARROW_SERVER_REDIRECT_LISTEN", "127.0.0.1:0").output().unwrap();
+    assert_eq!(ended.status.code(), Some(exit_code), "{}", String::from_utf8_lossy(&ended.stdout));
+    serde_json::from_slice(&ended.stdout).unwrap()
+}
+
+#[test]
+fn a_certificate_that_ran_out_is_told_everywhere() {
+    let authority = Authority::new(Behaviour { expired_certificates: 1_000, ..Behaviour::default() });
+    let mut server = start(&authority, setup(&authority).with("METRICS_LISTEN", "127.0.0.1:0"));
+    let line = server.wait_for_line("showing the certificate got by ACME, which has expired");
+    assert!(line.contains("WARN"), "{line}");
+    let doctor = said(&server, &authority, &["doctor"], 5);
+    let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["group"] == "tls").unwrap();
+    assert_eq!((&check["name"], &check["verdict"]), (&json!("validity"), &json!("fail")));
+    let alerts = said(&server, &authority, &["alerts", "list"], 0);
+    let alert = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "certificate_expiring");
+    assert_eq!(alert.unwrap()["firing"], true, "{alerts}");
+    let page = crate::kit::Request::new("GET", &server.metrics()).send().expect(200).text();
+    assert!(page.contains("\nyarrow_certificate_expiry_timestamp_seconds 978307200.0\n"), "{page}");
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_not_shown() {
+    let (trial, real) = (Authority::new(Behaviour::default()), Authority::new(Behaviour::default()));
+    let server = start(&trial, setup(&trial));
+    eventually("a certificate comes", || is_served(&server, &trial));
+    let mut server = server.crash_and_restart(setup(&real));
+    let line = server.wait_for_line("yarrow redirects to HTTPS on http://");
+    real.look_at(line.rsplit("http://").next().unwrap().trim().parse().unwrap());
+    eventually("the other one gives one", || is_served(&server, &real));
+    assert_eq!((trial.issued(), real.issued()), (1, 1));
 }
