@@ -288,7 +288,7 @@ impl Ending {
             status,
             text: None,
             model: None,
-            usage: None,
+            usage: failure.usage,
             error_class: Some(failure.kind.to_string()),
             is_free: failure.is_certainly_not_accepted() || failure.code == NOT_ASKED,
         }
@@ -311,14 +311,20 @@ impl Ending {
         duration: Duration,
     ) -> Outcome {
         let settings = &app.config.llm;
-        let charged = match self.usage {
-            _ if provider == offline::NAME || (self.is_free && seen.tokens == 0) => Amount::default(),
+        let of_last = match self.usage {
+            _ if provider == offline::NAME || (self.usage.is_none() && self.is_free && seen.tokens == 0) => {
+                Amount::default()
+            }
             Some(usage) => budget::amount(settings, &model, usage.prompt_tokens, usage.completion_tokens),
             None => {
                 let prompt = request.messages.iter().map(|message| budget::estimated_tokens(&message.content)).sum();
                 budget::amount(settings, &model, prompt, seen.tokens)
             }
         };
+        // A first model that thought and said nothing has its price, too.
+        let of_first = failover.as_ref().and_then(|failure| failure.usage).map_or_else(Amount::default, |usage| {
+            budget::amount(settings, app.llm.model(), usage.prompt_tokens, usage.completion_tokens)
+        });
         let cost = self.usage.and_then(|usage| budget::cost(settings, &model, usage));
         let used = Used {
             kind: asker.kind,
@@ -329,7 +335,7 @@ impl Ending {
             completion_tokens: self.usage.map_or(0, |usage| usage.completion_tokens),
             cost: cost.unwrap_or_default(),
             duration_ms: milliseconds(duration),
-            charged,
+            charged: of_first.plus(of_last),
         };
         Outcome {
             status: self.status,

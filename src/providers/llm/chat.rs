@@ -134,13 +134,13 @@ impl Assembly {
 
     fn take(&mut self, document: Document) -> Result<Added, Failure> {
         let identifier = document.request_id.or(document.id);
+        // The last count that is there is the final one.
+        self.usage = document.usage.and_then(Tokens::counted).or(self.usage);
         if let Some(error) = document.error.filter(|error| !error.is_null()) {
             return Err(refusal::inside_answer(&error).with_request_id(identifier.as_deref()));
         }
         self.identifier = self.identifier.take().or(identifier);
         self.model = document.model.filter(|model| !model.is_empty()).or(self.model.take());
-        // The last count that is there is the final one.
-        self.usage = document.usage.and_then(Tokens::counted).or(self.usage);
         let choices = document.choices.unwrap_or_default();
         match choices.into_iter().find(|choice| choice.index.unwrap_or(0) == 0) {
             Some(choice) => self.take_choice(choice),
@@ -158,11 +158,16 @@ impl Assembly {
         self.done || self.finish_reason.is_some()
     }
 
+    /// What the vendor has counted so far.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// The answer, if it is one: ended for a reason that leaves the text whole, and not blank.
     pub(super) fn complete(self, model_asked_for: &str) -> Result<Completion, Failure> {
         let identifier = self.identifier.as_deref().and_then(clean_code);
         match self.fault() {
-            Some(fault) => Err(fault.with_request_id(identifier.as_deref())),
+            Some(fault) => Err(fault.with_request_id(identifier.as_deref()).with_usage(self.usage)),
             None => Ok(Completion {
                 text: self.text,
                 reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),

@@ -73,7 +73,7 @@ pub struct OpenAi {
 
 /// Why an answer did not begin, and what its headers advise.
 struct NotOpened {
-    failure: Failure,
+    failure: Box<Failure>,
     advice: Advice,
 }
 
@@ -151,13 +151,13 @@ impl OpenAi {
             Err(first) => first,
         };
         let Some(pause) = self.pause_before_retry(&first, request, started)? else {
-            return Err(first.failure);
+            return Err(*first.failure);
         };
         std::thread::sleep(pause);
         if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
         }
-        self.send(request, &endpoint, &body, started).map_err(|second| second.failure)
+        self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)
     }
 
     fn pause_before_retry(
@@ -187,7 +187,7 @@ impl OpenAi {
         let advice = Advice::read(|name| answer.header(name));
         let request_id = request_id(&answer).map(str::to_owned);
         let failure = refusal::of_status(answer.status, &answer.read_error(), request_id.as_deref());
-        Err(NotOpened { failure: failure.with_retry_after(advice.retry_after), advice })
+        Err(NotOpened { failure: Box::new(failure.with_retry_after(advice.retry_after)), advice })
     }
 
     fn post(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, Failure> {
@@ -234,7 +234,8 @@ impl OpenAi {
     fn read_whole(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let body = answer.read_all(self.settings.largest_answer)?;
         let mut assembly = Assembly::new(self.settings.largest_answer);
-        assembly.take_whole(Document::parse(&body)?)?;
+        let taken = assembly.take_whole(Document::parse(&body)?);
+        taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
         let completion = assembly.complete(&self.settings.model)?;
         let document = std::str::from_utf8(&body).ok().map(str::trim);
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
@@ -245,19 +246,30 @@ impl OpenAi {
     }
 
     fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let mut pieces = answer.into_pieces();
         let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
-        let mut buffer = [0_u8; PIECE];
-        while !streamed.is_done() {
-            match pieces.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => streamed.take(&buffer[..count], sink)?,
-                Err(_) if streamed.has_whole_text() => break,
-                Err(failure) => return Err(failure),
-            }
+        match read_into(&mut streamed, answer, sink) {
+            Ok(()) => streamed.finish(&self.settings.model, sink),
+            Err(failure) => Err(failure.with_usage(streamed.usage())),
         }
-        streamed.finish(&self.settings.model, sink)
     }
+}
+
+fn read_into(
+    streamed: &mut StreamedAnswer,
+    answer: Answer,
+    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+) -> Result<(), Failure> {
+    let mut pieces = answer.into_pieces();
+    let mut buffer = [0_u8; PIECE];
+    while !streamed.is_done() {
+        match pieces.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => streamed.take(&buffer[..count], sink)?,
+            Err(_) if streamed.has_whole_text() => break,
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(())
 }
 
 impl LanguageModel for OpenAi {
@@ -310,7 +322,7 @@ impl LanguageModel for OpenAi {
 
 impl NotOpened {
     fn without_advice(failure: Failure) -> Self {
-        Self { failure, advice: Advice::default() }
+        Self { failure: Box::new(failure), advice: Advice::default() }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::chat::{Added, Assembly};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
-use super::{Completion, Flow, Piece};
+use super::{Completion, Flow, Piece, Usage};
 use crate::providers::{Failure, FailureKind};
 
 /// Takes the bytes of one answer.
@@ -36,9 +36,14 @@ impl StreamedAnswer {
         let events = self.events.finish().map_err(too_long)?;
         // The rest of a stream that was cut inside a line cannot be read, and what matters is that it was cut.
         match self.take_events(events, sink) {
-            Err(failure) if failure.code != "not_json" => Err(failure),
+            Err(failure) if failure.code != "not_json" => Err(failure.with_usage(self.usage())),
             _ => self.assembly.complete(model_asked_for),
         }
+    }
+
+    /// What the vendor has counted so far.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.assembly.usage()
     }
 
     /// Whether nothing more is to come.
@@ -80,7 +85,6 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::providers::llm::Usage;
 
     const VECTORS: &str = include_str!("../../../tests/vectors/llm.json");
     const LARGEST: usize = 1 << 20;
