@@ -105,3 +105,21 @@ fn what_the_first_model_counted_is_charged_beside_the_second() {
     ask(&server, &user).send().expect(200);
     assert_eq!(spending(&server), (2_150, 0));
 }
+
+#[test]
+fn what_a_listener_left_behind_of_the_thinking_is_charged() {
+    let mut thoughts = vec![thought(&"想".repeat(100)); 40];
+    thoughts.push(thought("终"));
+    let thinking = events(&thoughts);
+    let length = thinking.len();
+    let vendor = Vendor::answering(move |_| Reply::event_stream(thinking.as_str()).stalled_after(length));
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let body = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    leave_stream_after(&server, &user, ("/llm/chat", &body), "终");
+    eventually("the call ends", || server.value::<String>("select status from chats") != "running");
+    assert_eq!(server.value::<String>("select status from chats"), "cancelled");
+    let (charged, reserved) = spending(&server);
+    assert!(charged >= 4_000, "{charged}");
+    assert_eq!(reserved, 0);
+}

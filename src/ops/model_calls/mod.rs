@@ -254,8 +254,8 @@ impl Seen {
     fn note(&mut self, piece: Piece<'_>, begun: Instant) {
         if !piece.text.is_empty() {
             self.first.get_or_insert_with(|| begun.elapsed());
-            self.tokens += budget::estimated_tokens(piece.text);
         }
+        self.tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
     }
 }
 
