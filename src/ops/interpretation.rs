@@ -116,7 +116,7 @@ pub fn run_with(
     sink: &mut dyn FnMut(&str) -> Flow,
     also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
 ) -> Result<Record> {
-    let asker = Asker { user: Some(prepared.user), kind: KIND, is_told_reasoning: false };
+    let asker = Asker { user: Some(prepared.user), kind: KIND, is_told_documents: false };
     let Ran { outcome, failure } =
         model_calls::run(app, asker, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
     let record = finish(app, prepared, outcome, also)?;

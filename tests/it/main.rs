@@ -39,6 +39,7 @@ mod limits;
 mod offsite;
 mod moderation;
 mod model_calls;
+mod model_screening;
 mod model_use;
 mod openapi;
 mod operation;

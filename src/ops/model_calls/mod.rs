@@ -76,8 +76,8 @@ pub struct Asker {
     pub user: Option<UserId>,
     /// `interpretation`, `chat` or `test`.
     pub kind: &'static str,
-    /// Whether what the model thought is passed on, as it stands in the vendor's documents.
-    pub is_told_reasoning: bool,
+    /// Whether the vendor's documents are passed on, and with them what the model thought.
+    pub is_told_documents: bool,
 }
 
 /// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.
