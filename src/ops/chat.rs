@@ -111,7 +111,7 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
 /// stand, each with the trace id.
 pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
-    let asker = Asker { user: Some(prepared.user), kind: KIND, is_told_documents: true };
+    let asker = Asker { user: Some(prepared.user), kind: KIND };
     let Ran { outcome, failure } = model_calls::run(app, asker, prepared.request.clone(), sink);
     let (text, model) = (outcome.text.clone().unwrap_or_default(), outcome.model.clone());
     let finished_at = finish(app, prepared, outcome)?;
@@ -201,6 +201,7 @@ fn request(app: &App, trace_id: &str, profile: &Profile, conversation: Conversat
         user_reference: model_calls::reference(app, profile.id),
         messages: std::iter::once(own).chain(conversation.messages).collect(),
         stream: conversation.stream,
+        is_told_documents: true,
         temperature: conversation.temperature.or(app.config.llm.temperature),
         max_tokens: Some(conversation.max_tokens.map_or(most, |asked| asked.min(most))),
         time_left: None,

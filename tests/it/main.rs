@@ -38,6 +38,7 @@ mod ledger;
 mod limits;
 mod offsite;
 mod moderation;
+mod model_answers;
 mod model_calls;
 mod model_screening;
 mod model_use;

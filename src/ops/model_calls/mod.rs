@@ -76,8 +76,6 @@ pub struct Asker {
     pub user: Option<UserId>,
     /// `interpretation`, `chat` or `test`.
     pub kind: &'static str,
-    /// Whether the vendor's documents are passed on, and with them what the model thought.
-    pub is_told_documents: bool,
 }
 
 /// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.
@@ -157,7 +155,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
-    let mut gate = Gate::new(app, asker);
+    let mut gate = Gate::new(app, asker, &request);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
         Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),
         Flow::Continue => app.llm.converse(|| app.clock.now().0, &request, &mut |piece| {

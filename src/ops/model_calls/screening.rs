@@ -12,7 +12,7 @@ use super::Asker;
 use crate::{
     app::App,
     ops::moderation::{self, Refusal},
-    providers::llm::{Flow, Piece, with_the_answer_only},
+    providers::llm::{Flow, Piece, Request, with_the_answer_only},
     types::UserId,
 };
 
@@ -56,11 +56,11 @@ struct Part {
 }
 
 impl<'app> Gate<'app> {
-    pub(super) fn new(app: &'app App, asker: Asker) -> Self {
+    pub(super) fn new(app: &'app App, asker: Asker, request: &Request) -> Self {
         Self {
             app,
             user: asker.user.filter(|_| app.config.moderation.screen_answers),
-            tells_documents: asker.is_told_documents,
+            tells_documents: request.is_told_documents,
             held: VecDeque::new(),
             unjudged: String::new(),
             judged: 0,

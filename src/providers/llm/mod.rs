@@ -85,6 +85,8 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Whether the text is wanted piece by piece.
     pub stream: bool,
+    /// Whether the vendor's documents are passed on, and with them what the model thought.
+    pub is_told_documents: bool,
     /// From 0 to 2; `None` leaves it to the model.
     pub temperature: Option<f64>,
     /// The most tokens that the answer may have; `None` leaves it to the model.

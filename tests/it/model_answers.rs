@@ -1,0 +1,101 @@
+//! Answers of models in other forms than were asked for, cut short, or begun with nothing in them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    kit::{
+        Caller, Request, Server, Setup,
+        vendors::{Reply, Vendor},
+    },
+    model_calls::{PHONE, answering, ask, asking, chat, chunks, record},
+};
+
+fn event(document: &Value) -> String {
+    format!("data: {document}\n\n")
+}
+
+fn delta(delta: Value, finish_reason: &str) -> Value {
+    let finish_reason = if finish_reason.is_empty() { Value::Null } else { json!(finish_reason) };
+    json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "delta": delta, "finish_reason": finish_reason }] })
+}
+
+fn role() -> String {
+    event(&delta(json!({ "role": "assistant", "content": "" }), ""))
+}
+
+fn with_second(setup: Setup, second: &Vendor) -> Setup {
+    setup.with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url())).with("LLM_FALLBACK_MODEL", "second")
+}
+
+fn streamed_chat(server: &Server, user: &Caller) -> Request {
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    server.post("/llm/chat").by(user).json(&conversation)
+}
+
+/// The documents of a stream of chunks.
+fn documents(text: &str) -> Vec<Value> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
+    data.map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[test]
+fn a_beginning_with_nothing_in_it_does_not_keep_the_second_model_from_answering() {
+    let beginnings = || {
+        let begun = role();
+        let length = begun.len();
+        [
+            ("an error", Reply::event_stream(begun.clone() + "data: {\"error\":{\"type\":\"server_error\"}}\n\n")),
+            ("a reset", Reply::event_stream(begun.clone() + ": alive\n\n").cut_after(length)),
+            ("silence", Reply::event_stream(begun.clone() + ": alive\n\n").stalled_after(length)),
+            ("no text", Reply::event_stream(begun + &event(&delta(json!({}), "stop")) + "data: [DONE]\n\n")),
+        ]
+    };
+    for (name, reply) in beginnings() {
+        let (first, second) = (Vendor::answering(move |_| reply.clone()), answering("吉"));
+        let setup = asking(&first).with("LLM_FIRST_BYTE_TIMEOUT", "1 s").with("LLM_IDLE_TIMEOUT", "1 s");
+        let server = with_second(setup, &second).start();
+        let user = server.sign_in(PHONE);
+        let answer = ask(&server, &user).send().expect(200);
+        assert_eq!(answer.json()["result"], "吉", "{name}");
+        assert!(record(&server, &answer)["failover"].is_string(), "{name}");
+        // An answer in one piece has the time of the whole call to come.
+        if name != "silence" {
+            let whole = chat(&server, &user).send().expect(200).json();
+            assert_eq!(whole["choices"][0]["message"]["content"], "吉", "{name}");
+        }
+        let text = streamed_chat(&server, &user).send().expect(200).text();
+        assert!(text.contains("吉") && text.contains("[DONE]"), "{name}: {text}");
+        // Nothing of the first one's beginning is told before the second one's.
+        assert!(!text.contains("\"id\":\"c\""), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_beginning_is_told_in_order_once_there_is_something_in_it() {
+    let body = role() + &role() + &chunks(&["大", "吉"]);
+    let vendor = Vendor::answering(move |_| Reply::event_stream(body.as_str()));
+    let second = answering("凶");
+    let server = with_second(asking(&vendor), &second).start();
+    let user = server.sign_in(PHONE);
+    let text = streamed_chat(&server, &user).send().expect(200).text();
+    let documents = documents(&text);
+    let deltas: Vec<_> = documents.iter().map(|document| &document["choices"][0]["delta"]).collect();
+    let empty = json!({ "role": "assistant", "content": "" });
+    assert_eq!(deltas, [&empty, &empty, &json!({ "content": "大" }), &json!({ "content": "吉" }), &json!({})]);
+    assert!(second.requests().is_empty());
+}
+
+#[test]
+fn thinking_is_a_beginning_for_those_only_who_are_told_it() {
+    let thinking = event(&delta(json!({ "reasoning_content": "想" }), ""));
+    let length = thinking.len();
+    let reply = Reply::event_stream(thinking + ": alive\n\n").cut_after(length);
+    let (first, second) = (Vendor::answering(move |_| reply.clone()), answering("吉"));
+    let server = with_second(asking(&first), &second).start();
+    let user = server.sign_in(PHONE);
+    let text = streamed_chat(&server, &user).send().expect(200).text();
+    assert!(text.contains("想") && text.contains("\"error\"") && !text.contains("[DONE]"), "{text}");
+    assert!(second.requests().is_empty());
+    assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "吉");
+    assert_eq!(second.requests().len(), 1);
+}
