@@ -19,7 +19,7 @@ use crate::{
         moderation::{self, Field, engine::ContentType},
         users::{self, Gender, Profile},
     },
-    providers::llm::{Flow, Message, Piece, Request, Role},
+    providers::llm::{Flow, Message, Piece, Request, Role, Usage},
     store::{Read, Write},
     types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
 };
@@ -56,6 +56,10 @@ pub struct Answered {
     pub text: String,
     /// The model that answered.
     pub model: String,
+    /// `stop`, or `length` when the limit of tokens cut the text.
+    pub finish_reason: String,
+    /// As the provider counted; nothing where it did not say.
+    pub usage: Option<Usage>,
     pub finished_at: Timestamp,
 }
 
@@ -113,10 +117,14 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
 pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
     let asker = Asker { user: Some(prepared.user), kind: KIND };
     let Ran { outcome, failure } = model_calls::run(app, asker, prepared.request.clone(), sink);
-    let (text, model) = (outcome.text.clone().unwrap_or_default(), outcome.model.clone());
+    let (model, usage) = (outcome.model.clone(), outcome.usage);
+    let (text, finish_reason) = (outcome.text.clone().unwrap_or_default(), outcome.finish_reason.clone());
     let finished_at = finish(app, prepared, outcome)?;
     match failure {
-        None => Ok(Answered { text, model, finished_at }),
+        None => {
+            let finish_reason = finish_reason.unwrap_or_else(|| "stop".to_owned());
+            Ok(Answered { text, model, finish_reason, usage, finished_at })
+        }
         Some(error) => Err(error.of_trace(&prepared.trace_id)),
     }
 }

@@ -99,3 +99,40 @@ fn thinking_is_a_beginning_for_those_only_who_are_told_it() {
     assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "吉");
     assert_eq!(second.requests().len(), 1);
 }
+
+/// A vendor that answers in one piece whoever asked for a stream, and the other way round.
+fn contrary() -> Vendor {
+    let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100 });
+    let message = json!({ "role": "assistant", "content": "大吉" });
+    let whole = json!({ "id": "c", "model": "m-2026", "usage": usage.clone(),
+        "choices": [{ "index": 0, "message": message, "finish_reason": "length" }] });
+    let chunk = json!({ "id": "c", "model": "m-2026", "usage": usage,
+        "choices": [{ "index": 0, "delta": { "content": "大吉" }, "finish_reason": "length" }] });
+    Vendor::answering(move |request| {
+        if request.json()["stream"] == true {
+            Reply::json(whole.to_string())
+        } else {
+            Reply::event_stream(event(&chunk) + "data: [DONE]\n\n")
+        }
+    })
+}
+
+#[test]
+fn an_answer_in_another_form_than_was_asked_for_loses_nothing() {
+    let vendor = contrary();
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let usage = json!({ "prompt_tokens": 60, "completion_tokens": 40, "total_tokens": 100 });
+    let whole = chat(&server, &user).send().expect(200).json();
+    let choice = &whole["choices"][0];
+    assert_eq!((&choice["finish_reason"], &choice["message"]["content"]), (&json!("length"), &json!("大吉")));
+    assert_eq!((&whole["model"], &whole["usage"]), (&json!("m-2026"), &usage));
+    let text = streamed_chat(&server, &user).send().expect(200).text();
+    let documents = documents(&text);
+    assert!(documents.iter().all(|document| document["model"] == "m-2026"), "{text}");
+    let last = documents.last().unwrap();
+    assert_eq!((&last["choices"][0]["finish_reason"], &last["usage"]), (&json!("length"), &usage), "{text}");
+    let told: String =
+        documents.iter().filter_map(|document| document["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(told, "大吉");
+}

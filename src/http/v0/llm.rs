@@ -30,7 +30,7 @@ use crate::{
     },
     providers::{
         client::while_wanted,
-        llm::{Flow, Message, Piece, Role},
+        llm::{Flow, Message, Piece, Role, Usage},
     },
     types::{PhoneNumber, UserId, clean},
 };
@@ -81,6 +81,31 @@ pub struct ChatCompletion {
     #[schema(example = "deepseek-chat")]
     model: String,
     choices: Vec<ChatChoice>,
+    /// Missing where the provider did not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<ChatUsage>,
+}
+
+/// Tokens as the provider counted them.
+#[derive(Serialize, ToSchema)]
+pub struct ChatUsage {
+    #[serde(rename = "prompt_tokens")]
+    #[schema(example = 180)]
+    prompt: u64,
+    /// With those of the reasoning.
+    #[serde(rename = "completion_tokens")]
+    #[schema(example = 420)]
+    completion: u64,
+    #[serde(rename = "total_tokens")]
+    #[schema(example = 600)]
+    total: u64,
+}
+
+impl From<Usage> for ChatUsage {
+    fn from(usage: Usage) -> Self {
+        let Usage { prompt_tokens, completion_tokens, total_tokens } = usage;
+        Self { prompt: prompt_tokens, completion: completion_tokens, total: total_tokens }
+    }
 }
 
 /// The one answer of a chat completion.
@@ -89,8 +114,9 @@ pub struct ChatChoice {
     #[schema(example = 0)]
     index: u32,
     message: ChatMessage,
+    /// `stop`, or `length` when the limit of tokens cut the text.
     #[schema(example = "stop")]
-    finish_reason: &'static str,
+    finish_reason: String,
 }
 
 /// What the model says.
@@ -166,7 +192,7 @@ async fn answer(
     Ok(Relayed::Json(document.await?))
 }
 
-/// A completion of our own making, for models that do not speak in documents.
+/// A completion of our own making, for models that do not speak in documents, or in those of a stream.
 fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
     let message = ChatMessage { role: "assistant", content: answered.text };
     let completion = ChatCompletion {
@@ -174,7 +200,8 @@ fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
         object: "chat.completion",
         created: answered.finished_at.0 / 1000,
         model: answered.model,
-        choices: vec![ChatChoice { index: 0, message, finish_reason: "stop" }],
+        choices: vec![ChatChoice { index: 0, message, finish_reason: answered.finish_reason }],
+        usage: answered.usage.map(Into::into),
     };
     serde_json::to_vec(&completion).unwrap_or_default().into()
 }
@@ -218,9 +245,9 @@ fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, b
     };
     let outcome = while_wanted(events.wanted(), || chat::run(app, prepared, &mut sink));
     match (outcome, begun) {
-        (Ok(_), _) => {
+        (Ok(answered), _) => {
             if chunks.were_ours {
-                events.send_data(&chunks.last(app));
+                events.send_data(&chunks.last(&answered).to_string());
             }
             events.send_data("[DONE]");
         }
@@ -257,25 +284,32 @@ impl Chunks<'_> {
             Some(document) if !piece.is_whole => document.to_owned(),
             _ => {
                 self.were_ours = true;
-                self.own(app, &json!({ "role": "assistant", "content": piece.text }), &Value::Null)
+                let model = if piece.model.is_empty() { app.llm.model() } else { piece.model };
+                let mut delta = json!({ "role": "assistant", "content": piece.text });
+                if !piece.reasoning.is_empty() {
+                    delta["reasoning_content"] = json!(piece.reasoning);
+                }
+                self.own(model, &delta, &Value::Null).to_string()
             }
         }
     }
 
-    fn last(&self, app: &App) -> String {
-        self.own(app, &json!({}), &json!("stop"))
+    fn last(&self, answered: &Answered) -> Value {
+        let mut chunk = self.own(&answered.model, &json!({}), &json!(answered.finish_reason));
+        if let Some(usage) = answered.usage {
+            chunk["usage"] = json!(ChatUsage::from(usage));
+        }
+        chunk
     }
 
-    fn own(&self, app: &App, delta: &Value, finish_reason: &Value) -> String {
-        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason });
-        let chunk = json!({
+    fn own(&self, model: &str, delta: &Value, finish_reason: &Value) -> Value {
+        json!({
             "id": format!("chatcmpl-{}", self.trace_id),
             "object": "chat.completion.chunk",
             "created": self.created,
-            "model": app.llm.model(),
-            "choices": [choice],
-        });
-        chunk.to_string()
+            "model": model,
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish_reason }],
+        })
     }
 }
 

@@ -84,6 +84,8 @@ pub struct Outcome {
     pub status: Status,
     /// The whole answer of a call that succeeded.
     pub text: Option<String>,
+    /// How that answer ended: `stop`, or `length` when the limit of tokens cut it.
+    pub finish_reason: Option<String>,
     pub provider: &'static str,
     /// The model that answered, or that was asked.
     pub model: String,
@@ -261,6 +263,7 @@ impl Seen {
 struct Ending {
     status: Status,
     text: Option<String>,
+    finish_reason: Option<String>,
     model: Option<String>,
     usage: Option<Usage>,
     error_class: Option<String>,
@@ -273,6 +276,7 @@ impl Ending {
         Self {
             status: Status::Succeeded,
             text: Some(completion.text),
+            finish_reason: Some(completion.finish_reason),
             model: Some(completion.model),
             usage: completion.usage,
             error_class: None,
@@ -285,6 +289,7 @@ impl Ending {
         Self {
             status,
             text: None,
+            finish_reason: None,
             model: None,
             usage: failure.usage,
             error_class: Some(failure.kind.to_string()),
@@ -296,7 +301,15 @@ impl Ending {
     fn withheld(answer: Option<Completion>) -> Self {
         let (model, usage) = answer.map(|answer| (answer.model, answer.usage)).unzip();
         let error_class = Some("answer withheld".to_owned());
-        Self { status: Status::Failed, text: None, model, usage: usage.flatten(), error_class, is_free: false }
+        Self {
+            status: Status::Failed,
+            text: None,
+            finish_reason: None,
+            model,
+            usage: usage.flatten(),
+            error_class,
+            is_free: false,
+        }
     }
 
     fn outcome(
@@ -338,6 +351,7 @@ impl Ending {
         Outcome {
             status: self.status,
             text: self.text,
+            finish_reason: self.finish_reason,
             provider,
             model: self.model.unwrap_or(model),
             failover: failover.map(|failure| failure.kind.to_string()),

@@ -47,6 +47,7 @@ struct Held {
     reasoning: String,
     document: Option<String>,
     is_whole: bool,
+    model: String,
 }
 
 /// Bytes at the beginning of what is not judged: so many are judged, and read with what follows them.
@@ -86,6 +87,7 @@ impl<'app> Gate<'app> {
             reasoning: reasoning.to_owned(),
             document: document.map(with_the_answer_only),
             is_whole: piece.is_whole,
+            model: piece.model.to_owned(),
         });
         self.let_through(piece.is_whole, sink)
     }
@@ -144,12 +146,12 @@ impl<'app> Gate<'app> {
                     break;
                 }
                 let text = held.text.split_off(self.judged);
-                self.held.push_front(Held { text, ..Held::default() });
+                self.held.push_front(Held { text, model: held.model.clone(), ..Held::default() });
             }
             self.judged -= held.length();
-            let Held { text, reasoning, document, is_whole } = &held;
+            let Held { text, reasoning, document, is_whole, model } = &held;
             let document = document.as_deref();
-            if sink(Piece { text, reasoning, document, is_whole: *is_whole }) == Flow::Stop {
+            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model }) == Flow::Stop {
                 return Flow::Stop;
             }
         }

@@ -58,11 +58,14 @@ pub struct Piece<'answer> {
     pub document: Option<&'answer str>,
     /// The document is a whole answer and no chunk of one.
     pub is_whole: bool,
+    /// The model that says it; empty where only the document tells.
+    pub model: &'answer str,
 }
 
 impl Piece<'_> {
     /// Nothing but the question whether anybody is still there.
-    pub const SIGN_OF_LIFE: Piece<'static> = Piece { text: "", reasoning: "", document: None, is_whole: false };
+    pub const SIGN_OF_LIFE: Piece<'static> =
+        Piece { text: "", reasoning: "", document: None, is_whole: false, model: "" };
 }
 
 /// Whether to go on.

@@ -239,7 +239,7 @@ impl OpenAi {
         let completion = assembly.complete(&self.settings.model)?;
         let document = std::str::from_utf8(&body).ok().map(str::trim);
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
-        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true }) {
+        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true, model: &completion.model }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }

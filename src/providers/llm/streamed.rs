@@ -64,7 +64,7 @@ impl StreamedAnswer {
                     let Added { text, reasoning } = self.assembly.take_event(&data)?;
                     // The mark at the end is no document.
                     let document = (!self.assembly.is_done()).then_some(data.as_str());
-                    sink(Piece { text: &text, reasoning: &reasoning, document, is_whole: false })
+                    sink(Piece { text: &text, reasoning: &reasoning, document, ..Piece::SIGN_OF_LIFE })
                 }
                 Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
