@@ -38,6 +38,9 @@ pub struct Interpretation {
     status: &'static str,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
+    /// `stop`, or `length` when the limit of tokens cut the result; null where nobody knows.
+    #[schema(example = "stop")]
+    finish_reason: Option<String>,
     /// Who interpreted; `builtin` is the offline interpreter.
     #[schema(example = "builtin")]
     provider: String,
@@ -55,6 +58,7 @@ impl From<Record> for Interpretation {
             trace_id: record.trace_id,
             status: record.status.name(),
             result: record.result,
+            finish_reason: record.finish_reason,
             provider: record.provider,
             model: record.model,
             duration_ms: record.duration_ms,

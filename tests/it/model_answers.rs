@@ -136,3 +136,29 @@ fn an_answer_in_another_form_than_was_asked_for_loses_nothing() {
         documents.iter().filter_map(|document| document["choices"][0]["delta"]["content"].as_str()).collect();
     assert_eq!(told, "大吉");
 }
+
+#[test]
+fn an_interpretation_that_was_cut_says_so_wherever_it_is_shown() {
+    for (reason, expected) in [("length", json!("length")), ("stop", json!("stop"))] {
+        let body = event(&delta(json!({ "content": "大吉，但" }), reason)) + "data: [DONE]\n\n";
+        let vendor = Vendor::answering(move |_| Reply::event_stream(body.as_str()));
+        let server = asking(&vendor).start();
+        let user = server.sign_in_by_email("li.ming@example.com");
+        let answer = ask(&server, &user).send().expect(200);
+        assert_eq!((&answer.json()["finishReason"], &answer.json()["result"]), (&expected, &json!("大吉，但")));
+        assert_eq!(record(&server, &answer)["finishReason"], expected);
+        let cast = json!({ "question": "问", "method": "three_coins" });
+        let made = server.post("/api/v1/sessions").by(&user).json(&cast).send().expect(201).json();
+        let session = format!("/api/v1/sessions/{}", made["id"].as_str().unwrap());
+        // As it is written, and from the store.
+        for _ in 0..2 {
+            let told =
+                server.post(&format!("{session}/interpretation")).by(&user).header("accept", "text/event-stream");
+            let text = told.send().expect(200).text();
+            let done = text.split("event: done\ndata: ").nth(1).unwrap().lines().next().unwrap();
+            assert_eq!(serde_json::from_str::<Value>(done).unwrap()["finishReason"], expected, "{text}");
+        }
+        let shown = server.get(&session).by(&user).send().expect(200).json();
+        assert_eq!(shown["interpretation"]["finishReason"], expected);
+    }
+}
