@@ -9,6 +9,8 @@
 pub mod builtin;
 mod chat;
 pub mod event_stream;
+mod form;
+mod halves;
 pub mod models;
 pub mod offline;
 pub mod openai;

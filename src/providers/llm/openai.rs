@@ -14,9 +14,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::chat::{Assembly, Document};
+use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
-use super::{Completion, Flow, LanguageModel, Piece, Request, refusal};
+use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
 use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
@@ -231,8 +232,8 @@ impl OpenAi {
         Value::Object(body).to_string().into_bytes()
     }
 
-    fn read_whole(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let body = answer.read_all(self.settings.largest_answer)?;
+    fn read_whole(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+        let body = begun.rest.read_all(begun.first, self.settings.largest_answer)?;
         let mut assembly = Assembly::new(self.settings.largest_answer);
         let taken = assembly.take_whole(Document::parse(&body)?);
         taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
@@ -245,9 +246,9 @@ impl OpenAi {
         }
     }
 
-    fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+    fn read_stream(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
-        match read_into(&mut streamed, answer, sink) {
+        match read_into(&mut streamed, begun, sink) {
             Ok(()) => streamed.finish(&self.settings.model, sink),
             Err(failure) => Err(failure.with_usage(streamed.usage())),
         }
@@ -256,10 +257,11 @@ impl OpenAi {
 
 fn read_into(
     streamed: &mut StreamedAnswer,
-    answer: Answer,
+    begun: Begun,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> Result<(), Failure> {
-    let mut pieces = answer.into_pieces();
+    streamed.take(&begun.first, sink)?;
+    let mut pieces = begun.rest;
     let mut buffer = [0_u8; PIECE];
     while !streamed.is_done() {
         match pieces.read(&mut buffer) {
@@ -292,11 +294,11 @@ impl LanguageModel for OpenAi {
         };
         let answer = self.open(request, started, &mut timed_sink)?;
         let request_id = request_id(&answer).and_then(clean_code);
-        let result = if is_stream(&answer, request) {
-            self.read_stream(answer, &mut timed_sink)
-        } else {
-            self.read_whole(answer, &mut timed_sink)
-        };
+        let begun = form::begin(answer, request, self.settings.largest_answer, &mut timed_sink);
+        let result = begun.and_then(|begun| {
+            let read = if begun.is_stream { Self::read_stream } else { Self::read_whole };
+            read(self, begun, &mut timed_sink)
+        });
         match result {
             Ok(completion) => {
                 let request_id = request_id.or(completion.request_id);
@@ -330,12 +332,6 @@ impl fmt::Debug for OpenAi {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("OpenAi").field("settings", &self.settings).finish_non_exhaustive()
     }
-}
-
-/// Servers exist that answer a request for a stream in one piece, and the other way round: the answer decides.
-fn is_stream(answer: &Answer, request: &Request) -> bool {
-    let content_type = answer.header("content-type").unwrap_or_default().to_ascii_lowercase();
-    content_type.contains("event-stream") || (request.stream && !content_type.contains("json"))
 }
 
 fn request_id(answer: &Answer) -> Option<&str> {

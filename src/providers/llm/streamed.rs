@@ -60,6 +60,7 @@ impl StreamedAnswer {
         for event in events {
             let flow = match event {
                 Event::Data(_) if self.assembly.is_done() => break,
+                Event::Data(data) if data.trim().is_empty() => sink(Piece::SIGN_OF_LIFE),
                 Event::Data(data) => {
                     let Added { text, reasoning } = self.assembly.take_event(&data)?;
                     // The mark at the end is no document.
