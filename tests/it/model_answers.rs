@@ -162,3 +162,24 @@ fn an_interpretation_that_was_cut_says_so_wherever_it_is_shown() {
         assert_eq!(shown["interpretation"]["finishReason"], expected);
     }
 }
+
+#[test]
+fn what_the_vendor_says_of_its_errors_is_not_passed_on() {
+    let error = "event: error\ndata: {\"message\":\"boom\",\"code\":500}\n\n";
+    let bare = "data: {\"message\":\"boom\",\"code\":500}\n\n";
+    for beginning in [String::new(), role(), event(&delta(json!({ "content": "大" }), ""))] {
+        for error in [error, bare] {
+            let body = beginning.clone() + error;
+            let vendor = Vendor::answering(move |_| Reply::event_stream(body.as_str()));
+            let server = asking(&vendor).start();
+            let user = server.sign_in(PHONE);
+            let answer = streamed_chat(&server, &user).send();
+            let text = answer.text();
+            assert!(!text.contains("boom") && text.contains("provider_unavailable"), "{text}");
+            assert_eq!(
+                (answer.status, text.contains('大')),
+                if beginning.contains('大') { (200, true) } else { (503, false) }
+            );
+        }
+    }
+}

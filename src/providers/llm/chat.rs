@@ -17,6 +17,8 @@ pub(super) struct Document {
     choice: Option<Choice>,
     usage: Option<Usage>,
     error: Option<Value>,
+    /// It has what a chunk or an answer has.
+    is_of_answer: bool,
 }
 
 #[derive(Default)]
@@ -49,6 +51,8 @@ pub(super) struct Assembly {
 pub(super) struct Added {
     pub text: String,
     pub reasoning: String,
+    /// It was a chunk of an answer, and not the mark at the end or something that only looks like a chunk.
+    pub is_document: bool,
 }
 
 impl Document {
@@ -64,9 +68,33 @@ impl Document {
             model: text_in(&document["model"]),
             choice: first_choice(&document).map(Choice::read),
             usage: counted(&document["usage"]),
-            error: Some(&document["error"]).filter(|error| !error.is_null()).cloned(),
+            error: error_of(&document).cloned(),
+            is_of_answer: is_of_answer(&document),
         })
     }
+}
+
+fn is_of_answer(document: &Value) -> bool {
+    document["choices"].is_array() || !document["usage"].is_null()
+}
+
+/// The error that a document tells of. Some vendors tell it without saying that it is one.
+fn error_of(document: &Value) -> Option<&Value> {
+    let is_bare = || {
+        let has_any = ["message", "code", "detail"].iter().any(|name| !document[*name].is_null());
+        !is_of_answer(document) && (has_any || document["type"] == "error")
+    };
+    match &document["error"] {
+        Value::Null => is_bare().then_some(document),
+        error => Some(error),
+    }
+}
+
+/// What an event that is named `error` says. Of its text nothing is passed on.
+pub(super) fn error_in(data: &str) -> Failure {
+    let document: Value = serde_json::from_str(data).unwrap_or_default();
+    let error = if document["error"].is_null() { &document } else { &document["error"] };
+    refusal::inside_answer(error)
 }
 
 impl Choice {
@@ -187,7 +215,8 @@ impl Assembly {
         }
         self.identifier = self.identifier.take().or(document.identifier);
         self.model = document.model.or(self.model.take());
-        document.choice.map_or_else(|| Ok(Added::default()), |choice| self.take_choice(choice))
+        let (text, reasoning) = self.take_choice(document.choice.unwrap_or_default())?;
+        Ok(Added { text, reasoning, is_document: document.is_of_answer })
     }
 
     /// Whether the stream has said its last word.
@@ -222,7 +251,7 @@ impl Assembly {
         }
     }
 
-    fn take_choice(&mut self, choice: Choice) -> Result<Added, Failure> {
+    fn take_choice(&mut self, choice: Choice) -> Result<(String, String), Failure> {
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
         self.refused |= choice.is_refused;
         let text = halves::joined(&mut self.half_of_text, &choice.text);
@@ -233,7 +262,7 @@ impl Assembly {
         }
         self.text.push_str(&text);
         self.reasoning.push_str(&reasoning);
-        Ok(Added { text, reasoning })
+        Ok((text, reasoning))
     }
 
     fn fault(&self) -> Option<Failure> {

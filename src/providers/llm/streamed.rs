@@ -3,7 +3,7 @@
 //! It owns the order of things in a stream and knows no connection, so that recorded streams can be replayed in
 //! pieces of any size.
 
-use super::chat::{Added, Assembly};
+use super::chat::{Added, Assembly, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
 use super::{Completion, Flow, Piece, Usage};
@@ -59,14 +59,14 @@ impl StreamedAnswer {
     fn take_events(&mut self, events: Vec<Event>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
         for event in events {
             let flow = match event {
-                Event::Data(_) if self.assembly.is_done() => break,
+                Event::Data(_) | Event::Error(_) if self.assembly.is_done() => break,
                 Event::Data(data) if data.trim().is_empty() => sink(Piece::SIGN_OF_LIFE),
                 Event::Data(data) => {
-                    let Added { text, reasoning } = self.assembly.take_event(&data)?;
-                    // The mark at the end is no document.
-                    let document = (!self.assembly.is_done()).then_some(data.as_str());
+                    let Added { text, reasoning, is_document } = self.assembly.take_event(&data)?;
+                    let document = is_document.then_some(data.as_str());
                     sink(Piece { text: &text, reasoning: &reasoning, document, ..Piece::SIGN_OF_LIFE })
                 }
+                Event::Error(data) => return Err(error_in(&data)),
                 Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
             if flow == Flow::Stop {
