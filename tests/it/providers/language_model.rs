@@ -207,6 +207,15 @@ fn every_recorded_error_over_a_socket() {
 }
 
 #[test]
+fn an_error_without_an_end_is_still_read() {
+    let body = r#"{"error":{"code":"insufficient_quota"}}"#;
+    let vendor = Vendor::playing([Reply::json(body).with_status(429).in_chunks([1_000]).cut_after(body.len())]);
+    let failure = failure_of(&vendor, true);
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "insufficient_quota"));
+    assert_eq!(vendor.requests().len(), 1);
+}
+
+#[test]
 fn the_vendors_pause_is_kept() {
     let vendor = Vendor::playing([Reply::status(429).header("retry-after-ms", "700"), Reply::json(ANSWER)]);
     let started = Instant::now();
