@@ -6,8 +6,12 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    error::Result,
-    http::{call::Context, reply::Problem, stream::Events},
+    error::{Error, Result},
+    http::{
+        call::Context,
+        reply::{Problem, retry_after_seconds},
+        stream::Events,
+    },
     ops::interpretation::Record,
     providers::{client::while_wanted, llm::Flow},
 };
@@ -66,6 +70,23 @@ impl From<Record> for Interpretation {
     }
 }
 
+/// A problem in a stream, whose headers are long gone.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'error> {
+    #[serde(flatten)]
+    problem: Problem<'error>,
+    /// Seconds, as `Retry-After` has them elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+}
+
+impl<'error> Told<'error> {
+    fn of(error: &'error Error, context: &'error Context) -> Self {
+        Self { problem: Problem::of(error, &context.request_id), retry_after: retry_after_seconds(error) }
+    }
+}
+
 /// Tells what `run` writes as `meta`, `delta`, `done` and `error` events, on the thread that runs it.
 pub fn tell<F>(app: &App, context: &Context, events: &Events, trace_id: &str, run: F)
 where
@@ -82,7 +103,7 @@ where
     });
     match outcome {
         Ok(record) => events.send("done", &Interpretation::from(record)),
-        Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
+        Err(error) => events.send("error", &Told::of(&error, context)),
     };
 }
 

@@ -7,7 +7,7 @@ use crate::{
         Caller, Request, Server, Setup,
         vendors::{Reply, Vendor},
     },
-    model_calls::{PHONE, answering, ask, asking, chat, chunks, record},
+    model_calls::{PHONE, answering, ask, asking, chat, chunks, record, streamed},
 };
 
 fn event(document: &Value) -> String {
@@ -181,5 +181,19 @@ fn what_the_vendor_says_of_its_errors_is_not_passed_on() {
                 if beginning.contains('大') { (200, true) } else { (503, false) }
             );
         }
+    }
+}
+
+#[test]
+fn an_error_in_a_stream_says_when_to_ask_again() {
+    for (header, seconds) in [("7", 7), ("", 1)] {
+        let reply = Reply::status(503).header("x-should-retry", "false").header("retry-after", header);
+        let vendor = Vendor::answering(move |_| reply.clone());
+        let server = asking(&vendor).start();
+        let user = server.sign_in(PHONE);
+        let text = streamed(ask(&server, &user)).send().expect(200).text();
+        let error = text.split("event: error\ndata: ").nth(1).unwrap().lines().next().unwrap();
+        let error: Value = serde_json::from_str(error).unwrap();
+        assert_eq!((&error["code"], &error["retryAfter"]), (&json!("provider_unavailable"), &json!(seconds)), "{text}");
     }
 }

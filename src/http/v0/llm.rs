@@ -20,7 +20,7 @@ use crate::{
         call::{Call, Context},
         interpreting::place,
         params::{Claims, Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
-        reply::{Answer, AnswerDocument, JSON, Json, Problem},
+        reply::{Answer, AnswerDocument, JSON, Json, Problem, retry_after_seconds},
         stream::{Events, Listening},
     },
     ops::{
@@ -267,6 +267,7 @@ fn error_document(error: &Error, context: &Context) -> Value {
         "code": problem.code,
         "param": null,
         "traceId": problem.trace_id,
+        "retryAfter": retry_after_seconds(error),
         "requestId": problem.request_id,
     } })
 }
