@@ -19,8 +19,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Error, Timeout};
 
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
+pub use self::wanted::{LOOK_UP_EVERY, Wanted, while_wanted};
 use self::wanted::{Unwanted, pass_on};
-pub use self::wanted::{Wanted, while_wanted};
 use super::{Failure, FailureKind};
 
 /// The code of the only time limit after which the vendor certainly has not acted.

@@ -18,7 +18,7 @@ use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
 use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
-use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use crate::providers::client::{Answer, Client, Endpoint, LOOK_UP_EVERY, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 
@@ -154,10 +154,7 @@ impl OpenAi {
         let Some(pause) = self.pause_before_retry(&first, request, started)? else {
             return Err(*first.failure);
         };
-        std::thread::sleep(pause);
-        if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
-            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
-        }
+        wait(pause, sink)?;
         self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)
     }
 
@@ -251,6 +248,20 @@ impl OpenAi {
         match read_into(&mut streamed, begun, sink) {
             Ok(()) => streamed.finish(&self.settings.model, sink),
             Err(failure) => Err(failure.with_usage(streamed.usage())),
+        }
+    }
+}
+
+/// Waits, and looks up now and then whether anybody still waits for what comes after.
+fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
+    let begun = Instant::now();
+    loop {
+        std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(LOOK_UP_EVERY));
+        if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
+            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+        }
+        if begun.elapsed() >= pause {
+            return Ok(());
         }
     }
 }

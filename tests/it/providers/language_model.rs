@@ -372,10 +372,14 @@ fn a_caller_who_leaves_ends_the_call_at_the_vendor() {
 
 #[test]
 fn a_caller_who_left_while_waiting_is_not_asked_for_again() {
-    let vendor = Vendor::playing([Reply::status(503), Reply::json(ANSWER)]);
-    let result = OpenAi::new(settings(&vendor)).complete(&request(true), &mut |_| Flow::Stop);
+    let vendor = Vendor::playing([Reply::status(503).header("retry-after", "9"), Reply::json(ANSWER)]);
+    let patient = Settings { longest_retry_wait: Duration::from_secs(10), ..settings(&vendor) };
+    let started = Instant::now();
+    let result = OpenAi::new(patient).complete(&request(true), &mut |_| Flow::Stop);
     assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);
     assert_eq!(vendor.requests().len(), 1);
+    // It is noticed while waiting, and not only after it.
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]
