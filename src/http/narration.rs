@@ -96,12 +96,11 @@ where
     let outcome = while_wanted(events.wanted(), || {
         run(&mut |text| {
             // An empty piece only asks whether anybody is still there.
-            let is_heard =
-                if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
+            let is_heard = events.is_heard() && (text.is_empty() || events.send("delta", &json!({ "text": text })));
             if is_heard { Flow::Continue } else { Flow::Stop }
         })
     });
-    match outcome {
+    match events.unless_ended(outcome) {
         Ok(record) => events.send("done", &Interpretation::from(record)),
         Err(error) => events.send("error", &Told::of(&error, context)),
     };

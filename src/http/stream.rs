@@ -12,9 +12,13 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
-use super::reply::{Answer, AnswerDocument, Json};
+use super::{
+    call::Call,
+    entitlement::Entitlement,
+    reply::{Answer, AnswerDocument, Json},
+};
 use crate::{
-    error::{Error, Result},
+    error::{Code, Error, Result},
     providers::client::Wanted,
 };
 
@@ -28,7 +32,10 @@ pub enum JsonOrStream<T> {
 }
 
 /// The sending end of an event stream, for a thread that blocks.
-pub struct Events(mpsc::Sender<Bytes>);
+pub struct Events {
+    sender: mpsc::Sender<Bytes>,
+    entitlement: Arc<Entitlement>,
+}
 
 /// The receiving end.
 pub struct Listening {
@@ -37,22 +44,31 @@ pub struct Listening {
 }
 
 impl Events {
-    /// Both ends of a stream that gets a comment after so long without an event, so that nobody between takes it for
-    /// dead.
-    pub fn channel(heartbeat: Duration) -> (Self, Listening) {
+    /// Both ends of a stream that answers the call. It gets a comment after a while without an event, so that nobody
+    /// between takes it for dead.
+    pub fn channel(call: &Call) -> (Self, Listening) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), Listening { receiver, heartbeat })
+        let entitlement = Arc::new(Entitlement::of(call));
+        (Self { sender, entitlement }, Listening { receiver, heartbeat: call.app.config.llm.heartbeat })
     }
 
-    /// Whether somebody listens.
+    /// Whether somebody listens, and may.
     pub fn is_heard(&self) -> bool {
-        !self.0.is_closed()
+        !self.sender.is_closed() && self.entitlement.holds()
+    }
+
+    /// What came of what is told, unless the listener was found to be nobody any more meanwhile.
+    ///
+    /// # Errors
+    /// `unauthenticated`, and those of the outcome.
+    pub fn unless_ended<T>(&self, outcome: Result<T>) -> Result<T> {
+        if self.entitlement.has_ended() { Err(Code::Unauthenticated.into()) } else { outcome }
     }
 
     /// The same for the thread that waits for what is to be sent.
     pub fn wanted(&self) -> Wanted {
-        let sender = self.0.clone();
-        Arc::new(move || !sender.is_closed())
+        let (sender, entitlement) = (self.sender.clone(), Arc::clone(&self.entitlement));
+        Arc::new(move || !sender.is_closed() && entitlement.holds())
     }
 
     /// Sends one event; false if nobody listens any more. Not for worker threads.
@@ -76,7 +92,7 @@ impl Events {
     }
 
     fn send_bytes(&self, bytes: impl Into<Bytes>) -> bool {
-        self.0.blocking_send(bytes.into()).is_ok()
+        self.sender.blocking_send(bytes.into()).is_ok()
     }
 }
 

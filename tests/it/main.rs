@@ -25,6 +25,7 @@ mod demo;
 mod doctor;
 mod documents;
 mod durability;
+mod ended_streams;
 mod faults;
 mod fuzzing;
 mod guards;

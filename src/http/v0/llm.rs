@@ -212,7 +212,7 @@ async fn relay(
     prepare: impl FnOnce(&App) -> Result<Prepared> + Send + 'static,
     place: Place,
 ) -> Result<Relayed> {
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat);
+    let (events, listening) = Events::channel(call);
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     tokio::task::spawn_blocking(move || {
@@ -233,6 +233,7 @@ fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, b
     let mut sink = |piece: Piece<'_>| {
         let is_sign_of_life = piece.text.is_empty() && piece.document.is_none();
         let is_heard = match &begun {
+            _ if !events.is_heard() => false,
             Some(begun) if is_sign_of_life => !begun.is_closed(),
             None if is_sign_of_life => events.send_sign_of_life(),
             _ => {
@@ -244,7 +245,7 @@ fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, b
         if is_heard { Flow::Continue } else { Flow::Stop }
     };
     let outcome = while_wanted(events.wanted(), || chat::run(app, prepared, &mut sink));
-    match (outcome, begun) {
+    match (events.unless_ended(outcome), begun) {
         (Ok(answered), _) => {
             if chunks.were_ours {
                 events.send_data(&chunks.last(&answered).to_string());
