@@ -218,6 +218,7 @@ create table interpretations (
     finished_at integer,
     cost_micros integer,                   -- by the price list, in millionths
     failover text,                         -- why the first model did not answer, if the second was asked
+    finish_reason text check (finish_reason in ('stop', 'length')), -- null unless it succeeded
     check ((status = 'running') = (finished_at is null))
 ) strict;
 

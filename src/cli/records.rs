@@ -146,6 +146,7 @@ fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
             ["tokens in", &or_none(found.prompt_tokens.map(|tokens| tokens.to_string()))],
             ["tokens out", &or_none(found.completion_tokens.map(|tokens| tokens.to_string()))],
             ["cost", &or_none(found.cost.map(|cost| cost.to_string()))],
+            ["ended by", &or_none(found.finish_reason.clone())],
             ["error", &or_none(found.error_class.clone())],
             ["first model failed by", &or_none(found.failover.clone())],
             ["kind of question", &or_none(found.question_type.clone())],
@@ -176,7 +177,7 @@ fn json_of(record: &Record) -> Value {
         "promptVersion": record.prompt_version, "promptTokens": record.prompt_tokens,
         "completionTokens": record.completion_tokens, "firstTokenMs": record.first_token_ms,
         "durationMs": record.duration_ms, "cost": record.cost.map(|cost| cost.to_string()),
-        "failover": record.failover, "errorClass": record.error_class, "createdAt": record.created_at,
-        "finishedAt": record.finished_at,
+        "failover": record.failover, "errorClass": record.error_class, "finishReason": record.finish_reason,
+        "createdAt": record.created_at, "finishedAt": record.finished_at,
     })
 }

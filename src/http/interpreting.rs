@@ -58,7 +58,7 @@ pub fn answer_stored(call: &Call, record: Record) -> JsonOrStream<Interpretation
     if !call.wants_stream() {
         return JsonOrStream::Json(record.into());
     }
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat, last_event(call));
+    let (events, listening) = Events::channel(call, last_event(call));
     tokio::task::spawn_blocking(move || retell(&events, record));
     JsonOrStream::Stream(listening)
 }
@@ -85,7 +85,7 @@ where
         });
         return Ok(JsonOrStream::Json(record.await?.into()));
     }
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat, last_event(call));
+    let (events, listening) = Events::channel(call, last_event(call));
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     tokio::task::spawn_blocking(move || {

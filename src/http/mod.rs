@@ -14,6 +14,7 @@ pub mod cursor_page;
 mod device;
 mod download;
 mod endpoint;
+mod entitlement;
 mod guard;
 mod interpreting;
 mod large_answer;

@@ -6,8 +6,12 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    error::Result,
-    http::{call::Context, reply::Problem, stream::Events},
+    error::{Error, Result},
+    http::{
+        call::Context,
+        reply::{Problem, retry_after_seconds},
+        stream::Events,
+    },
     ops::interpretation::Record,
     providers::{client::while_wanted, llm::Flow},
 };
@@ -38,6 +42,9 @@ pub struct Interpretation {
     status: &'static str,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
+    /// `stop`, or `length` when the limit of tokens cut the result; null where nobody knows.
+    #[schema(example = "stop")]
+    finish_reason: Option<String>,
     /// Who interpreted; `builtin` is the offline interpreter.
     #[schema(example = "builtin")]
     provider: String,
@@ -55,10 +62,28 @@ impl From<Record> for Interpretation {
             trace_id: record.trace_id,
             status: record.status.name(),
             result: record.result,
+            finish_reason: record.finish_reason,
             provider: record.provider,
             model: record.model,
             duration_ms: record.duration_ms,
         }
+    }
+}
+
+/// A problem in a stream, whose headers are long gone.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'error> {
+    #[serde(flatten)]
+    problem: Problem<'error>,
+    /// Seconds, as `Retry-After` has them elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+}
+
+impl<'error> Told<'error> {
+    fn of(error: &'error Error, context: &'error Context) -> Self {
+        Self { problem: Problem::of(error, &context.request_id), retry_after: retry_after_seconds(error) }
     }
 }
 
@@ -71,14 +96,13 @@ where
     let outcome = while_wanted(events.wanted(), || {
         run(&mut |text| {
             // An empty piece only asks whether anybody is still there.
-            let is_heard =
-                if text.is_empty() { events.is_heard() } else { events.send("delta", &json!({ "text": text })) };
+            let is_heard = events.is_heard() && (text.is_empty() || events.send("delta", &json!({ "text": text })));
             if is_heard { Flow::Continue } else { Flow::Stop }
         })
     });
-    match outcome {
+    match events.unless_ended(outcome) {
         Ok(record) => events.send("done", &Interpretation::from(record)),
-        Err(error) => events.send("error", &Problem::of(&error, &context.request_id)),
+        Err(error) => events.send("error", &Told::of(&error, context)),
     };
 }
 

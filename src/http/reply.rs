@@ -410,12 +410,18 @@ pub fn problem(error: &Error, request_id: &str) -> Response<Body> {
 }
 
 fn add_retry_after(headers: &mut HeaderMap, error: &Error) {
+    if let Some(seconds) = retry_after_seconds(error) {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+}
+
+/// When to ask again, where that makes sense.
+pub fn retry_after_seconds(error: &Error) -> Option<u64> {
     // A second more than needed, rather than a client that comes back too early.
     let seconds = error.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
-    let seconds = match (seconds, status(error.code)) {
-        (Some(seconds), _) => seconds.max(1),
-        (None, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => 1,
-        (None, _) => return,
-    };
-    headers.insert(header::RETRY_AFTER, seconds.into());
+    match (seconds, status(error.code)) {
+        (Some(seconds), _) => Some(seconds.max(1)),
+        (None, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => Some(1),
+        (None, _) => None,
+    }
 }

@@ -16,7 +16,11 @@ use tokio::{
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
-use super::reply::{Answer, AnswerDocument, Json};
+use super::{
+    call::Call,
+    entitlement::Entitlement,
+    reply::{Answer, AnswerDocument, Json},
+};
 use crate::{
     error::{Code, Error, Result},
     providers::client::Wanted,
@@ -32,7 +36,10 @@ pub enum JsonOrStream<T> {
 }
 
 /// The sending end of an event stream, for a thread that blocks.
-pub struct Events(mpsc::Sender<Bytes>);
+pub struct Events {
+    sender: mpsc::Sender<Bytes>,
+    entitlement: Arc<Entitlement>,
+}
 
 /// The receiving end.
 pub struct Listening {
@@ -90,22 +97,32 @@ pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<b
 }
 
 impl Events {
-    /// Both ends of a stream that gets a comment after so long without an event, so that nobody between takes it for
-    /// dead.
-    pub fn channel(heartbeat: Duration, last_event: LastEvent) -> (Self, Listening) {
+    /// Both ends of a stream that answers the call. It gets a comment after a while without an event, so that nobody
+    /// between takes it for dead.
+    pub fn channel(call: &Call, last_event: LastEvent) -> (Self, Listening) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self(sender), Listening { receiver, heartbeat, last_event })
+        let entitlement = Arc::new(Entitlement::of(call));
+        let heartbeat = call.app.config.llm.heartbeat;
+        (Self { sender, entitlement }, Listening { receiver, heartbeat, last_event })
     }
 
-    /// Whether somebody listens.
+    /// Whether somebody listens, and may.
     pub fn is_heard(&self) -> bool {
-        !self.0.is_closed()
+        !self.sender.is_closed() && self.entitlement.holds()
+    }
+
+    /// What came of what is told, unless the listener was found to be nobody any more meanwhile.
+    ///
+    /// # Errors
+    /// `unauthenticated`, and those of the outcome.
+    pub fn unless_ended<T>(&self, outcome: Result<T>) -> Result<T> {
+        if self.entitlement.has_ended() { Err(Code::Unauthenticated.into()) } else { outcome }
     }
 
     /// The same for the thread that waits for what is to be sent.
     pub fn wanted(&self) -> Wanted {
-        let sender = self.0.clone();
-        Arc::new(move || !sender.is_closed())
+        let (sender, entitlement) = (self.sender.clone(), Arc::clone(&self.entitlement));
+        Arc::new(move || !sender.is_closed() && entitlement.holds())
     }
 
     /// Sends one event; false if nobody listens any more. Not for worker threads.
@@ -129,7 +146,7 @@ impl Events {
     }
 
     fn send_bytes(&self, bytes: impl Into<Bytes>) -> bool {
-        self.0.blocking_send(bytes.into()).is_ok()
+        self.sender.blocking_send(bytes.into()).is_ok()
     }
 }
 

@@ -31,6 +31,12 @@ pub struct Amount {
     pub cost: Micros,
 }
 
+impl Amount {
+    pub fn plus(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.plus(other.cost) }
+    }
+}
+
 /// What a running call may use, until it is settled.
 #[derive(Clone, Debug)]
 pub struct Reservation {

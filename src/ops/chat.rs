@@ -19,7 +19,7 @@ use crate::{
         moderation::{self, Field, engine::ContentType},
         users::{self, Gender, Profile},
     },
-    providers::llm::{Flow, Message, Piece, Request, Role},
+    providers::llm::{Flow, Message, Piece, Request, Role, Usage},
     store::{Read, Write},
     types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
 };
@@ -56,6 +56,10 @@ pub struct Answered {
     pub text: String,
     /// The model that answered.
     pub model: String,
+    /// `stop`, or `length` when the limit of tokens cut the text.
+    pub finish_reason: String,
+    /// As the provider counted; nothing where it did not say.
+    pub usage: Option<Usage>,
     pub finished_at: Timestamp,
 }
 
@@ -111,12 +115,16 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
 /// stand, each with the trace id.
 pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
-    let asker = Asker { user: Some(prepared.user), kind: KIND, is_told_reasoning: true };
+    let asker = Asker { user: Some(prepared.user), kind: KIND };
     let Ran { outcome, failure } = model_calls::run(app, asker, prepared.request.clone(), sink);
-    let (text, model) = (outcome.text.clone().unwrap_or_default(), outcome.model.clone());
+    let (model, usage) = (outcome.model.clone(), outcome.usage);
+    let (text, finish_reason) = (outcome.text.clone().unwrap_or_default(), outcome.finish_reason.clone());
     let finished_at = finish(app, prepared, outcome)?;
     match failure {
-        None => Ok(Answered { text, model, finished_at }),
+        None => {
+            let finish_reason = finish_reason.unwrap_or_else(|| "stop".to_owned());
+            Ok(Answered { text, model, finish_reason, usage, finished_at })
+        }
         Some(error) => Err(error.of_trace(&prepared.trace_id)),
     }
 }
@@ -201,6 +209,7 @@ fn request(app: &App, trace_id: &str, profile: &Profile, conversation: Conversat
         user_reference: model_calls::reference(app, profile.id),
         messages: std::iter::once(own).chain(conversation.messages).collect(),
         stream: conversation.stream,
+        is_told_documents: true,
         temperature: conversation.temperature.or(app.config.llm.temperature),
         max_tokens: Some(conversation.max_tokens.map_or(most, |asked| asked.min(most))),
         time_left: None,

@@ -116,7 +116,7 @@ pub fn run_with(
     sink: &mut dyn FnMut(&str) -> Flow,
     also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
 ) -> Result<Record> {
-    let asker = Asker { user: Some(prepared.user), kind: KIND, is_told_reasoning: false };
+    let asker = Asker { user: Some(prepared.user), kind: KIND };
     let Ran { outcome, failure } =
         model_calls::run(app, asker, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
     let record = finish(app, prepared, outcome, also)?;
@@ -168,6 +168,7 @@ fn request(app: &App, trace_id: &str, user: UserId, question: &Question, facts: 
         messages: prompt::messages(question, facts),
         // Also when nobody watches it grow: silence then shows long before the whole time is up.
         stream: true,
+        is_told_documents: false,
         temperature: app.config.llm.temperature,
         max_tokens: Some(app.config.llm.max_tokens),
         time_left: None,

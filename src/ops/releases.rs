@@ -50,8 +50,9 @@ pub struct Release {
     pub published_at: Timestamp,
 }
 
-/// The version of an app, by semantic versioning. `v` in front, and a missing minor or patch number, are forgiven.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The version of an app, by semantic versioning. `v` in front, and a missing minor or patch number, are forgiven. It
+/// has no order of its own: what stands behind a `+` tells builds apart and makes none newer than the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppVersion(Version);
 
 /// Where clients get a release: an `https` address, or that of a store's own scheme.
@@ -86,6 +87,11 @@ impl AppVersion {
         let missing = 2_usize.saturating_sub(numbers.matches('.').count());
         let version = format!("{numbers}{}{rest}", ".0".repeat(missing)).parse();
         version.map(Self).map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be a version, such as 2.3.1"))
+    }
+
+    /// Whether the other one is newer.
+    fn is_before(&self, other: &Self) -> bool {
+        self.0.cmp_precedence(&other.0).is_lt()
     }
 }
 
@@ -178,7 +184,9 @@ impl ClientVersion {
         match self {
             Self::Code(code) => *code < release.version_code,
             // What was published was read by the same function.
-            Self::Text(version) => AppVersion::parse(&release.version).is_ok_and(|published| *version < published),
+            Self::Text(version) => {
+                AppVersion::parse(&release.version).is_ok_and(|published| version.is_before(&published))
+            }
         }
     }
 }
@@ -231,8 +239,11 @@ mod tests {
     fn versions_are_ordered_as_semver_says() {
         let ascending =
             ["0.9", "1.0.0-alpha", "1.0.0-alpha.2", "1.0.0-alpha.10", "1.0.0", "v1.0.1", "1.2", "1.10", "2"];
-        assert!(ascending.windows(2).all(|pair| version(pair[0]) < version(pair[1])));
+        assert!(ascending.windows(2).all(|pair| version(pair[0]).is_before(&version(pair[1]))));
         assert_eq!(version("v2.3"), version("2.3.0"));
+        assert!(
+            !version("2.3.2").is_before(&version("2.3.2+232")) && !version("2.3.2+232").is_before(&version("2.3.2"))
+        );
         for text in ["", "v", "one", "1.2.3.4", "1..2", "-1.0", "1.2.x", "01.2.3", "1.2.3-", "99999999999999999999.0.0"]
         {
             assert_eq!(AppVersion::parse(text).map_err(|fault| fault.code), Err(FieldCode::InvalidFormat), "{text}");

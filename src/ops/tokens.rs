@@ -88,6 +88,11 @@ pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Bearer> {
     known::bearer_in(tx, limits, token)
 }
 
+/// Whether a token speaks for nobody any more. One that was replaced lives on in its successor.
+pub fn was_ended(app: &App, token: &str) -> Result<bool> {
+    app.store.read(|tx| Ok(matches!(bearer_in(tx, &app.config.auth, token)?, Bearer::Unknown)))
+}
+
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
 pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
     let (token, config) = (token.to_owned(), Arc::clone(&app.config));

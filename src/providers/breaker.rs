@@ -33,6 +33,8 @@ pub struct Tally {
     pub failed: Counter,
     /// The vendor is well and refused the request.
     pub refused: Counter,
+    /// Our own caller went away before the vendor had answered.
+    pub cancelled: Counter,
     /// The breaker was open.
     pub not_made: Counter,
     /// Microseconds that calls took.
@@ -83,6 +85,7 @@ impl Breaker {
                 answered: Counter::default(),
                 failed: Counter::default(),
                 refused: Counter::default(),
+                cancelled: Counter::default(),
                 not_made: Counter::default(),
                 durations: Distribution::new(&SLOW_BOUNDS),
             },
@@ -188,6 +191,7 @@ impl Permit<'_> {
         match failure {
             None => tally.answered.add(1),
             Some(failure) if failure.is_fault_of_provider() => tally.failed.add(1),
+            Some(failure) if failure.kind == FailureKind::Cancelled => tally.cancelled.add(1),
             Some(_) => tally.refused.add(1),
         }
         match failure {
@@ -278,6 +282,7 @@ mod tests {
         let cancelled = Failure::new(FailureKind::Cancelled, "x", "cancelled");
         breaker.enter(30 * SECOND).unwrap().record(Some(&cancelled), 30 * SECOND);
         assert!(breaker.enter(30 * SECOND).is_ok());
+        assert_eq!((breaker.tally().cancelled.get(), breaker.tally().refused.get()), (1, 0));
     }
 
     #[test]

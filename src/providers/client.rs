@@ -19,8 +19,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Error, Timeout};
 
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
+pub use self::wanted::{LOOK_UP_EVERY, Wanted, while_wanted};
 use self::wanted::{Unwanted, pass_on};
-pub use self::wanted::{Wanted, while_wanted};
 use super::{Failure, FailureKind};
 
 /// The code of the only time limit after which the vendor certainly has not acted.
@@ -318,36 +318,20 @@ impl Answer {
 
     /// The whole body, or `Nonsense` with code `answer_too_large` when it is longer than `limit` bytes.
     pub fn read_all(self, limit: usize) -> Result<Vec<u8>, Failure> {
-        let provider = self.provider;
-        let (body, complete) = self.read_up_to(limit)?;
-        if complete { Ok(body) } else { Err(Failure::new(FailureKind::Nonsense, provider, "answer_too_large")) }
+        self.into_pieces().read_all(Vec::new(), limit)
     }
 
     /// The beginning of an error's body, as much of it as arrives: a broken error message is still an error.
     pub fn read_error(self) -> Vec<u8> {
-        self.read_up_to(LONGEST_ERROR_BODY).map(|(body, _)| body).unwrap_or_default()
+        let mut body = Vec::new();
+        // Whether it came to its end changes nothing of what there is.
+        drop(self.into_pieces().read_up_to(&mut body, LONGEST_ERROR_BODY));
+        body
     }
 
     /// The body piece by piece.
     pub fn into_pieces(self) -> Pieces {
         Pieces { provider: self.provider, reader: self.body.into_reader() }
-    }
-
-    fn read_up_to(self, limit: usize) -> Result<(Vec<u8>, bool), Failure> {
-        let mut pieces = self.into_pieces();
-        let mut body = Vec::new();
-        let mut buffer = [0_u8; 8 * 1024];
-        loop {
-            let count = pieces.read(&mut buffer)?;
-            if count == 0 {
-                return Ok((body, true));
-            }
-            let room = limit - body.len();
-            body.extend_from_slice(&buffer[..count.min(room)]);
-            if count > room {
-                return Ok((body, false));
-            }
-        }
     }
 }
 
@@ -359,6 +343,29 @@ impl Pieces {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failure_of(self.provider, &Error::from(error))),
                 Ok(count) => return Ok(count),
+            }
+        }
+    }
+
+    /// The whole body, of which `body` was read before, or `Nonsense` with code `answer_too_large` when it is longer
+    /// than `limit` bytes.
+    pub fn read_all(mut self, mut body: Vec<u8>, limit: usize) -> Result<Vec<u8>, Failure> {
+        let is_complete = self.read_up_to(&mut body, limit)?;
+        if is_complete { Ok(body) } else { Err(Failure::new(FailureKind::Nonsense, self.provider, "answer_too_large")) }
+    }
+
+    /// Adds what comes to the body; false if there is more than `limit` bytes have room for.
+    fn read_up_to(&mut self, body: &mut Vec<u8>, limit: usize) -> Result<bool, Failure> {
+        let mut buffer = [0_u8; 8 * 1024];
+        loop {
+            let count = self.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(true);
+            }
+            let room = limit.saturating_sub(body.len());
+            body.extend_from_slice(&buffer[..count.min(room)]);
+            if count > room {
+                return Ok(false);
             }
         }
     }

@@ -23,6 +23,7 @@ pub mod webhook;
 
 use std::{fmt, time::Duration};
 
+use self::llm::Usage;
 use crate::error::{Code, Error};
 
 /// Why a vendor did not do what it was asked.
@@ -41,6 +42,8 @@ pub struct Failure {
     pub request_id: Option<String>,
     /// How long the vendor asked us to stay away, or how long its limit lasts.
     pub retry_after: Option<Duration>,
+    /// What the vendor of a language model counted all the same: an answer that is none has been paid for, too.
+    pub usage: Option<Usage>,
 }
 
 /// The kinds of failure that callers treat differently.
@@ -71,7 +74,7 @@ pub enum FailureKind {
 impl Failure {
     /// A failure with a code and nothing else known.
     pub fn new(kind: FailureKind, provider: &'static str, code: impl Into<String>) -> Self {
-        Self { kind, provider, code: code.into(), request_id: None, retry_after: None }
+        Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None }
     }
 
     /// The same failure with the vendor's request identifier, cleaned for logs.
@@ -91,6 +94,13 @@ impl Failure {
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
+        self
+    }
+
+    /// The same failure with what was counted before it, if anything was.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
+        self.usage = usage.or(self.usage);
         self
     }
 

@@ -43,6 +43,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0024.sql"),
     include_str!("migrations/0025.sql"),
     include_str!("migrations/0026.sql"),
+    include_str!("migrations/0027.sql"),
 ];
 
 /// What may be done to a file whose schema is not today's.
@@ -213,7 +214,7 @@ mod tests {
             older.execute("insert into users (phone_number, nickname, created_at) values (?1, ?1, 1)", [name]).unwrap();
             // Somebody has put the copy back, and goes on with the older version.
             older.pragma_update(None, "user_version", i64::try_from(SCHEMA_VERSION - 1).unwrap()).unwrap();
-            older.execute_batch("alter table history drop column json_data_crc32").unwrap_or_default();
+            older.execute_batch("alter table interpretations drop column finish_reason").unwrap_or_default();
             bring_up_to_date(&mut older, &path).unwrap();
         }
         assert_eq!(nicknames(&copy), ["first", "second"]);

@@ -135,6 +135,7 @@ fn add_providers(page: &mut Page, app: &App) {
             ("answered", tally.answered.get()),
             ("failed", tally.failed.get()),
             ("refused", tally.refused.get()),
+            ("cancelled", tally.cancelled.get()),
             ("not_made", tally.not_made.get()),
         ] {
             samples = samples.whole(&[("provider", provider), ("outcome", outcome)], count);

@@ -126,6 +126,9 @@ pub struct InterpretationRecord {
     prompt_version: String,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
+    /// `stop`, or `length` when the limit of tokens cut the result; null where there is none or nobody knows.
+    #[schema(example = "stop")]
+    finish_reason: Option<String>,
     usage: Usage,
     /// Milliseconds until the first piece of the answer.
     #[schema(example = 1)]
@@ -161,6 +164,7 @@ impl From<Record> for InterpretationRecord {
             model: record.model,
             prompt_version: record.prompt_version,
             result: record.result,
+            finish_reason: record.finish_reason,
             first_token_ms: record.first_token_ms,
             duration_ms: record.duration_ms,
             cost: record.cost.map(|cost| cost.to_string()),

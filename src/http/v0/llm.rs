@@ -20,7 +20,7 @@ use crate::{
         call::{Call, Context},
         interpreting::place,
         params::{Claims, Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
-        reply::{Answer, AnswerDocument, JSON, Json, Problem},
+        reply::{Answer, AnswerDocument, JSON, Json, Problem, retry_after_seconds},
         stream::{Events, LastEvent, Listening, cut_off},
     },
     ops::{
@@ -30,7 +30,7 @@ use crate::{
     },
     providers::{
         client::while_wanted,
-        llm::{Flow, Message, Piece, Role},
+        llm::{Flow, Message, Piece, Role, Usage},
     },
     types::{PhoneNumber, UserId, clean},
 };
@@ -81,6 +81,31 @@ pub struct ChatCompletion {
     #[schema(example = "deepseek-chat")]
     model: String,
     choices: Vec<ChatChoice>,
+    /// Missing where the provider did not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<ChatUsage>,
+}
+
+/// Tokens as the provider counted them.
+#[derive(Serialize, ToSchema)]
+pub struct ChatUsage {
+    #[serde(rename = "prompt_tokens")]
+    #[schema(example = 180)]
+    prompt: u64,
+    /// With those of the reasoning.
+    #[serde(rename = "completion_tokens")]
+    #[schema(example = 420)]
+    completion: u64,
+    #[serde(rename = "total_tokens")]
+    #[schema(example = 600)]
+    total: u64,
+}
+
+impl From<Usage> for ChatUsage {
+    fn from(usage: Usage) -> Self {
+        let Usage { prompt_tokens, completion_tokens, total_tokens } = usage;
+        Self { prompt: prompt_tokens, completion: completion_tokens, total: total_tokens }
+    }
 }
 
 /// The one answer of a chat completion.
@@ -89,8 +114,9 @@ pub struct ChatChoice {
     #[schema(example = 0)]
     index: u32,
     message: ChatMessage,
+    /// `stop`, or `length` when the limit of tokens cut the text.
     #[schema(example = "stop")]
-    finish_reason: &'static str,
+    finish_reason: String,
 }
 
 /// What the model says.
@@ -166,7 +192,7 @@ async fn answer(
     Ok(Relayed::Json(document.await?))
 }
 
-/// A completion of our own making, for models that do not speak in documents.
+/// A completion of our own making, for models that do not speak in documents, or in those of a stream.
 fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
     let message = ChatMessage { role: "assistant", content: answered.text };
     let completion = ChatCompletion {
@@ -174,7 +200,8 @@ fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
         object: "chat.completion",
         created: answered.finished_at.0 / 1000,
         model: answered.model,
-        choices: vec![ChatChoice { index: 0, message, finish_reason: "stop" }],
+        choices: vec![ChatChoice { index: 0, message, finish_reason: answered.finish_reason }],
+        usage: answered.usage.map(Into::into),
     };
     serde_json::to_vec(&completion).unwrap_or_default().into()
 }
@@ -186,7 +213,7 @@ async fn relay(
     place: Place,
 ) -> Result<Relayed> {
     let last_event = LastEvent::data(&error_document(&cut_off(), &call.context));
-    let (events, listening) = Events::channel(call.app.config.llm.heartbeat, last_event);
+    let (events, listening) = Events::channel(call, last_event);
     let (begun, beginning) = oneshot::channel();
     let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
     tokio::task::spawn_blocking(move || {
@@ -207,6 +234,7 @@ fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, b
     let mut sink = |piece: Piece<'_>| {
         let is_sign_of_life = piece.text.is_empty() && piece.document.is_none();
         let is_heard = match &begun {
+            _ if !events.is_heard() => false,
             Some(begun) if is_sign_of_life => !begun.is_closed(),
             None if is_sign_of_life => events.send_sign_of_life(),
             _ => {
@@ -218,10 +246,10 @@ fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, b
         if is_heard { Flow::Continue } else { Flow::Stop }
     };
     let outcome = while_wanted(events.wanted(), || chat::run(app, prepared, &mut sink));
-    match (outcome, begun) {
-        (Ok(_), _) => {
+    match (events.unless_ended(outcome), begun) {
+        (Ok(answered), _) => {
             if chunks.were_ours {
-                events.send_data(&chunks.last(app));
+                events.send_data(&chunks.last(&answered).to_string());
             }
             events.send_data("[DONE]");
         }
@@ -241,6 +269,7 @@ fn error_document(error: &Error, context: &Context) -> Value {
         "code": problem.code,
         "param": null,
         "traceId": problem.trace_id,
+        "retryAfter": retry_after_seconds(error),
         "requestId": problem.request_id,
     } })
 }
@@ -258,25 +287,32 @@ impl Chunks<'_> {
             Some(document) if !piece.is_whole => document.to_owned(),
             _ => {
                 self.were_ours = true;
-                self.own(app, &json!({ "role": "assistant", "content": piece.text }), &Value::Null)
+                let model = if piece.model.is_empty() { app.llm.model() } else { piece.model };
+                let mut delta = json!({ "role": "assistant", "content": piece.text });
+                if !piece.reasoning.is_empty() {
+                    delta["reasoning_content"] = json!(piece.reasoning);
+                }
+                self.own(model, &delta, &Value::Null).to_string()
             }
         }
     }
 
-    fn last(&self, app: &App) -> String {
-        self.own(app, &json!({}), &json!("stop"))
+    fn last(&self, answered: &Answered) -> Value {
+        let mut chunk = self.own(&answered.model, &json!({}), &json!(answered.finish_reason));
+        if let Some(usage) = answered.usage {
+            chunk["usage"] = json!(ChatUsage::from(usage));
+        }
+        chunk
     }
 
-    fn own(&self, app: &App, delta: &Value, finish_reason: &Value) -> String {
-        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason });
-        let chunk = json!({
+    fn own(&self, model: &str, delta: &Value, finish_reason: &Value) -> Value {
+        json!({
             "id": format!("chatcmpl-{}", self.trace_id),
             "object": "chat.completion.chunk",
             "created": self.created,
-            "model": app.llm.model(),
-            "choices": [choice],
-        });
-        chunk.to_string()
+            "model": model,
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish_reason }],
+        })
     }
 }
 

@@ -23,7 +23,7 @@ macro_rules! columns {
     () => {
         "trace_id, user_id, question_type, question, divination_data, status, provider, model, prompt_version, \
          result, prompt_tokens, completion_tokens, cost_micros, failover, first_token_ms, duration_ms, error_class, \
-         created_at, finished_at"
+         created_at, finished_at, finish_reason"
     };
 }
 
@@ -53,6 +53,8 @@ pub struct Record {
     pub error_class: Option<String>,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
+    /// `stop`, or `length` when the limit of tokens cut the result; nothing where there is none.
+    pub finish_reason: Option<String>,
 }
 
 pub(super) struct Draft {
@@ -206,6 +208,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
             "provider": record.provider,
             "model": record.model,
             "result": record.result,
+            "finishReason": record.finish_reason,
             "durationMs": record.duration_ms,
             "createdAt": record.created_at,
             "finishedAt": record.finished_at,
@@ -240,7 +243,7 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
         concat!(
             "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, \
              completion_tokens = ?7, cost_micros = ?8, failover = ?9, first_token_ms = ?10, duration_ms = ?11, \
-             error_class = ?12, finished_at = ?13 where trace_id = ?1 and status = 'running' returning ",
+             error_class = ?12, finished_at = ?13, finish_reason = ?14 where trace_id = ?1 and status = 'running' returning ",
             columns!()
         ),
         (
@@ -257,6 +260,7 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
             outcome.duration_ms(),
             &outcome.error_class,
             tx.now.0,
+            &outcome.finish_reason,
         ),
         record_of,
     )
@@ -300,5 +304,6 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
         error_class: row.get(16)?,
         created_at: Timestamp(row.get(17)?),
         finished_at: row.get::<Option<i64>>(18)?.map(Timestamp),
+        finish_reason: row.get(19)?,
     })
 }

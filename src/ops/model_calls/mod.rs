@@ -76,8 +76,6 @@ pub struct Asker {
     pub user: Option<UserId>,
     /// `interpretation`, `chat` or `test`.
     pub kind: &'static str,
-    /// Whether what the model thought is passed on, as it stands in the vendor's documents.
-    pub is_told_reasoning: bool,
 }
 
 /// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.
@@ -86,6 +84,8 @@ pub struct Outcome {
     pub status: Status,
     /// The whole answer of a call that succeeded.
     pub text: Option<String>,
+    /// How that answer ended: `stop`, or `length` when the limit of tokens cut it.
+    pub finish_reason: Option<String>,
     pub provider: &'static str,
     /// The model that answered, or that was asked.
     pub model: String,
@@ -157,7 +157,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
-    let mut gate = Gate::new(app, asker);
+    let mut gate = Gate::new(app, asker, &request);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
         Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),
         Flow::Continue => app.llm.converse(|| app.clock.now().0, &request, &mut |piece| {
@@ -254,8 +254,8 @@ impl Seen {
     fn note(&mut self, piece: Piece<'_>, begun: Instant) {
         if !piece.text.is_empty() {
             self.first.get_or_insert_with(|| begun.elapsed());
-            self.tokens += budget::estimated_tokens(piece.text);
         }
+        self.tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
     }
 }
 
@@ -263,6 +263,7 @@ impl Seen {
 struct Ending {
     status: Status,
     text: Option<String>,
+    finish_reason: Option<String>,
     model: Option<String>,
     usage: Option<Usage>,
     error_class: Option<String>,
@@ -275,6 +276,7 @@ impl Ending {
         Self {
             status: Status::Succeeded,
             text: Some(completion.text),
+            finish_reason: Some(completion.finish_reason),
             model: Some(completion.model),
             usage: completion.usage,
             error_class: None,
@@ -287,8 +289,9 @@ impl Ending {
         Self {
             status,
             text: None,
+            finish_reason: None,
             model: None,
-            usage: None,
+            usage: failure.usage,
             error_class: Some(failure.kind.to_string()),
             is_free: failure.is_certainly_not_accepted() || failure.code == NOT_ASKED,
         }
@@ -298,7 +301,15 @@ impl Ending {
     fn withheld(answer: Option<Completion>) -> Self {
         let (model, usage) = answer.map(|answer| (answer.model, answer.usage)).unzip();
         let error_class = Some("answer withheld".to_owned());
-        Self { status: Status::Failed, text: None, model, usage: usage.flatten(), error_class, is_free: false }
+        Self {
+            status: Status::Failed,
+            text: None,
+            finish_reason: None,
+            model,
+            usage: usage.flatten(),
+            error_class,
+            is_free: false,
+        }
     }
 
     fn outcome(
@@ -311,14 +322,20 @@ impl Ending {
         duration: Duration,
     ) -> Outcome {
         let settings = &app.config.llm;
-        let charged = match self.usage {
-            _ if provider == offline::NAME || (self.is_free && seen.tokens == 0) => Amount::default(),
+        let of_last = match self.usage {
+            _ if provider == offline::NAME || (self.usage.is_none() && self.is_free && seen.tokens == 0) => {
+                Amount::default()
+            }
             Some(usage) => budget::amount(settings, &model, usage.prompt_tokens, usage.completion_tokens),
             None => {
                 let prompt = request.messages.iter().map(|message| budget::estimated_tokens(&message.content)).sum();
                 budget::amount(settings, &model, prompt, seen.tokens)
             }
         };
+        // A first model that thought and said nothing has its price, too.
+        let of_first = failover.as_ref().and_then(|failure| failure.usage).map_or_else(Amount::default, |usage| {
+            budget::amount(settings, app.llm.model(), usage.prompt_tokens, usage.completion_tokens)
+        });
         let cost = self.usage.and_then(|usage| budget::cost(settings, &model, usage));
         let used = Used {
             kind: asker.kind,
@@ -329,11 +346,12 @@ impl Ending {
             completion_tokens: self.usage.map_or(0, |usage| usage.completion_tokens),
             cost: cost.unwrap_or_default(),
             duration_ms: milliseconds(duration),
-            charged,
+            charged: of_first.plus(of_last),
         };
         Outcome {
             status: self.status,
             text: self.text,
+            finish_reason: self.finish_reason,
             provider,
             model: self.model.unwrap_or(model),
             failover: failover.map(|failure| failure.kind.to_string()),

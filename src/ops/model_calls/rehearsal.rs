@@ -38,7 +38,7 @@ pub fn ask(app: &App) -> Result<Rehearsal> {
         }),
         ..Request::default()
     };
-    let asker = Asker { user: None, kind: "test", is_told_reasoning: false };
+    let asker = Asker { user: None, kind: "test" };
     let Ran { outcome, failure } = run(app, asker, request, &mut |_| Flow::Continue);
     let (counted, zone) = (outcome.clone(), app.config.limits.time_zone.clone());
     app.store.write(move |tx| counted.count_in(tx, &zone.today(tx.now).to_string())).wait()?;

@@ -14,6 +14,8 @@ pub mod screen;
 pub mod shadow;
 pub mod state;
 
+use std::ops::Range;
+
 use engine::{ContentType, Match, contact_number, mask};
 use external::External;
 use policy::{Policy, Service};
@@ -125,14 +127,29 @@ pub fn rejected(field: &'static str) -> FieldError {
     Fault::new(FieldCode::Rejected, "was refused by content moderation").in_field(field)
 }
 
-/// Checks what a model answered to a user, if the operator wants that. Nothing if it may be shown.
+/// Checks a part of what a model answered to a user, if the operator wants that. Nothing if it may be shown.
+///
+/// `text` has what stands around the part, too, and `part` says which bytes of it are meant: what the list finds before
+/// it was judged before, what begins after it will be.
 ///
 /// Blocks if [`Moderation::may_block`] says so.
-pub fn check_answer(app: &App, user: UserId, text: &str) -> Option<Refusal> {
+pub fn check_answer(app: &App, user: UserId, text: &str, part: Range<usize>) -> Option<Refusal> {
     if !app.config.moderation.screen_answers {
         return None;
     }
-    screen(app, user, &[Field { name: "answer", content_type: ContentType::Answer, text }])
+    match judge(app, ContentType::Answer, text, Some(user)).map(|ruling| ruling.of_part(text, &part)) {
+        Err(error) => Some(Refusal { violations: Vec::new(), error }),
+        Ok(ruling) if ruling.allowed => None,
+        Ok(ruling) => {
+            let error = Error::new(Code::ContentRejected).in_fields(vec![rejected("answer")]);
+            Some(Refusal { violations: vec![ruling.violation(user, ContentType::Answer)], error })
+        }
+    }
+}
+
+/// Whether the outside service decides now, which costs a call for each text.
+pub fn asks_outside(app: &App) -> bool {
+    policy::current(app).is_ok_and(|policy| policy.service == Service::External)
 }
 
 /// Decides about a text by the policy that holds now.
@@ -231,6 +248,18 @@ impl Ruling {
             matches,
             masked_text,
         }
+    }
+
+    /// The ruling on a part of the text, given in bytes. An outside service does not say where everything is that it
+    /// found, so that what it refuses is refused.
+    fn of_part(self, text: &str, part: &Range<usize>) -> Self {
+        if self.allowed || self.provider != LOCAL {
+            return self;
+        }
+        let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
+        let is_within = |found: &Match| found.end > begin && found.start < end;
+        let matches = self.matches.into_iter().filter(is_within).collect();
+        Self { degraded: self.degraded, ..Self::of_matches(text, matches) }
     }
 
     fn violation(self, user: UserId, content_type: ContentType) -> Violation {

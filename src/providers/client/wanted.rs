@@ -16,7 +16,7 @@ use ureq::{
 };
 
 /// How long it goes unnoticed that nobody wants an answer any more.
-const LOOK_UP_EVERY: Duration = Duration::from_millis(250);
+pub const LOOK_UP_EVERY: Duration = Duration::from_millis(250);
 
 /// Whether somebody still wants what a thread waits for.
 pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;

@@ -3,50 +3,31 @@
 //! It owns which members count and when an answer is complete. Members are read leniently, because every server
 //! leaves out, adds and renames some; what must be there is a text and a reason for its end.
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::openai::NAME;
-use super::{Completion, Usage, refusal};
+use super::{Completion, Usage, halves, refusal};
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// One document: a whole answer, a chunk of one, or an error.
-#[derive(Deserialize)]
 pub(super) struct Document {
-    id: Option<String>,
-    request_id: Option<String>,
+    identifier: Option<String>,
     model: Option<String>,
-    choices: Option<Vec<Choice>>,
-    usage: Option<Tokens>,
+    /// The first choice; others are nobody's.
+    choice: Option<Choice>,
+    usage: Option<Usage>,
     error: Option<Value>,
+    /// It has what a chunk or an answer has.
+    is_of_answer: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Choice {
-    index: Option<u32>,
-    /// In a chunk.
-    delta: Option<Words>,
-    /// In a whole answer.
-    message: Option<Words>,
+    /// With the halves of characters marked.
+    text: String,
+    reasoning: String,
+    is_refused: bool,
     finish_reason: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct Words {
-    content: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
-    refusal: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Tokens {
-    #[serde(rename = "prompt_tokens")]
-    prompt: Option<u64>,
-    #[serde(rename = "completion_tokens")]
-    completion: Option<u64>,
-    #[serde(rename = "total_tokens")]
-    total: Option<u64>,
 }
 
 /// What has arrived of an answer so far.
@@ -54,6 +35,9 @@ pub(super) struct Assembly {
     largest_answer: usize,
     text: String,
     reasoning: String,
+    /// The first halves of characters whose second ones have not come.
+    half_of_text: Option<char>,
+    half_of_reasoning: Option<char>,
     refused: bool,
     done: bool,
     finish_reason: Option<String>,
@@ -67,36 +51,125 @@ pub(super) struct Assembly {
 pub(super) struct Added {
     pub text: String,
     pub reasoning: String,
+    /// It was a chunk of an answer, and not the mark at the end or something that only looks like a chunk.
+    pub is_document: bool,
 }
 
 impl Document {
-    /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive.
+    /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive. Of its
+    /// members only those that are what they should be count.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
-        serde_json::from_slice(text).map_err(|_| nonsense("not_json"))
+        let text = std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?;
+        let Ok(document @ Value::Object(_)) = serde_json::from_str(&halves::marked(text)) else {
+            return Err(nonsense("not_json"));
+        };
+        Ok(Self {
+            identifier: text_in(&document["request_id"]).or_else(|| text_in(&document["id"])),
+            model: text_in(&document["model"]),
+            choice: first_choice(&document).map(Choice::read),
+            usage: counted(&document["usage"]),
+            error: error_of(&document).cloned(),
+            is_of_answer: is_of_answer(&document),
+        })
     }
+}
+
+fn is_of_answer(document: &Value) -> bool {
+    document["choices"].is_array() || !document["usage"].is_null()
+}
+
+/// The error that a document tells of. Some vendors tell it without saying that it is one.
+fn error_of(document: &Value) -> Option<&Value> {
+    let is_bare = || {
+        let has_any = ["message", "code", "detail"].iter().any(|name| !document[*name].is_null());
+        !is_of_answer(document) && (has_any || document["type"] == "error")
+    };
+    match &document["error"] {
+        Value::Null => is_bare().then_some(document),
+        error => Some(error),
+    }
+}
+
+/// What an event that is named `error` says. Of its text nothing is passed on.
+pub(super) fn error_in(data: &str) -> Failure {
+    let document: Value = serde_json::from_str(data).unwrap_or_default();
+    let error = if document["error"].is_null() { &document } else { &document["error"] };
+    refusal::inside_answer(error)
+}
+
+impl Choice {
+    fn read(choice: &Value) -> Self {
+        let words = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
+        let reasoning = content(&words["reasoning_content"]);
+        Self {
+            text: content(&words["content"]),
+            reasoning: if reasoning.is_empty() { content(&words["reasoning"]) } else { reasoning },
+            is_refused: words["refusal"].as_str().is_some_and(|refusal| !refusal.is_empty()),
+            finish_reason: text_in(&choice["finish_reason"]),
+        }
+    }
+}
+
+fn first_choice(document: &Value) -> Option<&Value> {
+    document["choices"].as_array()?.iter().find(|choice| count(&choice["index"]).unwrap_or(0) == 0)
+}
+
+/// A text, or the texts among parts.
+fn content(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str())).collect(),
+        _ => String::new(),
+    }
+}
+
+/// A text that says something; some vendors write identifiers as numbers.
+fn text_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// A whole number from 0, however it is written.
+fn count(value: &Value) -> Option<u64> {
+    let whole = |number: f64| (number >= 0.0 && number.fract() == 0.0).then(|| format!("{number:.0}").parse().ok());
+    value.as_u64().or_else(|| whole(value.as_f64()?)?)
+}
+
+/// What was counted, if all of it can be read: half a count is none.
+fn counted(usage: &Value) -> Option<Usage> {
+    let (prompt, completion) = (count(&usage["prompt_tokens"])?, count(&usage["completion_tokens"])?);
+    Some(Usage {
+        prompt_tokens: prompt,
+        completion_tokens: completion,
+        total_tokens: count(&usage["total_tokens"]).unwrap_or(prompt.saturating_add(completion)),
+    })
 }
 
 /// The vendor's document with nothing in it that a listener could read but what [`Assembly`] takes as the answer and
 /// its reasoning: no second choice, no member of the vendor's own.
 pub fn with_the_answer_only(document: &str) -> String {
-    let Ok(Value::Object(mut members)) = serde_json::from_str(document) else { return String::new() };
+    let Ok(Value::Object(mut members)) = serde_json::from_str(&halves::marked(document)) else { return String::new() };
     members.retain(|name, _| {
         matches!(name.as_str(), "id" | "object" | "created" | "model" | "choices" | "usage" | "request_id")
     });
     if let Some(Value::Array(choices)) = members.get_mut("choices") {
-        let answer = choices.drain(..).find(|choice| choice["index"].as_u64().unwrap_or(0) == 0);
+        let answer = choices.drain(..).find(|choice| count(&choice["index"]).unwrap_or(0) == 0);
         choices.extend(answer.as_ref().map(answer_of));
     }
-    Value::Object(members).to_string()
+    halves::unmarked(&Value::Object(members).to_string())
 }
 
 fn answer_of(choice: &Value) -> Value {
     let name = if choice["delta"].is_null() { "message" } else { "delta" };
     let words = &choice[name];
     let reasoning = if words["reasoning_content"].is_null() { "reasoning" } else { "reasoning_content" };
+    let as_read = |told: &Value| if told.is_null() { Value::Null } else { Value::String(content(told)) };
     let told: Map<String, Value> = ["role", "content", reasoning]
         .into_iter()
-        .filter_map(|member| Some((member.to_owned(), words.get(member)?.clone())))
+        .filter_map(|member| Some((member.to_owned(), as_read(words.get(member)?))))
         .collect();
     json!({ "index": 0, name: told, "finish_reason": choice["finish_reason"] })
 }
@@ -108,6 +181,8 @@ impl Assembly {
             largest_answer,
             text: String::new(),
             reasoning: String::new(),
+            half_of_text: None,
+            half_of_reasoning: None,
             refused: false,
             done: false,
             finish_reason: None,
@@ -133,19 +208,15 @@ impl Assembly {
     }
 
     fn take(&mut self, document: Document) -> Result<Added, Failure> {
-        let identifier = document.request_id.or(document.id);
-        if let Some(error) = document.error.filter(|error| !error.is_null()) {
-            return Err(refusal::inside_answer(&error).with_request_id(identifier.as_deref()));
-        }
-        self.identifier = self.identifier.take().or(identifier);
-        self.model = document.model.filter(|model| !model.is_empty()).or(self.model.take());
         // The last count that is there is the final one.
-        self.usage = document.usage.and_then(Tokens::counted).or(self.usage);
-        let choices = document.choices.unwrap_or_default();
-        match choices.into_iter().find(|choice| choice.index.unwrap_or(0) == 0) {
-            Some(choice) => self.take_choice(choice),
-            None => Ok(Added::default()),
+        self.usage = document.usage.or(self.usage);
+        if let Some(error) = document.error {
+            return Err(refusal::inside_answer(&error).with_request_id(document.identifier.as_deref()));
         }
+        self.identifier = self.identifier.take().or(document.identifier);
+        self.model = document.model.or(self.model.take());
+        let (text, reasoning) = self.take_choice(document.choice.unwrap_or_default())?;
+        Ok(Added { text, reasoning, is_document: document.is_of_answer })
     }
 
     /// Whether the stream has said its last word.
@@ -158,11 +229,16 @@ impl Assembly {
         self.done || self.finish_reason.is_some()
     }
 
+    /// What the vendor has counted so far.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// The answer, if it is one: ended for a reason that leaves the text whole, and not blank.
     pub(super) fn complete(self, model_asked_for: &str) -> Result<Completion, Failure> {
         let identifier = self.identifier.as_deref().and_then(clean_code);
         match self.fault() {
-            Some(fault) => Err(fault.with_request_id(identifier.as_deref())),
+            Some(fault) => Err(fault.with_request_id(identifier.as_deref()).with_usage(self.usage)),
             None => Ok(Completion {
                 text: self.text,
                 reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),
@@ -175,19 +251,18 @@ impl Assembly {
         }
     }
 
-    fn take_choice(&mut self, choice: Choice) -> Result<Added, Failure> {
-        self.finish_reason = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.finish_reason.take());
-        let words = choice.delta.or(choice.message).unwrap_or_default();
-        self.refused |= words.refusal.is_some_and(|refusal| !refusal.is_empty());
-        let text = words.content.unwrap_or_default();
-        let reasoning = words.reasoning_content.or(words.reasoning).unwrap_or_default();
+    fn take_choice(&mut self, choice: Choice) -> Result<(String, String), Failure> {
+        self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+        self.refused |= choice.is_refused;
+        let text = halves::joined(&mut self.half_of_text, &choice.text);
+        let reasoning = halves::joined(&mut self.half_of_reasoning, &choice.reasoning);
         let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
         if size > self.largest_answer {
             return Err(nonsense("answer_too_large"));
         }
         self.text.push_str(&text);
         self.reasoning.push_str(&reasoning);
-        Ok(Added { text, reasoning })
+        Ok((text, reasoning))
     }
 
     fn fault(&self) -> Option<Failure> {
@@ -202,17 +277,6 @@ impl Assembly {
             None | Some("stop" | "length") => blank.then(|| nonsense("empty_answer")),
             Some(unknown) => Some(nonsense(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
         }
-    }
-}
-
-impl Tokens {
-    fn counted(self) -> Option<Usage> {
-        let (prompt, completion) = (self.prompt?, self.completion?);
-        Some(Usage {
-            prompt_tokens: prompt,
-            completion_tokens: completion,
-            total_tokens: self.total.unwrap_or(prompt.saturating_add(completion)),
-        })
     }
 }
 
@@ -245,6 +309,14 @@ mod tests {
             "usage": { "prompt_tokens": 1, "completion_tokens": 1 },
         });
         assert_eq!(serde_json::from_str::<Value>(&with_the_answer_only(&document.to_string())).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_content_in_parts_is_told_as_it_was_read() {
+        let parts = json!([{ "type": "text", "text": "吉" }, { "type": "refusal", "refusal": "unread" }]);
+        let in_parts = json!({ "choices": [{ "message": { "content": parts } }] }).to_string();
+        let told: Value = serde_json::from_str(&with_the_answer_only(&in_parts)).unwrap();
+        assert_eq!(told["choices"][0]["message"], json!({ "content": "吉" }));
     }
 
     #[test]

@@ -9,6 +9,8 @@
 pub enum Event {
     /// The `data` lines of one event, joined by line feeds.
     Data(String),
+    /// The same of an event that is named `error`, whatever its data looks like.
+    Error(String),
     /// A line that says only that the connection is alive.
     Comment,
 }
@@ -23,6 +25,7 @@ pub struct EventStream {
     largest_event: usize,
     line: Vec<u8>,
     data: Option<String>,
+    is_error: bool,
     last_was_carriage_return: bool,
     at_start: bool,
 }
@@ -30,7 +33,14 @@ pub struct EventStream {
 impl EventStream {
     /// A parser at the start of a stream that refuses events of more than `largest_event` bytes.
     pub fn new(largest_event: usize) -> Self {
-        Self { largest_event, line: Vec::new(), data: None, last_was_carriage_return: false, at_start: true }
+        Self {
+            largest_event,
+            line: Vec::new(),
+            data: None,
+            is_error: false,
+            last_was_carriage_return: false,
+            at_start: true,
+        }
     }
 
     /// Takes the next bytes and gives back the events they complete.
@@ -60,8 +70,13 @@ impl EventStream {
         if !self.line.is_empty() {
             self.end_line(&mut events)?;
         }
-        events.extend(self.data.take().map(Event::Data));
+        events.extend(self.end_event());
         Ok(events)
+    }
+
+    fn end_event(&mut self) -> Option<Event> {
+        let is_error = std::mem::take(&mut self.is_error);
+        self.data.take().map(if is_error { Event::Error } else { Event::Data })
     }
 
     /// Drops the line feed of a line end whose carriage return came before.
@@ -85,7 +100,7 @@ impl EventStream {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
         if line.is_empty() {
-            events.extend(self.data.take().map(Event::Data));
+            events.extend(self.end_event());
             return Ok(());
         }
         match line.iter().position(|byte| *byte == b':') {
@@ -99,8 +114,11 @@ impl EventStream {
         Ok(())
     }
 
-    /// Names and identifiers of events have no meaning in this protocol and are passed over.
+    /// Identifiers of events, and names but one, have no meaning in this protocol and are passed over.
     fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLong> {
+        if name == b"event" {
+            self.is_error = value == b"error";
+        }
         if name != b"data" {
             return Ok(());
         }
@@ -160,6 +178,13 @@ mod tests {
     #[test]
     fn comments_other_fields_and_blank_lines_are_no_data() {
         assert_eq!(whole(": keep-alive\n\n\n\nevent: x\nid: 7\nretry: 5\n\ndata:y\n\n"), [Event::Comment, data("y")]);
+    }
+
+    #[test]
+    fn an_error_is_known_by_its_name() {
+        let error = |text: &str| Event::Error(text.into());
+        assert_eq!(whole("event: error\ndata: a\n\ndata: b\n\n"), [error("a"), data("b")]);
+        assert_eq!(whole("data: a\nevent:error\n\nevent: error\n\ndata: b\n\n"), [error("a"), data("b")]);
     }
 
     #[test]

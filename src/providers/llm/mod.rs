@@ -9,6 +9,8 @@
 pub mod builtin;
 mod chat;
 pub mod event_stream;
+mod form;
+mod halves;
 pub mod models;
 pub mod offline;
 pub mod openai;
@@ -58,11 +60,14 @@ pub struct Piece<'answer> {
     pub document: Option<&'answer str>,
     /// The document is a whole answer and no chunk of one.
     pub is_whole: bool,
+    /// The model that says it; empty where only the document tells.
+    pub model: &'answer str,
 }
 
 impl Piece<'_> {
     /// Nothing but the question whether anybody is still there.
-    pub const SIGN_OF_LIFE: Piece<'static> = Piece { text: "", reasoning: "", document: None, is_whole: false };
+    pub const SIGN_OF_LIFE: Piece<'static> =
+        Piece { text: "", reasoning: "", document: None, is_whole: false, model: "" };
 }
 
 /// Whether to go on.
@@ -85,6 +90,8 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// Whether the text is wanted piece by piece.
     pub stream: bool,
+    /// Whether the vendor's documents are passed on, and with them what the model thought.
+    pub is_told_documents: bool,
     /// From 0 to 2; `None` leaves it to the model.
     pub temperature: Option<f64>,
     /// The most tokens that the answer may have; `None` leaves it to the model.

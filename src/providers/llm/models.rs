@@ -1,8 +1,8 @@
 //! The model that is asked, and the one that is asked when it cannot answer.
 //!
-//! It owns a breaker for each and the rule when the second one steps in: only before anything was handed out, and
-//! only when the first is at fault or refuses everybody. It refuses to ask two models at once and to hide that there
-//! was a first one: whoever gets an answer learns which model gave it and why it was not the other.
+//! It owns a breaker for each and the rule when the second one steps in: only before anything was said, and only when
+//! the first is at fault or refuses everybody. It refuses to ask two models at once and to hide that there was a first
+//! one: whoever gets an answer learns which model gave it and why it was not the other.
 
 use std::time::Instant;
 
@@ -11,6 +11,9 @@ use crate::providers::{
     Failure, FailureKind,
     breaker::{Breaker, Condition},
 };
+
+/// Documents at the beginning that are held back.
+const LONGEST_BEGINNING: usize = 64;
 
 /// One model with its breaker.
 pub struct Guarded {
@@ -107,23 +110,51 @@ impl Models {
         sink: &mut dyn FnMut(Piece<'_>) -> Flow,
     ) -> Asked {
         let begun = Instant::now();
-        let mut is_untouched = true;
-        let result = self.first.converse(&clock, request, &mut |piece| {
-            is_untouched &= piece.text.is_empty() && piece.document.is_none();
-            sink(piece)
-        });
+        let mut beginning = Beginning::of(request);
+        let result = self.first.converse(&clock, request, &mut |piece| beginning.pass(piece, sink));
         match (result, &self.second) {
-            (Err(failure), Some(second)) if is_untouched && may_be_tried_elsewhere(&failure) => {
+            (Err(failure), Some(second)) if !beginning.is_over && may_be_tried_elsewhere(&failure) => {
                 let left = request.time_left.map(|left| left.saturating_sub(begun.elapsed()));
                 if left.is_some_and(|left| left.is_zero()) {
                     return self.first.asked(None, Err(failure));
                 }
                 let request = Request { time_left: left, ..request.clone() };
-                let result = second.converse(&clock, &request, sink);
+                let mut beginning = Beginning::of(&request);
+                let result = second.converse(&clock, &request, &mut |piece| beginning.pass(piece, sink));
                 second.asked(Some(failure), result)
             }
             (result, _) => self.first.asked(None, result),
         }
+    }
+}
+
+/// What a model sends before it says something: documents that only name who will speak. They are held back until then,
+/// so that another model can still answer in its place.
+struct Beginning {
+    /// What the model thinks is something, too.
+    tells_documents: bool,
+    held: Vec<String>,
+    is_over: bool,
+}
+
+impl Beginning {
+    fn of(request: &Request) -> Self {
+        Self { tells_documents: request.is_told_documents, held: Vec::new(), is_over: false }
+    }
+
+    fn pass(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+        self.is_over |= !piece.text.is_empty() || (self.tells_documents && !piece.reasoning.is_empty());
+        if self.is_over {
+            let held = std::mem::take(&mut self.held);
+            let told = held.iter().map(|document| Piece { document: Some(document), ..Piece::SIGN_OF_LIFE });
+            let is_heard = told.chain([piece]).all(|piece| sink(piece) == Flow::Continue);
+            return if is_heard { Flow::Continue } else { Flow::Stop };
+        }
+        // More of the same says nothing more.
+        if self.tells_documents && self.held.len() < LONGEST_BEGINNING {
+            self.held.extend(piece.document.map(ToOwned::to_owned));
+        }
+        sink(Piece { document: None, ..piece })
     }
 }
 

@@ -32,7 +32,7 @@ impl LanguageModel for Offline {
         let started = Instant::now();
         let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
         let first_token_after = request.stream.then(|| started.elapsed());
-        let mut is_heard = |text| sink(Piece { text, ..Piece::SIGN_OF_LIFE }) == Flow::Continue;
+        let mut is_heard = |text| sink(Piece { text, model: MODEL, ..Piece::SIGN_OF_LIFE }) == Flow::Continue;
         let went_on = if request.stream { paragraphs(&text).all(is_heard) } else { is_heard(&text) };
         if !went_on {
             return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));

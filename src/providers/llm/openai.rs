@@ -14,10 +14,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::chat::{Assembly, Document};
+use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
-use super::{Completion, Flow, LanguageModel, Piece, Request, refusal};
-use crate::providers::client::{Answer, Client, Endpoint, Limits, Post};
+use super::{Completion, Flow, LanguageModel, Piece, Request, form, refusal};
+use crate::providers::client::{Answer, Client, Endpoint, LOOK_UP_EVERY, Limits, Post};
 use crate::providers::nonce::random_hex;
 use crate::providers::{Failure, FailureKind, clean_code};
 
@@ -73,7 +74,7 @@ pub struct OpenAi {
 
 /// Why an answer did not begin, and what its headers advise.
 struct NotOpened {
-    failure: Failure,
+    failure: Box<Failure>,
     advice: Advice,
 }
 
@@ -151,13 +152,10 @@ impl OpenAi {
             Err(first) => first,
         };
         let Some(pause) = self.pause_before_retry(&first, request, started)? else {
-            return Err(first.failure);
+            return Err(*first.failure);
         };
-        std::thread::sleep(pause);
-        if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
-            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
-        }
-        self.send(request, &endpoint, &body, started).map_err(|second| second.failure)
+        wait(pause, sink)?;
+        self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)
     }
 
     fn pause_before_retry(
@@ -187,7 +185,7 @@ impl OpenAi {
         let advice = Advice::read(|name| answer.header(name));
         let request_id = request_id(&answer).map(str::to_owned);
         let failure = refusal::of_status(answer.status, &answer.read_error(), request_id.as_deref());
-        Err(NotOpened { failure: failure.with_retry_after(advice.retry_after), advice })
+        Err(NotOpened { failure: Box::new(failure.with_retry_after(advice.retry_after)), advice })
     }
 
     fn post(&self, request: &Request, endpoint: &Endpoint, body: &[u8], started: Instant) -> Result<Answer, Failure> {
@@ -231,33 +229,60 @@ impl OpenAi {
         Value::Object(body).to_string().into_bytes()
     }
 
-    fn read_whole(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let body = answer.read_all(self.settings.largest_answer)?;
+    fn read_whole(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
+        let body = begun.rest.read_all(begun.first, self.settings.largest_answer)?;
         let mut assembly = Assembly::new(self.settings.largest_answer);
-        assembly.take_whole(Document::parse(&body)?)?;
+        let taken = assembly.take_whole(Document::parse(&body)?);
+        taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
         let completion = assembly.complete(&self.settings.model)?;
         let document = std::str::from_utf8(&body).ok().map(str::trim);
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
-        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true }) {
+        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true, model: &completion.model }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }
     }
 
-    fn read_stream(&self, answer: Answer, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let mut pieces = answer.into_pieces();
+    fn read_stream(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let mut streamed = StreamedAnswer::new(self.settings.largest_answer);
-        let mut buffer = [0_u8; PIECE];
-        while !streamed.is_done() {
-            match pieces.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => streamed.take(&buffer[..count], sink)?,
-                Err(_) if streamed.has_whole_text() => break,
-                Err(failure) => return Err(failure),
-            }
+        match read_into(&mut streamed, begun, sink) {
+            Ok(()) => streamed.finish(&self.settings.model, sink),
+            Err(failure) => Err(failure.with_usage(streamed.usage())),
         }
-        streamed.finish(&self.settings.model, sink)
     }
+}
+
+/// Waits, and looks up now and then whether anybody still waits for what comes after.
+fn wait(pause: Duration, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
+    let begun = Instant::now();
+    loop {
+        std::thread::sleep(pause.saturating_sub(begun.elapsed()).min(LOOK_UP_EVERY));
+        if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
+            return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+        }
+        if begun.elapsed() >= pause {
+            return Ok(());
+        }
+    }
+}
+
+fn read_into(
+    streamed: &mut StreamedAnswer,
+    begun: Begun,
+    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+) -> Result<(), Failure> {
+    streamed.take(&begun.first, sink)?;
+    let mut pieces = begun.rest;
+    let mut buffer = [0_u8; PIECE];
+    while !streamed.is_done() {
+        match pieces.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => streamed.take(&buffer[..count], sink)?,
+            Err(_) if streamed.has_whole_text() => break,
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(())
 }
 
 impl LanguageModel for OpenAi {
@@ -280,11 +305,11 @@ impl LanguageModel for OpenAi {
         };
         let answer = self.open(request, started, &mut timed_sink)?;
         let request_id = request_id(&answer).and_then(clean_code);
-        let result = if is_stream(&answer, request) {
-            self.read_stream(answer, &mut timed_sink)
-        } else {
-            self.read_whole(answer, &mut timed_sink)
-        };
+        let begun = form::begin(answer, request, self.settings.largest_answer, &mut timed_sink);
+        let result = begun.and_then(|begun| {
+            let read = if begun.is_stream { Self::read_stream } else { Self::read_whole };
+            read(self, begun, &mut timed_sink)
+        });
         match result {
             Ok(completion) => {
                 let request_id = request_id.or(completion.request_id);
@@ -310,7 +335,7 @@ impl LanguageModel for OpenAi {
 
 impl NotOpened {
     fn without_advice(failure: Failure) -> Self {
-        Self { failure, advice: Advice::default() }
+        Self { failure: Box::new(failure), advice: Advice::default() }
     }
 }
 
@@ -318,12 +343,6 @@ impl fmt::Debug for OpenAi {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("OpenAi").field("settings", &self.settings).finish_non_exhaustive()
     }
-}
-
-/// Servers exist that answer a request for a stream in one piece, and the other way round: the answer decides.
-fn is_stream(answer: &Answer, request: &Request) -> bool {
-    let content_type = answer.header("content-type").unwrap_or_default().to_ascii_lowercase();
-    content_type.contains("event-stream") || (request.stream && !content_type.contains("json"))
 }
 
 fn request_id(answer: &Answer) -> Option<&str> {

@@ -3,10 +3,10 @@
 //! It owns the order of things in a stream and knows no connection, so that recorded streams can be replayed in
 //! pieces of any size.
 
-use super::chat::{Added, Assembly};
+use super::chat::{Added, Assembly, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
-use super::{Completion, Flow, Piece};
+use super::{Completion, Flow, Piece, Usage};
 use crate::providers::{Failure, FailureKind};
 
 /// Takes the bytes of one answer.
@@ -36,9 +36,14 @@ impl StreamedAnswer {
         let events = self.events.finish().map_err(too_long)?;
         // The rest of a stream that was cut inside a line cannot be read, and what matters is that it was cut.
         match self.take_events(events, sink) {
-            Err(failure) if failure.code != "not_json" => Err(failure),
+            Err(failure) if failure.code != "not_json" => Err(failure.with_usage(self.usage())),
             _ => self.assembly.complete(model_asked_for),
         }
+    }
+
+    /// What the vendor has counted so far.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.assembly.usage()
     }
 
     /// Whether nothing more is to come.
@@ -54,13 +59,14 @@ impl StreamedAnswer {
     fn take_events(&mut self, events: Vec<Event>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<(), Failure> {
         for event in events {
             let flow = match event {
-                Event::Data(_) if self.assembly.is_done() => break,
+                Event::Data(_) | Event::Error(_) if self.assembly.is_done() => break,
+                Event::Data(data) if data.trim().is_empty() => sink(Piece::SIGN_OF_LIFE),
                 Event::Data(data) => {
-                    let Added { text, reasoning } = self.assembly.take_event(&data)?;
-                    // The mark at the end is no document.
-                    let document = (!self.assembly.is_done()).then_some(data.as_str());
-                    sink(Piece { text: &text, reasoning: &reasoning, document, is_whole: false })
+                    let Added { text, reasoning, is_document } = self.assembly.take_event(&data)?;
+                    let document = is_document.then_some(data.as_str());
+                    sink(Piece { text: &text, reasoning: &reasoning, document, ..Piece::SIGN_OF_LIFE })
                 }
+                Event::Error(data) => return Err(error_in(&data)),
                 Event::Comment => sink(Piece::SIGN_OF_LIFE),
             };
             if flow == Flow::Stop {
@@ -80,7 +86,6 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::providers::llm::Usage;
 
     const VECTORS: &str = include_str!("../../../tests/vectors/llm.json");
     const LARGEST: usize = 1 << 20;

@@ -207,6 +207,15 @@ fn every_recorded_error_over_a_socket() {
 }
 
 #[test]
+fn an_error_without_an_end_is_still_read() {
+    let body = r#"{"error":{"code":"insufficient_quota"}}"#;
+    let vendor = Vendor::playing([Reply::json(body).with_status(429).in_chunks([1_000]).cut_after(body.len())]);
+    let failure = failure_of(&vendor, true);
+    assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Misconfigured, "insufficient_quota"));
+    assert_eq!(vendor.requests().len(), 1);
+}
+
+#[test]
 fn the_vendors_pause_is_kept() {
     let vendor = Vendor::playing([Reply::status(429).header("retry-after-ms", "700"), Reply::json(ANSWER)]);
     let started = Instant::now();
@@ -253,6 +262,62 @@ fn answers_that_are_none() {
         let vendor = Vendor::playing([reply]);
         let failure = failure_of(&vendor, false);
         assert_eq!((failure.kind, failure.code.as_str()), (kind, code), "{name}");
+    }
+}
+
+#[test]
+fn members_that_nobody_needs_may_be_anything() {
+    let whole = |members: &str, content: &str| {
+        let choice = format!(r#"{{"message":{{"content":{content}}},"finish_reason":"stop"}}"#);
+        format!(r#"{{{members}"choices":[{choice}]}}"#)
+    };
+    let cases = [
+        (whole(r#""usage":{"prompt_tokens":11.0,"completion_tokens":7},"#, "\"大吉\""), Some(18)),
+        (whole(r#""usage":{"prompt_tokens":-1,"completion_tokens":7},"#, "\"大吉\""), None),
+        (whole(r#""usage":"many","#, "\"大吉\""), None),
+        (whole(r#""id":12345,"model":7,"#, "\"大吉\""), None),
+        (whole("", r#"[{"type":"text","text":"大"},{"type":"image"},{"type":"text","text":"吉"}]"#), None),
+        (whole(r#""error":null,"created":"now","#, "\"大吉\""), None),
+    ];
+    for (document, tokens) in cases {
+        for (is_stream, reply) in [
+            (false, Reply::json(document.as_str())),
+            (true, Reply::event_stream(format!("data: {document}\n\ndata: [DONE]\n\n"))),
+        ] {
+            let vendor = Vendor::playing([reply]);
+            let completion =
+                ask(impatient(&vendor), is_stream).1.unwrap_or_else(|failure| panic!("{failure}: {document}"));
+            assert_eq!(completion.text, "大吉", "{document}");
+            assert_eq!(completion.usage.map(|usage| usage.total_tokens), tokens, "{document}");
+        }
+    }
+}
+
+#[test]
+fn a_character_in_two_chunks_and_empty_events_are_understood() {
+    let chunk = |content: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{content}\"}}}}]}}\n\n");
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let stream = ["data:\n\n", &chunk(r"吉\ud83d"), "data: \n\n", &chunk(r"\ude00凶"), &chunk(r"\ud83d"), end].concat();
+    let vendor = Vendor::playing([Reply::event_stream(stream)]);
+    let (text, result) = ask(impatient(&vendor), true);
+    assert_eq!((text.as_str(), result.unwrap().text.as_str()), ("吉😀凶", "吉😀凶"));
+}
+
+#[test]
+fn the_first_bytes_tell_the_form_whatever_the_type_says() {
+    let events = stream("openai_style_usage_chunk");
+    let typed = |content_type: &str, body: &str| Reply::status(200).header("content-type", content_type).body(body);
+    for is_stream in [false, true] {
+        for content_type in ["application/json", "text/plain", "text/event-stream", "application/octet-stream"] {
+            for (body, text) in [(events.as_str(), "乾卦，大吉"), (ANSWER, "大吉")] {
+                for size in [1, 5_000] {
+                    let vendor = Vendor::playing([typed(content_type, body).in_chunks([size])]);
+                    let answer = ask(impatient(&vendor), is_stream).1;
+                    let answer = answer.unwrap_or_else(|failure| panic!("{failure}: {content_type} {body}"));
+                    assert_eq!(answer.text, text, "{content_type}");
+                }
+            }
+        }
     }
 }
 
@@ -307,10 +372,14 @@ fn a_caller_who_leaves_ends_the_call_at_the_vendor() {
 
 #[test]
 fn a_caller_who_left_while_waiting_is_not_asked_for_again() {
-    let vendor = Vendor::playing([Reply::status(503), Reply::json(ANSWER)]);
-    let result = OpenAi::new(settings(&vendor)).complete(&request(true), &mut |_| Flow::Stop);
+    let vendor = Vendor::playing([Reply::status(503).header("retry-after", "9"), Reply::json(ANSWER)]);
+    let patient = Settings { longest_retry_wait: Duration::from_secs(10), ..settings(&vendor) };
+    let started = Instant::now();
+    let result = OpenAi::new(patient).complete(&request(true), &mut |_| Flow::Stop);
     assert_eq!(result.err().unwrap().kind, FailureKind::Cancelled);
     assert_eq!(vendor.requests().len(), 1);
+    // It is noticed while waiting, and not only after it.
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -49,6 +49,20 @@ fn the_number_wins_over_the_version() {
 }
 
 #[test]
+fn a_build_is_no_newer_than_the_version_it_is_of() {
+    let server = Setup::default().start();
+    let key = server.api_key("publisher");
+    publish(&server, &key, json!({ "version": "2.3.2+232", "versionCode": 232, "isRequired": true }));
+    for (version, is_old) in
+        [("2.3.2", false), ("2.3.2+1", false), ("2.3.2+999", false), ("2.3.2-rc.1+232", true), ("2.3.1", true)]
+    {
+        let (available, required, latest) = check(&server, json!({ "clientVersion": version }));
+        assert_eq!((available, required), (is_old, is_old), "{version}");
+        assert_eq!(latest, "2.3.2+232");
+    }
+}
+
+#[test]
 fn beside_a_number_the_version_may_be_called_anything() {
     let server = Setup::default().start();
     let key = server.api_key("publisher");

@@ -1,0 +1,104 @@
+//! In which form an answer comes: in one piece, or as a stream.
+//!
+//! Servers exist that answer a request for a stream in one piece, and the other way round, and that name the wrong type
+//! for either. So the first bytes decide, and the type only where they could be anything.
+
+use super::openai::NAME;
+use super::{Flow, Piece, Request};
+use crate::providers::client::{Answer, Pieces};
+use crate::providers::{Failure, FailureKind};
+
+/// With what the lines of a stream begin that says anything.
+const FIELDS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
+const PIECE: usize = 2 * 1024;
+
+/// An answer of which the beginning was read.
+pub(super) struct Begun {
+    pub(super) is_stream: bool,
+    pub(super) first: Vec<u8>,
+    pub(super) rest: Pieces,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Stream,
+    /// More has to be read.
+    Open,
+    Neither,
+}
+
+/// Reads as much of an answer as tells its form: blank lines may come first, to keep the connection alive.
+pub(super) fn begin(
+    answer: Answer,
+    request: &Request,
+    largest_answer: usize,
+    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+) -> Result<Begun, Failure> {
+    let is_stream_by_type = is_stream_by_type(&answer, request);
+    let mut rest = answer.into_pieces();
+    let mut first = Vec::new();
+    let mut buffer = [0_u8; PIECE];
+    loop {
+        let count = rest.read(&mut buffer)?;
+        first.extend_from_slice(&buffer[..count]);
+        let is_stream = match Form::of(&first) {
+            Form::Open if count > 0 && first.len() > largest_answer => {
+                return Err(Failure::new(FailureKind::Nonsense, NAME, "answer_too_large"));
+            }
+            Form::Open if count > 0 => {
+                if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
+                    return Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled"));
+                }
+                continue;
+            }
+            Form::Whole => false,
+            Form::Stream => true,
+            Form::Open | Form::Neither => is_stream_by_type,
+        };
+        return Ok(Begun { is_stream, first, rest });
+    }
+}
+
+impl Form {
+    fn of(first: &[u8]) -> Self {
+        let first = first.strip_prefix("\u{feff}".as_bytes()).unwrap_or(first).trim_ascii_start();
+        if first.starts_with(b"{") {
+            Self::Whole
+        } else if FIELDS.iter().any(|field| first.starts_with(field.as_bytes())) {
+            Self::Stream
+        } else if FIELDS.iter().any(|field| field.as_bytes().starts_with(first)) {
+            Self::Open
+        } else {
+            Self::Neither
+        }
+    }
+}
+
+fn is_stream_by_type(answer: &Answer, request: &Request) -> bool {
+    let content_type = answer.header("content-type").unwrap_or_default().to_ascii_lowercase();
+    content_type.contains("event-stream") || (request.stream && !content_type.contains("json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_tell_the_form() {
+        let cases = [
+            ("", Form::Open),
+            ("\r\n \n", Form::Open),
+            ("\n{", Form::Whole),
+            ("da", Form::Open),
+            ("data: {", Form::Stream),
+            ("\u{feff}event: x", Form::Stream),
+            (": alive", Form::Stream),
+            ("<html>", Form::Neither),
+            ("dada", Form::Neither),
+        ];
+        for (text, form) in cases {
+            assert_eq!(Form::of(text.as_bytes()), form, "{text:?}");
+        }
+    }
+}

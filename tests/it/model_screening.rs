@@ -1,0 +1,97 @@
+//! Answers that are screened: judged sentence by sentence, and alike however their vendor cuts them.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::{
+    kit::{
+        Caller, Server, eventually,
+        vendors::{Reply, Vendor},
+    },
+    model_calls::{LISTED, PHONE, ask, asking, chunks},
+    model_use::leave_stream_after,
+};
+
+/// A server that screens, and whose model says what it is told to.
+struct Screening {
+    server: Server,
+    user: Caller,
+    body: Arc<Mutex<String>>,
+    _vendor: Vendor,
+}
+
+impl Screening {
+    fn start() -> Self {
+        let body = Arc::new(Mutex::new(String::new()));
+        let told = Arc::clone(&body);
+        let vendor = Vendor::answering(move |_| Reply::event_stream(told.lock().unwrap().as_str()));
+        let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+        let user = server.sign_in(PHONE);
+        Self { server, user, body, _vendor: vendor }
+    }
+
+    /// What an interpretation with this answer, cut into pieces of so many characters, comes to: its text, or nothing.
+    fn told_in_pieces_of(&self, size: usize, answer: &str) -> Option<String> {
+        let characters: Vec<char> = answer.chars().collect();
+        let pieces: Vec<String> = characters.chunks(size).map(|piece| piece.iter().collect()).collect();
+        *self.body.lock().unwrap() = chunks(&pieces.iter().map(String::as_str).collect::<Vec<_>>());
+        let answer = ask(&self.server, &self.user).send();
+        match answer.status {
+            200 => Some(answer.json()["result"].as_str().unwrap().to_owned()),
+            422 => None,
+            status => panic!("{status}: {}", answer.text()),
+        }
+    }
+}
+
+#[test]
+fn an_allowed_phrase_is_never_cut_in_two() {
+    // As far before the second sentence as what is remembered of the first one might begin.
+    let remembered = format!("反洗钱{}。大吉。", "卦".repeat(61));
+    let unfinished = "宜守。网上加微信支付即可。".to_owned();
+    let endless = format!("{}加微信支付即可。", "卦".repeat(197));
+    let screening = Screening::start();
+    for answer in [remembered, unfinished, endless] {
+        for size in [1, 2, 3, 7, 8, 100, 1_000] {
+            assert_eq!(
+                screening.told_in_pieces_of(size, &answer).as_deref(),
+                Some(answer.as_str()),
+                "{size}: {answer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_may_not_stand_is_found_wherever_it_is_cut() {
+    let within = format!("{}。劝他去{LISTED}吧。", "卦".repeat(70));
+    let across = "宜守。加。微。信。".to_owned();
+    let late = format!("{}赌博{}", "卦".repeat(199), "卦".repeat(300));
+    let at_the_end = format!("大吉。{LISTED}");
+    let screening = Screening::start();
+    for answer in [within, across, late, at_the_end] {
+        for size in [1, 2, 3, 7, 100, 1_000] {
+            assert_eq!(screening.told_in_pieces_of(size, &answer), None, "{size}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn a_screened_stream_ends_where_its_listener_leaves_though_the_model_only_thinks() {
+    let thought = json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": "想" } }] });
+    let thinking = format!("data: {thought}\n\n");
+    let vendor = Vendor::answering(move |_| {
+        let length = thinking.len();
+        Reply::event_stream(thinking.as_str()).endless().in_chunks([length]).with_pauses(Duration::from_millis(20))
+    });
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    leave_stream_after(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "event: meta");
+    eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
+    assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
+    assert!(vendor.saw_client_leave());
+}

@@ -1,0 +1,125 @@
+//! What model calls are charged with when they come to nothing: what the vendor counted, else what was seen.
+
+use std::io::{Read, Write};
+
+use serde_json::{Value, json};
+
+use crate::{
+    kit::{
+        Caller, Server, eventually,
+        raw::Wire,
+        vendors::{Reply, Vendor},
+    },
+    model_calls::{PHONE, ask, asking, chat, spending},
+};
+
+fn events(chunks: &[Value]) -> String {
+    let events: Vec<_> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    events.concat()
+}
+
+fn thought(text: &str) -> Value {
+    json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": text } }] })
+}
+
+fn end(reason: &str) -> Value {
+    json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": "" }, "finish_reason": reason }] })
+}
+
+fn count() -> Value {
+    json!({ "model": "m", "choices": [], "usage": { "prompt_tokens": 50, "completion_tokens": 2000 } })
+}
+
+/// Begins a call whose answer is a stream, and leaves once so much of it was received.
+pub fn leave_stream_after(server: &Server, user: &Caller, (path, body): (&str, &Value), mark: &str) {
+    let body = body.to_string();
+    let mut wire = Wire::to(server);
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        user.token,
+        body.len()
+    );
+    wire.0.write_all(head.as_bytes()).unwrap();
+    wire.0.write_all(body.as_bytes()).unwrap();
+    let mut received = Vec::new();
+    let mut buffer = [0; 1024];
+    while !String::from_utf8_lossy(&received).contains(mark) {
+        let count = wire.0.read(&mut buffer).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&buffer[..count]);
+    }
+}
+
+#[test]
+fn what_the_vendor_counted_of_a_call_that_failed_is_charged_and_recorded() {
+    let thinking = vec![thought("想"); 200];
+    let failing = |last: &[Value]| events(&[&thinking, last].concat()) + "data: [DONE]\n\n";
+    let streams = [
+        ("out of tokens", failing(&[end("length"), count()])),
+        ("filtered", failing(&[end("content_filter"), count()])),
+        ("a tool", failing(&[end("tool_calls"), count()])),
+        ("unknown", failing(&[end("tea_break"), count()])),
+        ("an error after the end", failing(&[end("stop"), count(), json!({ "error": { "type": "server_error" } })])),
+        ("cut", events(&[thinking.as_slice(), &[count()]].concat())),
+    ];
+    for (name, stream) in streams {
+        let vendor = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
+        let server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").start();
+        let user = server.sign_in(PHONE);
+        let failed = ask(&server, &user).send();
+        assert!(failed.status >= 422, "{name}: {}", failed.text());
+        assert_eq!(spending(&server), (2_050, 0), "{name}");
+        let kept = "select prompt_tokens || ' ' || completion_tokens || ' ' || cost_micros || ' ' || status from ";
+        assert_eq!(server.value::<String>(&format!("{kept} interpretations")), "50 2000 2050000 failed", "{name}");
+        let counted = "select prompt_tokens || ' ' || completion_tokens from model_usage";
+        assert_eq!(server.value::<String>(counted), "50 2000", "{name}");
+    }
+}
+
+#[test]
+fn what_the_vendor_counted_of_a_document_that_is_no_answer_is_charged() {
+    let vendor = Vendor::answering(|_| {
+        let message = json!({ "role": "assistant", "content": "", "reasoning_content": "想" });
+        let choice = json!({ "index": 0, "finish_reason": "length", "message": message });
+        let usage = json!({ "prompt_tokens": 50, "completion_tokens": 2000 });
+        Reply::json(json!({ "model": "m", "choices": [choice], "usage": usage }).to_string())
+    });
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    chat(&server, &user).send().expect_problem(502, "provider_failed");
+    assert_eq!(spending(&server), (2_050, 0));
+    assert_eq!(server.value::<i64>("select completion_tokens from chats"), 2_000);
+}
+
+#[test]
+fn what_the_first_model_counted_is_charged_beside_the_second() {
+    let stream = events(&[thought("想"), end("length"), count()]);
+    let first = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
+    let second = crate::model_calls::answering("吉");
+    let server = asking(&first)
+        .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
+        .with("LLM_FALLBACK_MODEL", "second")
+        .start();
+    let user = server.sign_in(PHONE);
+    ask(&server, &user).send().expect(200);
+    assert_eq!(spending(&server), (2_150, 0));
+}
+
+#[test]
+fn what_a_listener_left_behind_of_the_thinking_is_charged() {
+    let mut thoughts = vec![thought(&"想".repeat(100)); 40];
+    thoughts.push(thought("终"));
+    let thinking = events(&thoughts);
+    let length = thinking.len();
+    let vendor = Vendor::answering(move |_| Reply::event_stream(thinking.as_str()).stalled_after(length));
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let body = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    leave_stream_after(&server, &user, ("/llm/chat", &body), "终");
+    eventually("the call ends", || server.value::<String>("select status from chats") != "running");
+    assert_eq!(server.value::<String>("select status from chats"), "cancelled");
+    let (charged, reserved) = spending(&server);
+    assert!(charged >= 4_000, "{charged}");
+    assert_eq!(reserved, 0);
+}
