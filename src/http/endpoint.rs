@@ -345,8 +345,12 @@ fn fields<'request>(
         BodyShape::Named => body::pairs(&call.body, &call.headers, None)?,
         BodyShape::NamedOrItems(list) => body::pairs(&call.body, &call.headers, Some(list))?,
     };
-    let rules = Rules { config: &app.config, phone: &app.phone_rules, headers: &call.headers, clock: &app.clock };
+    let (config, phone, clock) = (&app.config, &app.phone_rules, &app.clock);
+    let rules = Rules { call, config, phone, headers: &call.headers, clock };
     let mut fields = Fields::new(path, query, body, rules);
+    if let Some(fault) = call.repeatable.as_ref().and_then(|repeatable| repeatable.key().err()) {
+        fields.note(fault);
+    }
     if call.is_of_first_generation_user() {
         for claims in fields.claims_beside(declared) {
             call.acting_for(&claims)?;
