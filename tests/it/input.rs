@@ -101,7 +101,10 @@ fn expect_bad(answer: &Answer, parameter: &Parameter, codes: &[&str], what: &str
     let problem = answer.json();
     assert_eq!(problem["code"], "invalid_parameters", "{what}: {problem}");
     let errors = problem["errors"].as_array().unwrap();
-    let found = errors.iter().find(|error| error["field"] == parameter.name.as_str());
+    // What is wrong inside of a list of objects is said of the member.
+    let (name, item) = (parameter.name.as_str(), format!("{}[0]", parameter.name));
+    let is_its = |field: &str| field == name || field.split('.').next() == Some(&item);
+    let found = errors.iter().find(|error| error["field"].as_str().is_some_and(is_its));
     let code = found.unwrap_or_else(|| panic!("{what}: {problem}"))["code"].as_str().unwrap();
     assert!(codes.contains(&code), "{what}: {problem}");
     assert_eq!(errors.len(), 1, "{what}: {problem}");
@@ -143,8 +146,7 @@ fn an_empty_parameter_is_a_missing_one_or_an_empty_text() {
                 } else if answer.status == 422 {
                     // Nothing else was asked for: that is what may be wrong now, not the empty value.
                     let required = answer.json()["errors"][0]["code"] == "required";
-                    let is_choice =
-                        operation.required_values(&world.user).is_empty() || operation.path.ends_with("/address");
+                    let is_choice = operation.required_values(&world.user).is_empty() || operation.choice().is_some();
                     assert!(required && is_choice, "{what}: {}", answer.text());
                 }
             }
@@ -167,7 +169,13 @@ fn values_of_another_type_are_refused() {
         for value in wrong.into_iter().filter(|value| !(takes_truth && ["true", "false"].contains(value))) {
             let answer = world.with(operation, &parameter.name, value, Way::Json).send();
             let what = format!("{} {} {value}", operation.name(), parameter.name);
-            expect_bad(&answer, parameter, &["invalid_type"], &what);
+            let is_object = value.contains('{') && parameter.schema["items"]["type"] == "object";
+            expect_bad(
+                &answer,
+                parameter,
+                if is_object { &["invalid_type", "required"] } else { &["invalid_type"] },
+                &what,
+            );
         }
     }
 }
@@ -489,7 +497,9 @@ fn bodies_that_are_no_json_object_are_refused() {
         deep.as_bytes(),
     ];
     for operation in world.document.operations.iter().filter(|operation| operation.takes_body()) {
-        for body in bodies {
+        // Where a bare list is taken, an empty one can be read.
+        let takes_list = operation.path.ends_with("/batch-compare");
+        for body in bodies.into_iter().filter(|body| !(takes_list && *body == b"[]")) {
             let request = operation.bare(&world.server, &world.user).bytes(Some("application/json"), body.to_vec());
             let answer = request.send();
             let what = format!("{} {}", operation.name(), String::from_utf8_lossy(&body[..body.len().min(40)]));

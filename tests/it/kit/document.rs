@@ -142,11 +142,26 @@ impl Operation {
         }
     }
 
-    /// Right values for the parameters that are required and not in the path.
+    /// Right values for the parameters that are required and not in the path, and for one of those of which there must be
+    /// one.
     pub fn required_values(&self, caller: &Caller) -> Map<String, Value> {
-        let is_wanted = |parameter: &&Parameter| parameter.is_required && parameter.place != Place::Path;
+        let is_wanted = |parameter: &&Parameter| {
+            (parameter.is_required || self.choice() == Some(&parameter.name)) && parameter.place != Place::Path
+        };
         let wanted = self.parameters.iter().filter(is_wanted);
         wanted.map(|parameter| (parameter.name.clone(), parameter.value_of(caller))).collect()
+    }
+
+    /// A parameter in whose place another may stand, while one must.
+    pub fn choice(&self) -> Option<&'static str> {
+        match self.path.as_str() {
+            "/api/v1/account/address" => Some("email"),
+            "/divination-history/delete" => Some("localRecordId"),
+            "/version/check" => Some("clientVersion"),
+            "/admin/sensitive-word-migration/batch-compare" => Some("items"),
+            "/admin/user-data/validate/batch" => Some("userIds"),
+            _ => None,
+        }
     }
 }
 
