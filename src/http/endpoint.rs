@@ -138,7 +138,14 @@ impl Endpoint {
     /// The way in.
     pub fn door(&self, app: &Arc<App>) -> Door {
         let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
-        Door(Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task }))
+        Door(Arc::new(Gate {
+            app,
+            path: self.path,
+            access: self.access,
+            body_limit: self.body_limit,
+            is_repeatable: self.is_repeatable,
+            task,
+        }))
     }
 
     pub fn takes_body(&self) -> bool {
@@ -205,6 +212,7 @@ struct Gate {
     path: &'static str,
     access: Access,
     body_limit: BodyLimit,
+    is_repeatable: bool,
     task: Arc<dyn Task>,
 }
 
@@ -252,7 +260,7 @@ impl Gate {
         let call = Call {
             context: Arc::clone(context),
             caller,
-            repeatable: repeatable(request, &body),
+            repeatable: if self.is_repeatable { repeatable(request, &body) } else { None },
             body,
             headers: mem::take(request.headers_mut()),
             app: Arc::clone(&self.app),
@@ -361,9 +369,6 @@ fn fields<'request>(
 
 /// The request's `Idempotency-Key`, and what tells the request from others.
 fn repeatable(request: &Request<Body>, body: &[u8]) -> Option<Box<Repeatable>> {
-    if request.method() != Method::POST {
-        return None;
-    }
     let mut keys = request.headers().get_all("idempotency-key").iter();
     let key = keys.next()?;
     let query = request.uri().query().unwrap_or_default();

@@ -12,8 +12,8 @@ use crate::{
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text,
-            whole_number,
+            DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters,
+            text, time_range, whole_number,
         },
         reply::Json,
     },
@@ -22,7 +22,7 @@ use crate::{
         users,
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
     },
-    types::{Timestamp, UserId, in_order},
+    types::{Timestamp, UserId},
 };
 
 parameters! {
@@ -30,10 +30,12 @@ parameters! {
         user_id: optional UserId = "userId", "Only texts of this user.";
         content_type: optional ContentType = "contentType", "Only texts of this kind.";
         violation_type: optional Label = "violationType", "Only refusals of this type.";
-        start_time: optional Moment = "startTime", "Only refusals at this time or later.";
-        end_time: optional Moment = "endTime", "Only refusals before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Refusals on a page.";
+        => time: TimeRange = time_range {
+            start: optional Moment = "startTime", "Only refusals at this time or later.";
+            end: optional Moment = "endTime", "Only refusals before this time.";
+        }
     }
 
     OfUser {
@@ -102,16 +104,12 @@ pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<Sh
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }
-    let [from, to] = [of.start_time, of.end_time].map(|time| time.map(|Moment(time)| time));
-    if let Some((from, to)) = from.zip(to) {
-        in_order(("startTime", from), ("endTime", to))?;
-    }
     let filter = Filter {
         user: of.user_id,
         content_type: of.content_type.map(|content_type| content_type.as_str().to_owned()),
         violation_type: of.violation_type.map(|Label(kind)| kind),
-        from,
-        to,
+        from: of.time.start,
+        to: of.time.end,
     };
     let found = call.blocking(move |app| violations::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))

@@ -10,7 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        cursor_page::{CursorList, CursorPage},
+        cursor_page::{CursorList, CursorPage, span},
         params::{Nothing, PageSize, Parameter, Rules, parameters, text},
         reply::Json,
     },
@@ -22,8 +22,10 @@ const LIST: CursorList = CursorList("notifications");
 
 parameters! {
     List {
-        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before. Without it, the newest.";
         limit: optional PageSize = "limit", "Notifications in one answer.";
+        => before: Option<i64> = before {
+            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before. Without it, the newest.";
+        }
     }
 
     OfNotification {
@@ -97,9 +99,13 @@ impl From<Payload> for NotificationPayload {
 }
 
 pub async fn list(call: Call, of: List) -> Result<Json<CursorPage<Notification>>> {
-    let span = LIST.span(&call, of.cursor, of.limit)?;
+    let span = span(&call, of.before, of.limit);
     let found = notifications::list(&call.app, call.user()?, span)?;
     LIST.page(&call, found, Notification::from)
+}
+
+fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
+    LIST.position(rules.call, cursor)
 }
 
 /// How many are unread.
