@@ -409,6 +409,20 @@ fn one_name_with_two_values_is_a_conflict() {
 }
 
 #[test]
+fn two_spellings_of_one_number_are_no_conflict() {
+    let world = World::new();
+    let balance = |one, other| {
+        world.server.get("/coin/balance/phone").by(&world.user).query(&[("phoneNumber", one), ("phoneNumber", other)])
+    };
+    balance("13800138000", "+86 138-0013-8000").send().expect(200);
+    balance("13800138000", "13900139000").send().expect_problem(400, "conflicting_parameter");
+    balance("13800138000", "x").send().expect_problem(400, "conflicting_parameter");
+    let consume =
+        world.server.post("/coin/consume/phone").by(&world.user).query(&[("phoneNumber", "0086 13800138000")]);
+    consume.form(&[("phoneNumber", "13800138000")]).send().expect_problem(402, "insufficient_coins");
+}
+
+#[test]
 fn nothing_beside_a_value_is_no_conflict() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
@@ -610,7 +624,7 @@ fn limit_of(operation: &Operation) -> usize {
         "/api/v1/account" if operation.method == "DELETE" => 4,
         "/divination-history/save" => 256,
         "/admin/sensitive-word-migration/batch-compare" => 512,
-        "/divination/enhanced" | "/llm/chat" | "/feedback" => 32,
+        "/llm/chat" | "/feedback" => 32,
         _ => 64,
     }
 }

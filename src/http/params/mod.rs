@@ -63,6 +63,11 @@ pub trait Parameter: Sized {
 
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault>;
 
+    /// Whether two values mean the same, so that a name that was given both is no conflict.
+    fn is_same(one: &Given<'_>, other: &Given<'_>, _: &Rules<'_>) -> bool {
+        is_same(one, other)
+    }
+
     /// The JSON Schema, with an example.
     fn schema(limits: &Limits) -> Value;
 }
@@ -188,7 +193,7 @@ impl<'request> Fields<'request> {
     /// The value if there is one. The outer nothing says that it was bad.
     #[expect(clippy::option_option, reason = "the outer layer says that a fault was noted, as everywhere here")]
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
-        match self.single(name, is_absent::<T>) {
+        match self.single::<T>(name) {
             Some(given) => self.read_one(name, &given).map(Some),
             None => Some(None),
         }
@@ -307,11 +312,11 @@ impl<'request> Fields<'request> {
     }
 
     /// The one value of this name that is not as good as none; notes a conflict if there are several that differ.
-    fn single(&mut self, name: &'static str, is_absent: fn(&Given<'_>) -> bool) -> Option<Given<'request>> {
+    fn single<T: Parameter>(&mut self, name: &'static str) -> Option<Given<'request>> {
         let given = self.query.iter().chain(&self.body).filter(|(known, _)| known == name).map(|(_, given)| given);
-        let mut all = given.filter(|given| !is_absent(given));
+        let mut all = given.filter(|given| !is_absent::<T>(given));
         let first = all.next()?.clone();
-        if all.any(|other| !is_same(other, &first)) {
+        if all.any(|other| !T::is_same(other, &first, &self.rules)) {
             self.conflict.get_or_insert(name);
         }
         Some(first)

@@ -4,7 +4,7 @@ use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Parameter, Rules, is_literal, text, text_of};
+use super::{Parameter, Rules, is_literal, is_same, text, text_of};
 use crate::{
     config::Limits,
     error::{Fault, FieldCode, Result},
@@ -32,6 +32,12 @@ impl Parameter for UserId {
 impl Parameter for PhoneNumber {
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         PhoneNumber::parse(&text(given)?, rules.phone)
+    }
+
+    /// Two spellings of one number are one value.
+    fn is_same(one: &Given<'_>, other: &Given<'_>, rules: &Rules<'_>) -> bool {
+        is_same(one, other)
+            || matches!((Self::read(one, rules), Self::read(other, rules)), (Ok(one), Ok(other)) if one == other)
     }
 
     fn schema(_: &Limits) -> Value {
