@@ -39,7 +39,12 @@ pub struct PointBalance {
 pub struct PointEntry {
     /// Counts the caller's entries from 1.
     #[schema(example = 2)]
+    seq: i64,
+    /// The same.
+    #[schema(example = 2)]
     sequence: i64,
+    #[schema(example = "point")]
+    asset: &'static str,
     /// What was added; below zero what was taken.
     #[schema(example = -10)]
     delta: i64,
@@ -58,7 +63,9 @@ pub struct PointEntry {
 impl From<Entry> for PointEntry {
     fn from(entry: Entry) -> Self {
         Self {
+            seq: entry.sequence,
             sequence: entry.sequence,
+            asset: entry.asset.name(),
             delta: entry.delta,
             balance_after: entry.balance_after,
             kind: entry.kind.name(),
