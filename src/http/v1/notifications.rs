@@ -125,7 +125,7 @@ pub async fn mark_read(call: Call, OfNotification { id }: OfNotification) -> Res
     Ok(Json(call.committed(pending).await?.into()))
 }
 
-/// What is unread now, and how many were until now.
+/// What is unread now, and how many were marked, those of kinds that are switched off among them.
 #[derive(Serialize, ToSchema)]
 pub struct MarkedRead {
     /// Always 0.
