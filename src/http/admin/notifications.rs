@@ -12,11 +12,11 @@ use crate::{
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, Rules, one_of,
-            page, parameters,
+            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, RowNumber, Rules,
+            one_of, page, parameters,
         },
         reply::{Json, Made},
-        v1::notifications::{NotificationId, NotificationPayload},
+        v1::notifications::NotificationPayload,
     },
     ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
     types::{Timestamp, UserId},
@@ -41,7 +41,7 @@ parameters! {
     }
 
     OfNotification {
-        id: path NotificationId = "id", "The notification's number.";
+        id: path RowNumber = "id", "The notification's number.";
     }
 }
 

@@ -29,6 +29,20 @@ impl Parameter for UserId {
     }
 }
 
+/// The number by which a thing is called that is one of many: a notification, a refused text.
+pub struct RowNumber(pub i64);
+
+impl Parameter for RowNumber {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a number from 1"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
+    }
+}
+
 impl Parameter for PhoneNumber {
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         PhoneNumber::parse(&text(given)?, rules.phone)

@@ -1,17 +1,15 @@
 //! `/api/v1/notifications`: the caller's inbox.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::Result,
     http::{
-        body::Given,
         call::Call,
         cursor_page::{CursorList, CursorPage, span},
-        params::{Nothing, PageSize, Parameter, Rules, parameters, text},
+        params::{Nothing, PageSize, RowNumber, Rules, parameters},
         reply::Json,
     },
     ops::notifications::{self, Payload, Received},
@@ -29,7 +27,7 @@ parameters! {
     }
 
     OfNotification {
-        id: path NotificationId = "id", "The notification's number.";
+        id: path RowNumber = "id", "The notification's number.";
     }
 }
 
@@ -139,18 +137,4 @@ pub async fn mark_all_read(call: Call, _: Nothing) -> Result<Json<MarkedRead>> {
     let pending = notifications::mark_all_read(&call.app, call.user()?);
     let done = call.committed(pending).await?;
     Ok(Json(MarkedRead { count: 0, marked: done.marked }))
-}
-
-/// The number of a notification.
-pub struct NotificationId(pub i64);
-
-impl Parameter for NotificationId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a notification's number"))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
-    }
 }
