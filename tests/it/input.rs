@@ -48,7 +48,7 @@ impl World {
 
     /// A request that is right but for this one value. A JSON text stands for itself in a query or a form.
     fn with(&self, operation: &Operation, name: &str, value: &str, way: Way) -> Request {
-        let mut values = operation.required_values(&self.user);
+        let mut values = operation.right_values(&self.user);
         values.remove(name);
         let request = operation.bare(&self.server, &self.user);
         match way {
@@ -115,7 +115,7 @@ fn a_missing_parameter_is_missed_if_it_is_required() {
     let world = World::new();
     let mut missed = 0;
     for (operation, parameter) in world.parameters().filter(|(_, parameter)| parameter.is_required) {
-        let mut values = operation.required_values(&world.user);
+        let mut values = operation.right_values(&world.user);
         values.remove(&parameter.name);
         let request = operation.bare(&world.server, &world.user);
         let texts: Vec<_> = values.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
@@ -146,7 +146,7 @@ fn an_empty_parameter_is_a_missing_one_or_an_empty_text() {
                 } else if answer.status == 422 {
                     // Nothing else was asked for: that is what may be wrong now, not the empty value.
                     let required = answer.json()["errors"][0]["code"] == "required";
-                    let is_choice = operation.required_values(&world.user).is_empty() || operation.choice().is_some();
+                    let is_choice = operation.right_values(&world.user).is_empty() || operation.choice().is_some();
                     assert!(required && is_choice, "{what}: {}", answer.text());
                 }
             }

@@ -102,7 +102,10 @@ fn text_of(module: &Path) -> String {
     if let Ok(folder) = std::fs::read_dir(module) {
         files.extend(folder.map(|entry| entry.unwrap().path()));
     }
-    files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"))).collect()
+    files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+        .collect()
 }
 
 /// Where an endpoint stands: the file named like the segment of its path.
