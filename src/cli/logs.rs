@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Common, PageArgs, authority, confirm, find_user_id, paged, period, record, table};
 use yarrow::{
     app::App,
-    error::{Error, Fault, FieldCode, Result},
+    error::Result,
     ops::access_log::{
         self,
         search::{self, Filter, Logged},
@@ -16,8 +16,6 @@ use yarrow::{
     },
     types::{Page, Timestamp, UserId, decimal_milliseconds},
 };
-
-const DAY: Duration = Duration::from_hours(24);
 
 /// Search the network log, find suspicious addresses, delete old entries.
 #[derive(Debug, Args)]
@@ -126,16 +124,9 @@ impl RangeArgs {
         Ok(Filter { from, to, ..Filter::default() })
     }
 
-    /// The time that is tallied: up to now and as long as usual, where it is not said otherwise.
     fn window(&self, app: &App, usual: Duration) -> Result<(Timestamp, Timestamp)> {
-        let Filter { from, to, .. } = self.filter(app)?;
-        let to = if self.to.is_some() { to } else { app.clock.now() };
-        let from = if self.from.is_some() { from } else { to.minus(usual) };
-        if to.since(from) > DAY * tallies::LONGEST_DAYS {
-            let message = format!("must be at most {} days after `from`", tallies::LONGEST_DAYS);
-            return Err(Error::field("to", Fault::new(FieldCode::OutOfRange, message)));
-        }
-        Ok((from, to))
+        let (from, to) = period(app, self.from.as_deref(), self.to.as_deref())?;
+        tallies::window(("from", from), ("to", to), usual, app.clock.now())
     }
 }
 
@@ -172,11 +163,11 @@ pub fn json_of(entry: &Logged) -> Value {
 }
 
 fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
-    let (from, to) = range.window(app, DAY)?;
+    let (from, to) = range.window(app, tallies::COUNTED)?;
     let all = tallies::count(app, from, to)?;
     record(app, "logs count", None, authority(None))?;
     let total = all.len();
-    let shown: Vec<_> = on_page(&all, page).collect();
+    let shown: Vec<_> = tallies::on_page(all, page).collect();
     let items: Vec<_> = shown
         .iter()
         .map(|tally| {
@@ -201,11 +192,11 @@ fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()
 }
 
 fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
-    let (from, to) = range.window(app, Duration::from_hours(1))?;
+    let (from, to) = range.window(app, tallies::SUSPECTED)?;
     let all = tallies::suspicious(app, from, to)?;
     record(app, "logs suspicious", None, authority(None))?;
     let total = all.len();
-    let shown: Vec<_> = on_page(&all, page).collect();
+    let shown: Vec<_> = tallies::on_page(all, page).collect();
     let items: Vec<_> = shown
         .iter()
         .map(|suspect| {
@@ -238,7 +229,7 @@ fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Resu
 }
 
 fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) -> Result<()> {
-    let age = days_to_keep.map_or(app.config.retention.access_log, |days| DAY * days);
+    let age = days_to_keep.map_or(app.config.retention.access_log, |days| Duration::from_hours(24 * u64::from(days)));
     let before = app.clock.now().minus(age);
     confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
     let deleted = access_log::clean_up(app, age)?;
@@ -252,8 +243,4 @@ fn paged_between((from, to): (Timestamp, Timestamp), page: Page, items: &[Value]
     json["from"] = json!(from);
     json["to"] = json!(to);
     json
-}
-
-fn on_page<T>(all: &[T], page: Page) -> impl Iterator<Item = &T> {
-    all.iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(page.size as usize)
 }

@@ -356,7 +356,7 @@ declare::settings! {
             "Largest body of the sign-in calls.";
         history_body: Bytes = "256 KiB", no flag,
             "Largest body when a casting is saved.";
-        interpretation_body: Bytes = "32 KiB", no flag,
+        interpretation_body: Bytes = "64 KiB", no flag,
             "Largest body when an interpretation is asked for.";
         batch_body: Bytes = "512 KiB", no flag,
             "Largest body of a batch of texts.";

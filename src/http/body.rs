@@ -74,7 +74,7 @@ pub async fn discard(mut body: Body, headers: &HeaderMap) {
     let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
-/// The parameters in a body, by its content type. A JSON array that is not empty is the list named `bare_list`.
+/// The parameters in a body, by its content type. A JSON array is the list named `bare_list`.
 ///
 /// # Errors
 /// `unsupported_media_type`, `invalid_json` or `invalid_request`.
@@ -130,7 +130,7 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
     }
     if let Some(name) = bare_list
         && let Ok(items) = serde_json::from_str::<&RawValue>(text)
-        && let Ok([_, ..]) = serde_json::from_str::<Vec<&RawValue>>(text).as_deref()
+        && items.get().starts_with('[')
     {
         return Ok(vec![(Cow::Borrowed(name), Given::Json(items))]);
     }

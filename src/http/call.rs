@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{
     app::App,
-    error::{Code, Error, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
         accept::{weight, weight_said},
         guard::bearer_token,
@@ -66,6 +66,20 @@ pub struct Repeatable {
     /// It carries another one, too.
     pub is_ambiguous: bool,
     pub request_sha256: [u8; 32],
+}
+
+impl Repeatable {
+    /// The key.
+    ///
+    /// # Errors
+    /// What is wrong with one that is none.
+    pub fn key(&self) -> Result<&str, FieldError> {
+        let key = self.key.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
+        key.ok_or_else(|| {
+            let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
+            Fault::new(FieldCode::InvalidFormat, message).in_field("Idempotency-Key")
+        })
+    }
 }
 
 /// Whether a route is one of the API that apps are written for now.
@@ -167,11 +181,22 @@ impl Call {
         Ok(Authority { actor, reason, request_id: self.context.request_id.clone() })
     }
 
+    /// Those whom a request names. An administrator must name somebody, by this parameter if by no other.
+    ///
+    /// # Errors
+    /// `invalid_parameters` if an administrator names nobody.
+    pub fn naming(&self, claims: Claims, name: &str) -> Result<Claims> {
+        if self.is_admin() && claims.is_empty() {
+            return Err(Error::field(name, Fault::new(FieldCode::Required, "is required")));
+        }
+        Ok(claims)
+    }
+
     /// The user whom the request is about: the caller, or for an administrator the user whom it names.
     ///
     /// # Errors
     /// `not_yours` for a user who names another; for an administrator `not_found`, or `invalid_parameters` if the
-    /// request names nobody or two different users.
+    /// request names two different users.
     pub fn subject(&self, claims: &Claims) -> Result<User> {
         if !self.is_admin() {
             return self.acting_user(claims);
@@ -179,7 +204,7 @@ impl Call {
         let find = |tx: &Read<'_>| match (claims.users().next(), &claims.phone_number) {
             (Some(id), _) => users::find_in(tx, id),
             (None, Some(phone_number)) => users::find_by_phone_in(tx, phone_number),
-            (None, None) => Err(Error::field("userId", Fault::new(FieldCode::Required, "is required"))),
+            (None, None) => Err(Code::NotFound.into()),
         };
         let user = self.app.store.read(find)?;
         let is_one = claims.users().all(|claimed| claimed == user.id)
@@ -303,18 +328,12 @@ impl Call {
     }
 
     fn claim(&self) -> Result<Option<Claim>> {
-        let Some(Repeatable { key, is_ambiguous, request_sha256 }) = self.repeatable.as_deref() else {
-            return Ok(None);
-        };
-        if *is_ambiguous {
+        let Some(repeatable) = self.repeatable.as_deref() else { return Ok(None) };
+        if repeatable.is_ambiguous {
             let detail = "Idempotency-Key was given twice with different values.";
             return Err(Error::new(Code::ConflictingParameter).detail(detail));
         }
-        let key = key.to_str().ok().map(str::trim).filter(|key| (1..=IDEMPOTENCY_KEY).contains(&key.len()));
-        let Some(key) = key else {
-            let message = format!("must be 1 to {IDEMPOTENCY_KEY} visible ASCII characters");
-            return Err(Error::field("Idempotency-Key", Fault::new(FieldCode::InvalidFormat, message)));
-        };
+        let key = repeatable.key().map_err(|fault| Error::fields(vec![fault]))?;
         let caller = match &self.caller {
             Caller::Anonymous => return Ok(None),
             Caller::User(user) => idempotency::user(user.id),
@@ -324,7 +343,7 @@ impl Call {
             caller,
             route: self.context.route.get().copied().unwrap_or_default().to_owned(),
             key: key.to_owned(),
-            request_sha256: *request_sha256,
+            request_sha256: repeatable.request_sha256,
             kept_for: self.app.config.retention.idempotency_keys,
         }))
     }

@@ -30,18 +30,17 @@ const EXAMPLE: &str = "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH";
 pub struct CursorList(pub &'static str);
 
 impl CursorList {
-    /// The piece that the caller asks for, with the default for a limit that was not named.
+    /// Where a cursor stands in the list.
     ///
     /// # Errors
     /// `invalid_parameters` for a cursor of another user or list.
-    pub fn span(&self, call: &Call, cursor: Option<Cursor>, limit: Option<PageSize>) -> Result<Span> {
+    pub fn position(&self, call: &Call, cursor: Option<Cursor>) -> Result<Option<i64>> {
         let user = call.user()?;
         let position = |cursor: Cursor| {
             let position = call.app.keys.position(self.0, user, &cursor);
             position.ok_or_else(|| Error::field("cursor", Cursor::fault()))
         };
-        let limit = limit.map_or(call.app.config.limits.page_size, |PageSize(limit)| limit);
-        Ok(Span { before: cursor.map(position).transpose()?, limit })
+        cursor.map(position).transpose()
     }
 
     /// The answer for a piece, each item as `shown` makes it.
@@ -53,6 +52,11 @@ impl CursorList {
         let next_cursor = slice.next.map(|position| call.app.keys.cursor(self.0, user, position));
         Ok(Json(CursorPage { items: slice.items.into_iter().map(shown).collect(), next_cursor }))
     }
+}
+
+/// The piece that the caller asks for, with the default for a limit that was not named.
+pub fn span(call: &Call, before: Option<i64>, limit: Option<PageSize>) -> Span {
+    Span { before, limit: limit.map_or(call.app.config.limits.page_size, |PageSize(limit)| limit) }
 }
 
 /// A piece of a list, newest first, and the cursor for the next piece, if there is one.

@@ -141,7 +141,14 @@ impl Endpoint {
     /// The way in.
     pub fn door(&self, app: &Arc<App>) -> Door {
         let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
-        Door(Arc::new(Gate { app, path: self.path, access: self.access, body_limit: self.body_limit, task }))
+        Door(Arc::new(Gate {
+            app,
+            path: self.path,
+            access: self.access,
+            body_limit: self.body_limit,
+            is_repeatable: self.is_repeatable,
+            task,
+        }))
     }
 
     pub fn takes_body(&self) -> bool {
@@ -208,6 +215,7 @@ struct Gate {
     path: &'static str,
     access: Access,
     body_limit: BodyLimit,
+    is_repeatable: bool,
     task: Arc<dyn Task>,
 }
 
@@ -257,7 +265,7 @@ impl Gate {
         let call = Call {
             context: Arc::clone(context),
             caller,
-            repeatable: repeatable(request, &body),
+            repeatable: if self.is_repeatable { repeatable(request, &body) } else { None },
             body,
             headers: mem::take(request.headers_mut()),
             app: Arc::clone(&self.app),
@@ -360,8 +368,12 @@ fn fields<'request>(
         BodyShape::Named => body::pairs(&call.body, &call.headers, None)?,
         BodyShape::NamedOrItems(list) => body::pairs(&call.body, &call.headers, Some(list))?,
     };
-    let rules = Rules { config: &app.config, phone: &app.phone_rules, headers: &call.headers, clock: &app.clock };
+    let (config, phone, clock) = (&app.config, &app.phone_rules, &app.clock);
+    let rules = Rules { call, config, phone, headers: &call.headers, clock };
     let mut fields = Fields::new(path, query, body, rules);
+    if let Some(fault) = call.repeatable.as_ref().and_then(|repeatable| repeatable.key().err()) {
+        fields.note(fault);
+    }
     if call.is_of_first_generation_user() {
         for claims in fields.claims_beside(declared) {
             call.acting_for(&claims)?;
@@ -372,9 +384,6 @@ fn fields<'request>(
 
 /// The request's `Idempotency-Key`, and what tells the request from others.
 fn repeatable(request: &Request<Body>, body: &[u8]) -> Option<Box<Repeatable>> {
-    if request.method() != Method::POST {
-        return None;
-    }
     let mut keys = request.headers().get_all("idempotency-key").iter();
     let key = keys.next()?;
     let query = request.uri().query().unwrap_or_default();

@@ -10,7 +10,7 @@ use super::{
     endpoint::Endpoint,
     guard::Access,
     params::{Described, Place},
-    reply::{Problem, reference, schemas, status},
+    reply::{Problem, codes_of_answers, reference, schemas, status},
 };
 use crate::{
     config::{Config, Limits},
@@ -45,18 +45,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
 }
 
 fn description() -> String {
-    let is_internal = |code: &Code| {
-        matches!(
-            code,
-            Code::ChecksFailed
-                | Code::BackupUnusable
-                | Code::AddressUnavailable
-                | Code::Configuration
-                | Code::DataDirectoryUnusable
-        )
-    };
-    let codes = Code::ALL.iter().filter(|code| !is_internal(code));
-    let rows = codes.map(|code| format!("| `{}` | {} | {} |\n", code.name(), status(*code).as_u16(), code.meaning()));
+    let row = |code: Code| format!("| `{}` | {} | {} |\n", code.name(), status(code).as_u16(), code.meaning());
     let fields: Vec<_> = FieldCode::ALL.iter().map(|code| format!("`{}`", code.name())).collect();
     format!(
         "The backend of an I Ching app.\n\n\
@@ -66,7 +55,7 @@ fn description() -> String {
          Errors are `application/problem+json` (RFC 9457); branch on `code`:\n\n\
          | code | status | meaning |\n|---|---|---|\n{}\n\
          Codes of single fields: {}.",
-        rows.collect::<String>(),
+        codes_of_answers().map(row).collect::<String>(),
         fields.join(", "),
     )
 }

@@ -10,11 +10,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{RefOr, Schema},
+    openapi::{
+        ObjectBuilder, RefOr, Schema,
+        schema::{Object, Type},
+    },
 };
 
 use crate::{
-    error::{Code, Error},
+    error::{Code, Error, FieldCode},
     ops::idempotency::Kept,
     types::Timestamp,
 };
@@ -318,8 +321,7 @@ pub struct Problem<'error> {
     /// A sentence for people. It may change; branch on `code`.
     #[schema(example = "One or more parameters are wrong; `errors` lists all of them.")]
     pub detail: Cow<'error, str>,
-    /// The stable code.
-    #[schema(example = "invalid_parameters")]
+    #[schema(schema_with = codes)]
     pub code: &'static str,
     /// The request's id, as in `X-Request-Id` and in the log.
     #[schema(example = "9f2c1b7d0000000000000001")]
@@ -355,10 +357,39 @@ pub struct Problem<'error> {
 pub struct ProblemField<'error> {
     #[schema(example = "phoneNumber")]
     pub field: Cow<'error, str>,
-    #[schema(example = "required")]
+    #[schema(schema_with = field_codes)]
     pub code: &'static str,
     #[schema(example = "is required")]
     pub message: Cow<'error, str>,
+}
+
+/// The codes that answers carry. The others are of commands alone.
+pub fn codes_of_answers() -> impl Iterator<Item = Code> {
+    let is_internal = |code: &Code| {
+        matches!(
+            code,
+            Code::ChecksFailed
+                | Code::BackupUnusable
+                | Code::AddressUnavailable
+                | Code::Configuration
+                | Code::DataDirectoryUnusable
+        )
+    };
+    Code::ALL.iter().copied().filter(move |code| !is_internal(code))
+}
+
+fn codes() -> Object {
+    one_of_names("The stable code.", codes_of_answers().map(Code::name).collect(), Code::InvalidParameters.name())
+}
+
+fn field_codes() -> Object {
+    let names = FieldCode::ALL.iter().map(|code| code.name()).collect();
+    one_of_names("What is wrong with the field.", names, FieldCode::Required.name())
+}
+
+fn one_of_names(meaning: &str, names: Vec<&'static str>, example: &'static str) -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(meaning));
+    text.enum_values(Some(names)).examples([example]).build()
 }
 
 impl<'error> Problem<'error> {

@@ -249,14 +249,6 @@ pub fn delete_old_sends_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<
     )
 }
 
-/// A code of `digits` random digits.
-///
-/// # Errors
-/// `internal` when the system has no random source.
-pub fn random(digits: usize) -> Result<Secret> {
-    crate::types::random_digits(digits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,11 @@
 //! that a second run finds nothing to do. What a person must decide (two accounts of one number, entries of the ledger
 //! that contradict each other) is told and left as it is.
 
+mod spellings;
+
 use std::time::Duration;
 
+use self::spellings::{Odd, holders_in};
 use crate::{
     app::App,
     error::{Code, Result},
@@ -95,7 +98,7 @@ pub enum Who {
 pub fn validate(app: &App, who: &Who) -> Result<Validation> {
     app.store.read(|tx| {
         let kept = find_in(tx, &app.phone_rules, who)?.ok_or(Code::NotFound)?;
-        validate_in(tx, &app.phone_rules, kept)
+        validate_in(tx, &app.phone_rules, kept, None)
     })
 }
 
@@ -124,9 +127,10 @@ pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> 
 
 fn synchronise_all(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
     let mut done = Synchronised::default();
+    let odd = Odd::of_everybody(app, SLICE)?;
     let mut last = UserId(0);
     loop {
-        let validations = app.store.read(|tx| validate_slice_in(tx, &app.phone_rules, last))?;
+        let validations = app.store.read(|tx| validate_slice_in(tx, &app.phone_rules, last, &odd))?;
         let Some(newest) = validations.last() else { break };
         last = newest.user;
         for validation in validations {
@@ -181,17 +185,17 @@ fn delete_orphans(app: &App) -> Result<u64> {
     Ok(deleted)
 }
 
-fn validate_slice_in(tx: &Read<'_>, rules: &PhoneRules, after: UserId) -> Result<Vec<Validation>> {
+fn validate_slice_in(tx: &Read<'_>, rules: &PhoneRules, after: UserId, odd: &Odd) -> Result<Vec<Validation>> {
     let ids = users::ids_after_in(tx, after, SLICE)?;
     let kept = ids.into_iter().filter_map(|id| users::find_kept_in(tx, id).transpose());
-    kept.map(|kept| validate_in(tx, rules, kept?)).collect()
+    kept.map(|kept| validate_in(tx, rules, kept?, Some(odd))).collect()
 }
 
 fn find_in(tx: &Read<'_>, rules: &PhoneRules, who: &Who) -> Result<Option<Kept>> {
     match who {
         Who::Id(id) => users::find_kept_in(tx, *id),
         Who::Phone(phone_number) => {
-            let found = users::spelled_in(tx, &spellings(phone_number, rules))?;
+            let found = holders_in(tx, rules, phone_number, None)?;
             // The right spelling is the account that people reach.
             let is_canonical = |kept: &&Kept| kept.phone_number.as_deref() == Some(phone_number.as_str());
             Ok(found.iter().find(is_canonical).or(found.first()).cloned())
@@ -199,9 +203,9 @@ fn find_in(tx: &Read<'_>, rules: &PhoneRules, who: &Who) -> Result<Option<Kept>>
     }
 }
 
-fn validate_in(tx: &Read<'_>, rules: &PhoneRules, kept: Kept) -> Result<Validation> {
+fn validate_in(tx: &Read<'_>, rules: &PhoneRules, kept: Kept, odd: Option<&Odd>) -> Result<Validation> {
     let mut issues = Vec::new();
-    validate_phone_in(tx, rules, &kept, &mut issues)?;
+    validate_phone_in(tx, rules, &kept, odd, &mut issues)?;
     validate_email_in(tx, &kept, &mut issues)?;
     for asset in Asset::ALL {
         validate_account_in(tx, kept.id, asset, &mut issues)?;
@@ -209,7 +213,13 @@ fn validate_in(tx: &Read<'_>, rules: &PhoneRules, kept: Kept) -> Result<Validati
     Ok(Validation { user: kept.id, phone_number: kept.phone_number, issues })
 }
 
-fn validate_phone_in(tx: &Read<'_>, rules: &PhoneRules, kept: &Kept, issues: &mut Vec<Issue>) -> Result<()> {
+fn validate_phone_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    kept: &Kept,
+    odd: Option<&Odd>,
+    issues: &mut Vec<Issue>,
+) -> Result<()> {
     let Some(stored) = &kept.phone_number else { return Ok(()) };
     let Ok(canonical) = PhoneNumber::parse(stored, rules) else {
         // A number of a region that is no longer allowed is right all the same.
@@ -219,7 +229,7 @@ fn validate_phone_in(tx: &Read<'_>, rules: &PhoneRules, kept: &Kept, issues: &mu
         }
         return Ok(());
     };
-    let same = users::spelled_in(tx, &spellings(&canonical, rules))?;
+    let same = holders_in(tx, rules, &canonical, odd)?;
     let others: Vec<_> = same.iter().filter(|other| other.id != kept.id).map(|other| other.id.to_string()).collect();
     if !others.is_empty() {
         let detail = format!("the same phone number in another spelling belongs to user {}", others.join(", "));
@@ -275,7 +285,7 @@ fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut V
 fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<Fix> {
     let kept = users::find_kept_in(tx, user)?.ok_or(Code::NotFound)?;
     let (fixed, remaining): (Vec<_>, Vec<_>) =
-        validate_in(tx, rules, kept.clone())?.issues.into_iter().partition(|issue| issue.fixable);
+        validate_in(tx, rules, kept.clone(), None)?.issues.into_iter().partition(|issue| issue.fixable);
     let phone_number = kept.phone_number.as_deref().map(|stored| match PhoneNumber::parse(stored, rules) {
         Ok(canonical) => canonical.as_str().to_owned(),
         Err(_) => stored.to_owned(),
@@ -303,11 +313,4 @@ fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> R
 
 fn canonical_email(stored: &str) -> String {
     EmailAddress::parse(stored).map_or_else(|_| stored.trim().to_lowercase(), |email| email.as_str().to_owned())
-}
-
-/// The ways in which the number may have come into the table.
-fn spellings(phone_number: &PhoneNumber, rules: &PhoneRules) -> [String; 4] {
-    let international = phone_number.e164(rules);
-    let digits = international.trim_start_matches('+').to_owned();
-    [phone_number.as_str().to_owned(), international, format!("00{digits}"), digits]
 }

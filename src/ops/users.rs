@@ -8,7 +8,7 @@ use crate::{
     types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId},
 };
 
-pub use kept::{Kept, count_in, find_by_stored_email_in, find_kept_in, respell_in, spelled_in};
+pub use kept::{Kept, count_in, find_by_stored_email_in, find_kept_in, respell_in, spelled_between_in, spelled_in};
 
 /// What a user is, as other users of this module need it.
 #[derive(Clone, Debug)]

@@ -119,12 +119,18 @@ pub fn find(app: &App, id: i64) -> Result<Recorded> {
     app.store.read(|tx| tx.first(sql, [id], row_of)?.ok_or_else(|| Code::NotFound.into()))
 }
 
-/// A user's refusals in figures.
+/// A user's refusals in figures. A record may outlive its user, whose id is then still worth an answer.
+///
+/// # Errors
+/// `not_found` if there is neither a record nor a user.
 pub fn of_user(app: &App, user: UserId) -> Result<OfUser> {
     app.store.read(|tx| {
         let sums = "select count(*), min(created_at), max(created_at) from violations where user_id = ?1";
         let (total, first, last): (i64, Option<i64>, Option<i64>) =
             tx.one(sums, [user.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        if total == 0 {
+            users::find_in(tx, user)?;
+        }
         let by = |column: &str| {
             let sql = format!(
                 "select {column}, count(*) from violations where user_id = ?1 group by {column} \

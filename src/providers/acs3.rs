@@ -15,8 +15,8 @@ use ring::{digest, hmac};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::nonce::lower_hex;
-use super::{FailureKind, clean_code};
+use super::{FailureKind, clean_code, percent};
+use crate::types::hex;
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
@@ -99,7 +99,7 @@ pub fn canonical_query(parameters: &[(&str, &str)]) -> String {
     let mut sorted: Vec<_> = parameters.to_vec();
     sorted.sort_unstable();
     let pairs: Vec<String> =
-        sorted.iter().map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value))).collect();
+        sorted.iter().map(|(name, value)| format!("{}={}", percent::encode(name), percent::encode(value))).collect();
     pairs.join("&")
 }
 
@@ -180,30 +180,17 @@ fn string_to_sign(canonical_request: &str) -> String {
 
 fn signature(string_to_sign: &str, secret: &SecretString) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
-    lower_hex(hmac::sign(&key, string_to_sign.as_bytes()).as_ref())
+    hex(hmac::sign(&key, string_to_sign.as_bytes()).as_ref())
 }
 
 fn sha256_hex(bytes: &[u8]) -> String {
-    lower_hex(digest::digest(&digest::SHA256, bytes).as_ref())
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 fn date(now_millis: i64) -> String {
     // A time beyond the calendar becomes 1970, which the server refuses as it would refuse the real one.
     let time = Timestamp::from_millisecond(now_millis).unwrap_or(Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn percent_encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

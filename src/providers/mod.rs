@@ -17,6 +17,7 @@ pub mod moderation;
 mod nonce;
 pub mod object_storage;
 pub mod payment;
+mod percent;
 pub mod rsa;
 pub mod sms;
 pub mod webhook;

@@ -1,15 +1,14 @@
 //! Random identifiers that requests carry. It owns no state and falls back to nothing: when the system's random
 //! source fails, the call fails.
 
-use std::fmt::Write as _;
-
 use super::{Failure, FailureKind};
+use crate::types::hex;
 
 /// `N` random bytes as lower-case hexadecimal digits.
 ///
 /// Fails as `Misconfigured` when the system's random source does, which happens where `/dev/urandom` is missing.
 pub(super) fn random_hex<const N: usize>(provider: &'static str) -> Result<String, Failure> {
-    random_bytes::<N>(provider).map(|bytes| lower_hex(&bytes))
+    random_bytes::<N>(provider).map(|bytes| hex(&bytes))
 }
 
 /// `N` random bytes; see [`random_hex`].
@@ -17,13 +16,4 @@ pub(super) fn random_bytes<const N: usize>(provider: &'static str) -> Result<[u8
     let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes).map_err(|_| Failure::new(FailureKind::Misconfigured, provider, "random_source"))?;
     Ok(bytes)
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(super) fn lower_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

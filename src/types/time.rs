@@ -48,26 +48,56 @@ impl Timestamp {
     /// # Errors
     /// `invalid_format`.
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, Fault> {
-        let text = text.trim();
-        let in_zone = |date: civil::DateTime| zone.0.to_timestamp(date).ok();
-        let timestamp = if let Ok(milliseconds) = text.parse() {
-            jiff::Timestamp::from_millisecond(milliseconds).ok()
-        } else if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
-            Some(timestamp)
-        } else if let Ok(date_time) = civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
-            in_zone(date_time)
-        } else {
-            civil::Date::strptime("%Y-%m-%d", text)
-                .ok()
-                .and_then(|date| in_zone(date.to_datetime(civil::Time::midnight())))
-        };
-        timestamp.map(|timestamp| Self(timestamp.as_millisecond())).ok_or_else(|| {
-            Fault::new(
-                FieldCode::InvalidFormat,
-                "must be RFC 3339, `yyyy-MM-dd HH:mm:ss`, `yyyy-MM-dd` or milliseconds since 1970",
-            )
-        })
+        WrittenTime::parse(text)?.in_zone(zone)
     }
+}
+
+/// A time as it was written: a point in time, or what clocks show somewhere.
+#[derive(Clone, Copy, Debug)]
+pub enum WrittenTime {
+    At(Timestamp),
+    OfClock(civil::DateTime),
+}
+
+impl WrittenTime {
+    /// Reads what [`Timestamp::parse`] does, before it is known where.
+    ///
+    /// # Errors
+    /// `invalid_format`.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let text = text.trim();
+        let at = |timestamp: jiff::Timestamp| Self::At(Timestamp(timestamp.as_millisecond()));
+        let written = if let Ok(milliseconds) = text.parse() {
+            jiff::Timestamp::from_millisecond(milliseconds).ok().map(at)
+        } else if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+            Some(at(timestamp))
+        } else if let Ok(date_time) = civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", text) {
+            Some(Self::OfClock(date_time))
+        } else {
+            let date = civil::Date::strptime("%Y-%m-%d", text).ok();
+            date.map(|date| Self::OfClock(date.to_datetime(civil::Time::midnight())))
+        };
+        written.ok_or_else(no_time)
+    }
+
+    /// The point in time that it is in a zone.
+    ///
+    /// # Errors
+    /// `invalid_format` at the ends of time.
+    pub fn in_zone(self, zone: &TimeZone) -> Result<Timestamp, Fault> {
+        match self {
+            Self::At(timestamp) => Ok(timestamp),
+            Self::OfClock(date_time) => {
+                let timestamp = zone.0.to_timestamp(date_time).map_err(|_| no_time())?;
+                Ok(Timestamp(timestamp.as_millisecond()))
+            }
+        }
+    }
+}
+
+fn no_time() -> Fault {
+    let message = "must be RFC 3339, `yyyy-MM-dd HH:mm:ss`, `yyyy-MM-dd` or milliseconds since 1970";
+    Fault::new(FieldCode::InvalidFormat, message)
 }
 
 /// Checks that a half-open range does not end before it begins.

@@ -52,6 +52,7 @@ mod races;
 mod rooms;
 mod silence;
 mod tls;
+mod together;
 mod twins;
 mod storage;
 mod v0;

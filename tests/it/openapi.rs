@@ -49,6 +49,9 @@ fn fits(document: &Document, schema: &Value, value: &Value) -> Result<(), String
             return Err(format!("{name} is missing in {value}"));
         }
     }
+    if schema["enum"].as_array().is_some_and(|names| !names.contains(value)) {
+        return Err(format!("{value} is none of {}", schema["enum"]));
+    }
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         if let Some(member) = value.get(name) {
             fits(document, schema, member).map_err(|fault| format!("{name}: {fault}"))?;
@@ -300,6 +303,15 @@ fn the_readme_lists_every_error_code() {
     let description = document.value["info"]["description"].as_str().unwrap();
     let rows: Vec<_> = description.lines().filter(|line| line.starts_with("| `")).collect();
     assert!(rows.len() > 30, "{rows:?}");
+    // The same as names that a client can be made of.
+    let codes_of =
+        |component: &str| document.value["components"]["schemas"][component]["properties"]["code"]["enum"].clone();
+    let names = codes_of("Problem");
+    assert_eq!(names.as_array().unwrap().len(), rows.len());
+    for row in &rows {
+        assert!(names.as_array().unwrap().contains(&row.split('`').nth(1).into()), "{row}");
+    }
+    assert!(codes_of("ProblemField").as_array().unwrap().contains(&"region_not_allowed".into()));
     for row in rows {
         assert!(readme.contains(row), "README.md lacks: {row}");
     }

@@ -213,6 +213,14 @@ fn operators_see_orders_and_ask_the_provider() {
     let path = format!("/admin/payments/{order_no}");
     assert_eq!(get("/admin/payments?state=created").expect(200).json()["items"][0]["orderNo"], order_no);
     assert_eq!(get("/admin/payments?state=review").expect(200).json()["total"], 0);
+    // The interface calls it `status`.
+    let found = get("/admin/payments?status=created").expect(200).json();
+    assert_eq!((&found["total"], &found["items"][0]["status"]), (&json!(1), &json!("created")));
+    assert_eq!(get("/admin/payments?status=credited").expect(200).json()["total"], 0);
+    assert_eq!(get("/admin/payments?status=created&state=created").expect(200).json()["total"], 1);
+    get("/admin/payments?status=created&state=review").expect_problem(400, "conflicting_parameter");
+    get("/admin/payments?status=paying").expect_fields(&[("status", "unknown_value")]);
+    assert_eq!(server.command(&["payments", "list"]).expect(0).json()["items"][0]["status"], "created");
     let asked = server.post(&format!("{path}/query")).token(&key).send().expect(200).json();
     assert_eq!((&asked["trade"], &asked["verdict"]), (&Value::Null, &json!("unchanged")));
     server.post(&format!("{path}/sandbox-pay")).token(&key).form(&[("lost", "true")]).send().expect(200);

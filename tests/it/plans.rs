@@ -26,6 +26,8 @@ const BOUNDED: &[&str] = &[
     "payment_orders where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3",
     "payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4",
     "payment_callbacks where verdict = ?1 order by id desc limit ?2 offset ?3",
+    // Users by a number in an odd spelling.
+    "users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
     // Feedback, notifications, conversations.
     "feedback where user_id = ?1 order by id desc limit ?2 offset ?3",
     "notification_recipients where notification_id = ?1",

@@ -11,21 +11,23 @@ use crate::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{Moment, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        params::{Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters, text, time_range},
         reply::Json,
     },
     ops::audit::{self, Filter, Recorded},
-    types::{Timestamp, UserId, clean, in_order},
+    types::{Timestamp, UserId, clean},
 };
 
 parameters! {
     ListRows {
         user_id: optional UserId = "userId", "Only what was about this user.";
         actor: optional Actor = "actor", "Only what this actor did.";
-        start: optional Moment = "startTime", "Rows of this time or later.";
-        end: optional Moment = "endTime", "Rows before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Rows on a page.";
+        => time: TimeRange = time_range {
+            start: optional Moment = "startTime", "Rows of this time or later.";
+            end: optional Moment = "endTime", "Rows before this time.";
+        }
     }
 }
 
@@ -75,13 +77,11 @@ impl From<Recorded> for AuditRow {
 
 pub async fn list(call: Call, of: ListRows) -> Result<Json<NumberedPage<AuditRow>>> {
     let page = page(&call, of.page, of.size);
-    let from = of.start.map_or(Timestamp(0), |Moment(time)| time);
-    let to = of.end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
-    in_order(("startTime", from), ("endTime", to))?;
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }
-    let filter = Filter { user: of.user_id, actor: of.actor.map(|Actor(actor)| actor), from, to };
+    let filter =
+        Filter { user: of.user_id, actor: of.actor.map(|Actor(actor)| actor), from: of.time.from(), to: of.time.to() };
     let found = call.blocking(move |app| audit::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

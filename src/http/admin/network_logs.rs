@@ -8,53 +8,79 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Fault, FieldCode, Result},
     http::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
+        params::{
+            DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters, text, time_range,
+        },
         reply::Json,
     },
     ops::access_log::{
         self,
         search::{self, Filter, Logged},
-        tallies::{self, LONGEST_DAYS, Suspect, Tally},
+        tallies::{self, Suspect, Tally},
     },
-    types::{Page, Timestamp, UserId, decimal_milliseconds, in_order},
+    types::{Page, Timestamp, UserId, decimal_milliseconds},
 };
-
-const DAY: Duration = Duration::from_hours(24);
 
 parameters! {
     OfUser {
         user_id: path UserId = "userId", "The user's id.";
-        start: optional Moment = "startTime", "Requests at this time or later.";
-        end: optional Moment = "endTime", "Requests before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Requests on a page.";
+        => time: TimeRange = time_range {
+            start: optional Moment = "startTime", "Requests at this time or later.";
+            end: optional Moment = "endTime", "Requests before this time.";
+        }
     }
 
     OfClient {
         client_ip: path ClientIp = "clientIp", "The client's address, IPv4 or IPv6.";
-        start: optional Moment = "startTime", "Requests at this time or later.";
-        end: optional Moment = "endTime", "Requests before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Requests on a page.";
+        => time: TimeRange = time_range {
+            start: optional Moment = "startTime", "Requests at this time or later.";
+            end: optional Moment = "endTime", "Requests before this time.";
+        }
     }
 
     Between {
-        start: required Moment = "startTime", "Requests at this time or later.";
-        end: required Moment = "endTime", "Requests before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Requests on a page.";
+        => time: TimeRange = time_range {
+            start: required Moment = "startTime", "Requests at this time or later.";
+            end: required Moment = "endTime", "Requests before this time.";
+        }
     }
 
     Within {
-        start: optional Moment = "startTime", "Requests at this time or later.";
-        end: optional Moment = "endTime", "Requests before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Items on a page.";
+        => time: TimeRange = time_range {
+            start: optional Moment = "startTime", "Requests at this time or later.";
+            end: optional Moment = "endTime", "Requests before this time.";
+        }
+    }
+
+    WithinDay {
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Items on a page.";
+        => window: (Timestamp, Timestamp) = of_last_day {
+            start: optional Moment = "startTime", "Requests at this time or later.";
+            end: optional Moment = "endTime", "Requests before this time.";
+        }
+    }
+
+    WithinHour {
+        page: optional PageNumber = "page", "Number of the page.";
+        size: optional PageSize = "size", "Items on a page.";
+        => window: (Timestamp, Timestamp) = of_last_hour {
+            start: optional Moment = "startTime", "Requests at this time or later.";
+            end: optional Moment = "endTime", "Requests before this time.";
+        }
     }
 
     CleanUp {
@@ -110,24 +136,24 @@ impl From<Logged> for LoggedRequest {
 
 pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<NumberedPage<LoggedRequest>>> {
     call.context.subject.get_or_init(|| of.user_id);
-    let (from, to) = range(of.start, of.end)?;
+    let (from, to) = (of.time.from(), of.time.to());
     let filter = Filter { user: Some(of.user_id), from, to, ..Filter::default() };
     list(&call, filter, page(&call, of.page, of.size)).await
 }
 
 pub async fn list_of_client(call: Call, of: OfClient) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let (from, to) = range(of.start, of.end)?;
+    let (from, to) = (of.time.from(), of.time.to());
     let filter = Filter { client_ip: Some(of.client_ip.0.to_string()), from, to, ..Filter::default() };
     list(&call, filter, page(&call, of.page, of.size)).await
 }
 
 pub async fn list_of_time(call: Call, of: Between) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let (from, to) = range(Some(of.start), Some(of.end))?;
+    let (from, to) = (of.time.from(), of.time.to());
     list(&call, Filter { from, to, ..Filter::default() }, page(&call, of.page, of.size)).await
 }
 
 pub async fn list_failed(call: Call, of: Within) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let (from, to) = range(of.start, of.end)?;
+    let (from, to) = (of.time.from(), of.time.to());
     let filter = Filter { failed_only: true, from, to, ..Filter::default() };
     list(&call, filter, page(&call, of.page, of.size)).await
 }
@@ -187,12 +213,12 @@ pub struct ClientCountPage {
 }
 
 /// Counts the requests of each address in a time: the last 24 hours, if none is said.
-pub async fn count_by_client(call: Call, of: Within) -> Result<Json<ClientCountPage>> {
-    let (from, to) = window(&call, of.start, of.end, DAY)?;
+pub async fn count_by_client(call: Call, of: WithinDay) -> Result<Json<ClientCountPage>> {
+    let (from, to) = of.window;
     let page = page(&call, of.page, of.size);
     let all = call.blocking(move |app| tallies::count(app, from, to)).await?;
     let total = all.len();
-    let items = on_page(all, page).map(Into::into).collect();
+    let items = tallies::on_page(all, page).map(Into::into).collect();
     Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total }))
 }
 
@@ -277,12 +303,12 @@ pub struct SuspiciousClientPage {
 }
 
 /// Looks for suspicious addresses in a time: the last hour, if none is said.
-pub async fn list_suspicious(call: Call, of: Within) -> Result<Json<SuspiciousClientPage>> {
-    let (from, to) = window(&call, of.start, of.end, Duration::from_hours(1))?;
+pub async fn list_suspicious(call: Call, of: WithinHour) -> Result<Json<SuspiciousClientPage>> {
+    let (from, to) = of.window;
     let page = page(&call, of.page, of.size);
     let all = call.blocking(move |app| tallies::suspicious(app, from, to)).await?;
     let total = all.len();
-    let items = on_page(all, page).map(Into::into).collect();
+    let items = tallies::on_page(all, page).map(Into::into).collect();
     Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total }))
 }
 
@@ -304,27 +330,22 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
     Ok(Json(LogsDeleted { deleted, before }))
 }
 
-fn range(start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
-    let from = start.map_or(Timestamp(0), |Moment(time)| time);
-    let to = end.map_or(Timestamp(i64::MAX), |Moment(time)| time);
-    in_order(("startTime", from), ("endTime", to))?;
-    Ok((from, to))
+fn of_last_day(rules: &Rules<'_>, start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
+    window(rules, start, end, tallies::COUNTED)
 }
 
-/// The time that is tallied: up to now and as long as usual, where it is not said otherwise.
-fn window(call: &Call, start: Option<Moment>, end: Option<Moment>, usual: Duration) -> Result<(Timestamp, Timestamp)> {
-    let to = end.map_or_else(|| call.app.clock.now(), |Moment(time)| time);
-    let from = start.map_or_else(|| to.minus(usual), |Moment(time)| time);
-    in_order(("startTime", from), ("endTime", to))?;
-    if to.since(from) > DAY * LONGEST_DAYS {
-        let fault = Fault::new(FieldCode::OutOfRange, format!("must be at most {LONGEST_DAYS} days after `startTime`"));
-        return Err(Error::field("endTime", fault));
-    }
-    Ok((from, to))
+fn of_last_hour(rules: &Rules<'_>, start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
+    window(rules, start, end, tallies::SUSPECTED)
 }
 
-fn on_page<T>(all: Vec<T>, page: Page) -> impl Iterator<Item = T> {
-    all.into_iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(page.size as usize)
+fn window(
+    rules: &Rules<'_>,
+    start: Option<Moment>,
+    end: Option<Moment>,
+    usual: Duration,
+) -> Result<(Timestamp, Timestamp)> {
+    let [start, end] = [start, end].map(|time| time.map(|Moment(time)| time));
+    tallies::window(("startTime", start), ("endTime", end), usual, rules.clock.now())
 }
 
 /// A client's address.

@@ -12,11 +12,11 @@ use crate::{
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, Rules, one_of,
-            page, parameters,
+            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, RowNumber, Rules,
+            one_of, page, parameters,
         },
         reply::{Json, Made},
-        v1::notifications::{NotificationId, NotificationPayload},
+        v1::notifications::NotificationPayload,
     },
     ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
     types::{Timestamp, UserId},
@@ -24,13 +24,15 @@ use crate::{
 
 parameters! {
     Send {
-        audience: required AudienceName = "audience", "`all` for a broadcast, `users` for those in `userIds`.";
-        user_ids: list UserId = "userIds", "The users it is for.";
         title: required NotificationTitle = "title", "The title.";
         body: required NotificationText = "body", "The text.";
         kind: optional Kind = "kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.";
         payload: optional Payload = "payload", "What happens when the user taps it; nothing if it is left out.";
-        expires_at: optional Moment = "expiresAt", "From when on nobody sees it any more.";
+        expires_at: optional Expiry = "expiresAt", "From when on nobody sees it any more.";
+        => audience: Audience = audience {
+            name: required AudienceName = "audience", "`all` for a broadcast, `users` for those in `userIds`.";
+            user_ids: list UserId = "userIds", "The users it is for.";
+        }
     }
 
     List {
@@ -39,7 +41,7 @@ parameters! {
     }
 
     OfNotification {
-        id: path NotificationId = "id", "The notification's number.";
+        id: path RowNumber = "id", "The notification's number.";
     }
 }
 
@@ -91,20 +93,23 @@ impl From<Sent> for AdminNotification {
 pub async fn send(call: Call, send: Send) -> Result<Made<AdminNotification>> {
     let (NotificationTitle(title), NotificationText(body)) = (send.title, send.body);
     let draft = Draft {
-        audience: audience(send.audience, send.user_ids)?,
+        audience: send.audience,
         kind: send.kind.unwrap_or(Kind::Activity),
         title,
         body,
         payload: send.payload.unwrap_or(Payload::None {}),
-        expires_at: send.expires_at.map(|Moment(time)| time),
+        expires_at: send.expires_at.map(|Expiry(time)| time),
     };
     Ok(Made(call.committed(notifications::send(&call.app, draft)).await?.into()))
 }
 
-fn audience(name: AudienceName, users: Vec<UserId>) -> Result<Audience> {
+fn audience(rules: &Rules<'_>, name: AudienceName, users: Vec<UserId>) -> Result<Audience> {
     match (name, users.is_empty()) {
         (AudienceName::All, true) => Ok(Audience::Everybody),
-        (AudienceName::Users, false) => Ok(Audience::Users(users)),
+        (AudienceName::Users, false) => {
+            notifications::find_recipients(&rules.call.app, &users)?;
+            Ok(Audience::Users(users))
+        }
         (AudienceName::All, false) => {
             let message = "must be left out for a notification to all";
             Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, message)))
@@ -133,6 +138,20 @@ pub struct NotificationDeleted {
 pub async fn delete(call: Call, OfNotification { id }: OfNotification) -> Result<Json<NotificationDeleted>> {
     call.committed(notifications::delete(&call.app, id.0)).await?;
     Ok(Json(NotificationDeleted { id: id.0.to_string(), deleted: true }))
+}
+
+/// When a notification expires: not before it is sent.
+pub struct Expiry(Timestamp);
+
+impl Parameter for Expiry {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let Moment(time) = Moment::read(given, rules)?;
+        notifications::must_be_ahead(time, rules.clock.now()).map(|()| Self(time))
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        Moment::schema(limits)
+    }
 }
 
 /// Whom a notification is for.

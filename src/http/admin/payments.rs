@@ -18,7 +18,7 @@ pub use self::{
 use crate::{
     app::App,
     config::Limits,
-    error::{Fault, Result},
+    error::{Code, Error, Fault, Result},
     http::{
         body::Given,
         call::Call,
@@ -43,9 +43,12 @@ use crate::{
 parameters! {
     ListOrders {
         user_id: optional UserId = "userId", "Only orders of this user.";
-        state: optional OrderState = "state", "Only orders in this state.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Orders on a page.";
+        => state: Option<OrderState> = one_state {
+            state: optional OrderState = "state", "Only orders in this state.";
+            status: optional OrderState = "status", "Another name of `state`.";
+        }
     }
 
     OfOrder {
@@ -83,6 +86,9 @@ pub struct AdminOrder {
     /// `created`, `paid`, `credited`, `closed`, `refunded` or `review`.
     #[schema(example = "credited")]
     state: &'static str,
+    /// The same.
+    #[schema(example = "credited")]
+    status: &'static str,
     /// Why a person must look, or how a person settled it.
     #[schema(example = "second_trade")]
     reason: Option<String>,
@@ -130,6 +136,7 @@ impl From<Order> for AdminOrder {
             amount: order.amount.to_string(),
             coin_count: order.coin_count,
             state: order.state.name(),
+            status: order.state.name(),
             reason: order.reason,
             trade_no: order.trade_no,
             refunded: order.refunded.to_string(),
@@ -155,6 +162,16 @@ pub async fn list(call: Call, of: ListOrders) -> Result<Json<NumberedPage<AdminO
     let filter = orders::Filter { user: of.user_id, state: of.state };
     let found = call.blocking(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
+}
+
+fn one_state(_: &Rules<'_>, state: Option<OrderState>, status: Option<OrderState>) -> Result<Option<OrderState>> {
+    match (state, status) {
+        (Some(state), Some(status)) if state != status => {
+            let detail = "`status` is another name of `state`, and was given with another value.";
+            Err(Error::new(Code::ConflictingParameter).detail(detail))
+        }
+        _ => Ok(state.or(status)),
+    }
 }
 
 /// What an order did to the user's coins.

@@ -1,20 +1,20 @@
 //! `/admin/sensitive-word-migration`: which service decides, and what the other one would say.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Fault, FieldCode, Result},
     http::{
         admin::sensitive_words::FoundWord,
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            BodyShape, Content, Described, Fields, Flag, Nothing, PageNumber, PageSize, Parameter, Parameters, Place,
-            Rules, page, parameters, text,
+            BodyShape, Content, Described, Fields, Flag, Members, Nothing, PageNumber, PageSize, Parameter, Parameters,
+            Place, Rules, is_absent, page, parameters, text,
         },
         reply::Json,
     },
@@ -26,7 +26,7 @@ use crate::{
         state::{self, Status},
     },
     providers::breaker::Condition,
-    types::{Timestamp, UserId, clean, decimal_milliseconds},
+    types::{Timestamp, UserId, decimal_milliseconds},
 };
 
 parameters! {
@@ -277,9 +277,6 @@ pub struct BatchCompared {
 }
 
 pub async fn batch_compare(call: Call, batch: BatchCompare) -> Result<Json<BatchCompared>> {
-    if batch.items.is_empty() {
-        return Err(Error::field("items", Fault::new(FieldCode::Required, "is required")));
-    }
     let texts: Vec<_> = batch.items.into_iter().map(|BatchItem(text)| text).collect();
     let compared = call.blocking(move |app| compare::compare_all(app, &texts)).await?;
     let items: Vec<TextCompared> = compared.into_iter().map(Into::into).collect();
@@ -412,12 +409,12 @@ impl Parameters for BatchCompare {
     const BODY: BodyShape = BodyShape::NamedOrItems("items");
 
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        Some(Self { items: fields.list("items")? })
+        Some(Self { items: fields.objects("items")? })
     }
 
     fn describe() -> Vec<Described> {
         let schema =
-            |limits: &Limits| json!({ "type": "array", "items": BatchItem::schema(limits), "maxItems": limits.batch });
+            |limits: &Limits| json!({ "type": "array", "items": BatchItem::schema(), "maxItems": limits.batch });
         let meaning = "The texts, each `{content, contentType?, userId?}`. A bare array of them will do.";
         vec![Described { name: "items", meaning, place: Place::Anywhere, is_required: false, schema }]
     }
@@ -428,41 +425,60 @@ pub struct BatchItem(Text);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WrittenItem {
-    content: String,
-    content_type: Option<String>,
-    user_id: Option<Value>,
+struct WrittenItem<'json> {
+    #[serde(borrow)]
+    content: Option<&'json RawValue>,
+    #[serde(borrow)]
+    content_type: Option<&'json RawValue>,
+    #[serde(borrow)]
+    user_id: Option<&'json RawValue>,
 }
 
-impl Parameter for BatchItem {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let is_no_item = || Fault::new(FieldCode::InvalidType, "must be objects with a text as `content`");
+impl Members for BatchItem {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
         let written = match given {
-            Given::Json(raw) if raw.get().starts_with('{') => serde_json::from_str::<WrittenItem>(raw.get()),
-            given => {
-                // What is no text either has a fault of its own.
-                text(given)?;
-                return Err(is_no_item());
+            Given::Json(raw) if raw.get().starts_with('{') => serde_json::from_str::<WrittenItem<'_>>(raw.get()).ok(),
+            _ => None,
+        };
+        let Some(WrittenItem { content, content_type, user_id }) = written else {
+            let no_object = || Fault::new(FieldCode::InvalidType, "must be an object with a text as `content`");
+            // What is no text either has a fault of its own.
+            return Err(vec![("", text(given).err().unwrap_or_else(no_object))]);
+        };
+        let mut faults = Vec::new();
+        let content = read_content(content, rules).map_err(|fault| faults.push(("content", fault)));
+        let content_type = member(content_type, rules).map_err(|fault| faults.push(("contentType", fault)));
+        let user = member(user_id, rules).map_err(|fault| faults.push(("userId", fault)));
+        match (content, content_type, user) {
+            (Ok(content), Ok(content_type), Ok(user)) => {
+                let content_type = content_type.unwrap_or(ContentType::Question);
+                Ok(Self(Text { content, content_type, user }))
             }
-        };
-        let written = written.map_err(|_| is_no_item())?;
-        let content = clean(&written.content, 2_000)?;
-        if content.is_empty() {
-            return Err(is_no_item());
+            _ => Err(faults),
         }
-        let content_type = match written.content_type.as_deref() {
-            None | Some("") => ContentType::Question,
-            Some(name) => ContentType::read(&Given::Text(name.into()), rules)?,
-        };
-        let user = match written.user_id {
-            None | Some(Value::Null) => None,
-            Some(Value::String(id)) => Some(UserId::read(&Given::Text(id.into()), rules)?),
-            Some(id) => Some(UserId::read(&Given::Text(id.to_string().into()), rules)?),
-        };
-        Ok(Self(Text { content, content_type, user }))
     }
+}
 
-    fn schema(_: &Limits) -> Value {
+fn read_content(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<String, Fault> {
+    match given {
+        Some(raw) if !raw.get().starts_with('"') => Err(Fault::new(FieldCode::InvalidType, "must be a text")),
+        given => {
+            let content = member(given, rules)?.map(|Content(text)| text);
+            content.ok_or_else(|| Fault::new(FieldCode::Required, "is required"))
+        }
+    }
+}
+
+/// A member that may be left out, which an empty text says too.
+fn member<T: Parameter>(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
+    match given.map(Given::Json) {
+        Some(given) if !is_absent::<T>(&given) => T::read(&given, rules).map(Some),
+        _ => Ok(None),
+    }
+}
+
+impl BatchItem {
+    fn schema() -> Value {
         json!({
             "type": "object",
             "required": ["content"],

@@ -4,11 +4,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     http::{
         call::Call,
         numbered_page::NumberedPage,
-        params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, page, parameters},
+        params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Rules, page, parameters},
         reply::{Json, Saved},
     },
     ops::{
@@ -24,10 +24,12 @@ use crate::{
 
 parameters! {
     AddWord {
-        word: required ListedWord = "word", "The word. Wildcards are plain characters.";
         kind: optional Label = "type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.";
-        force: optional Flag = "force", "Take a word of one letter, too.";
         by_sound: optional Flag = "bySound", "Find it by its pronunciation too; true if it is not said.";
+        => new: NewWord = new_word {
+            word: required ListedWord = "word", "The word. Wildcards are plain characters.";
+            force: optional Flag = "force", "Take a word of one letter, too.";
+        }
     }
 
     RemoveWord {
@@ -64,17 +66,30 @@ pub struct WordAdded {
 }
 
 pub async fn add(call: Call, add: AddWord) -> Result<Saved<WordAdded>> {
+    let NewWord { text, force } = add.new;
     let word = Word {
-        text: add.word.0,
+        text,
         kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
-    let force = add.force.is_some_and(|Flag(force)| force);
     let (added, statistics) =
         call.blocking(move |app| Ok((listing::add(app, word, force)?, listing::statistics(app)?))).await?;
     let is_new = added.is_new;
     let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
     Ok(Saved { resource, is_new })
+}
+
+/// What is to be listed, once it is known that it can be.
+pub struct NewWord {
+    text: String,
+    force: bool,
+}
+
+fn new_word(rules: &Rules<'_>, ListedWord(text): ListedWord, force: Option<Flag>) -> Result<NewWord> {
+    let force = force.is_some_and(|Flag(force)| force);
+    let longest = rules.config.limits.word as usize;
+    words::check(&text, longest, force).map_err(|fault| Error::field("word", fault))?;
+    Ok(NewWord { text, force })
 }
 
 /// A word that is on the list no more.

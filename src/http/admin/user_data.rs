@@ -8,7 +8,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         call::Call,
-        params::{Reason, parameters},
+        params::{Reason, Rules, parameters},
         reply::Json,
     },
     ops::{
@@ -33,8 +33,10 @@ parameters! {
     }
 
     Batch {
-        user_ids: list UserId = "userIds", "Users by their ids.";
-        phone_numbers: list PhoneNumber = "phoneNumbers", "Users by their numbers.";
+        => everybody: Vec<Who> = everybody {
+            user_ids: list UserId = "userIds", "Users by their ids.";
+            phone_numbers: list PhoneNumber = "phoneNumbers", "Users by their numbers.";
+        }
     }
 
     Synchronise {
@@ -167,20 +169,8 @@ pub struct BatchValidation {
 }
 
 pub async fn validate_batch(call: Call, batch: Batch) -> Result<Json<BatchValidation>> {
-    let named = batch.user_ids.len() + batch.phone_numbers.len();
-    let most = call.app.config.limits.batch as usize;
-    if named == 0 {
-        return Err(Error::field("userIds", Fault::new(FieldCode::Required, "or `phoneNumbers` is required")));
-    }
-    if named > most {
-        let fault =
-            Fault::new(FieldCode::TooMany, format!("and `phoneNumbers` together must have at most {most} items"));
-        return Err(Error::field("userIds", fault));
-    }
-    let everybody = batch.user_ids.into_iter().map(Who::Id).chain(batch.phone_numbers.into_iter().map(Who::Phone));
-    let everybody: Vec<_> = everybody.collect();
     let items =
-        call.blocking(move |app| everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
+        call.blocking(move |app| batch.everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
     let count = |is_counted: fn(&BatchItem) -> bool| items.iter().filter(|item| is_counted(item)).count();
     Ok(Json(BatchValidation {
         consistent: count(|item| item.found && item.consistent),
@@ -188,6 +178,21 @@ pub async fn validate_batch(call: Call, batch: Batch) -> Result<Json<BatchValida
         missing: count(|item| !item.found),
         items,
     }))
+}
+
+fn everybody(rules: &Rules<'_>, user_ids: Vec<UserId>, phone_numbers: Vec<PhoneNumber>) -> Result<Vec<Who>> {
+    let everybody = user_ids.into_iter().map(Who::Id).chain(phone_numbers.into_iter().map(Who::Phone));
+    let everybody: Vec<_> = everybody.collect();
+    let most = rules.config.limits.batch as usize;
+    if everybody.is_empty() {
+        return Err(Error::field("userIds", Fault::new(FieldCode::Required, "or `phoneNumbers` is required")));
+    }
+    if everybody.len() > most {
+        let fault =
+            Fault::new(FieldCode::TooMany, format!("and `phoneNumbers` together must have at most {most} items"));
+        return Err(Error::field("userIds", fault));
+    }
+    Ok(everybody)
 }
 
 fn item(app: &App, who: &Who) -> Result<BatchItem> {

@@ -6,23 +6,22 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Code, Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, Rules, page, parameters, text,
-            whole_number,
+            DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange, page,
+            parameters, time_range, whole_number,
         },
         reply::Json,
     },
     ops::{
         moderation::engine::ContentType,
-        users,
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
     },
-    types::{Timestamp, UserId, in_order},
+    types::{Timestamp, UserId},
 };
 
 parameters! {
@@ -30,10 +29,12 @@ parameters! {
         user_id: optional UserId = "userId", "Only texts of this user.";
         content_type: optional ContentType = "contentType", "Only texts of this kind.";
         violation_type: optional Label = "violationType", "Only refusals of this type.";
-        start_time: optional Moment = "startTime", "Only refusals at this time or later.";
-        end_time: optional Moment = "endTime", "Only refusals before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Refusals on a page.";
+        => time: TimeRange = time_range {
+            start: optional Moment = "startTime", "Only refusals at this time or later.";
+            end: optional Moment = "endTime", "Only refusals before this time.";
+        }
     }
 
     OfUser {
@@ -42,7 +43,7 @@ parameters! {
 
     Frequent {
         days: optional Days = "days", "Days to look back; 30 if it is not said.";
-        threshold: optional Days = "threshold", "Refusals from which a user counts; 3 if it is not said.";
+        threshold: optional Threshold = "threshold", "Refusals from which a user counts; 3 if it is not said.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Users on a page.";
     }
@@ -52,7 +53,7 @@ parameters! {
     }
 
     OfViolation {
-        id: path ViolationId = "id", "The record's number.";
+        id: path RowNumber = "id", "The record's number.";
     }
 }
 
@@ -102,23 +103,19 @@ pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<Sh
     if let Some(user) = of.user_id {
         call.context.subject.get_or_init(|| user);
     }
-    let [from, to] = [of.start_time, of.end_time].map(|time| time.map(|Moment(time)| time));
-    if let Some((from, to)) = from.zip(to) {
-        in_order(("startTime", from), ("endTime", to))?;
-    }
     let filter = Filter {
         user: of.user_id,
         content_type: of.content_type.map(|content_type| content_type.as_str().to_owned()),
         violation_type: of.violation_type.map(|Label(kind)| kind),
-        from,
-        to,
+        from: of.time.start,
+        to: of.time.end,
     };
     let found = call.blocking(move |app| violations::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
 pub async fn find(call: Call, of: OfViolation) -> Result<Json<ShownViolation>> {
-    let ViolationId(id) = of.id;
+    let RowNumber(id) = of.id;
     let found = violations::find(&call.app, id)?;
     call.context.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
@@ -159,10 +156,6 @@ pub async fn user_stats(call: Call, of: OfUser) -> Result<Json<UserViolations>> 
     let user = of.user_id;
     call.context.subject.get_or_init(|| user);
     let found = violations::of_user(&call.app, user)?;
-    // A record may outlive its user, whose id is then still worth an answer.
-    if found.total == 0 {
-        call.app.store.read(|tx| users::find_in(tx, user).map_err(|_| Code::NotFound.into())).map(drop)?;
-    }
     Ok(Json(UserViolations {
         user_id: user,
         total: found.total,
@@ -219,7 +212,7 @@ pub struct FrequentViolators {
 pub async fn frequent_violators(call: Call, of: Frequent) -> Result<Json<FrequentViolators>> {
     let page = page(&call, of.page, of.size);
     let days = of.days.map_or(FREQUENT_DAYS, |Days(days)| days);
-    let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Days(threshold)| threshold);
+    let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
     let found = call.blocking(move |app| violations::frequent(app, days, threshold, page)).await?;
     let items = found.items.into_iter().map(|violator| FrequentViolator {
         user_id: violator.user,
@@ -246,7 +239,7 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<ViolationsCleaned>
     Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
 }
 
-/// A number of which there must be one at least.
+/// Days to look back.
 pub struct Days(u32);
 
 impl Parameter for Days {
@@ -259,16 +252,15 @@ impl Parameter for Days {
     }
 }
 
-/// The number of a record.
-pub struct ViolationId(i64);
+/// From how many refusals on somebody is frequent.
+pub struct Threshold(u32);
 
-impl Parameter for ViolationId {
+impl Parameter for Threshold {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be the number of a record"))
+        whole_number(given, 1..=u32::MAX).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "minimum": 1, "example": "7" })
+        json!({ "type": ["integer", "string"], "minimum": 1, "maximum": u32::MAX, "example": 3 })
     }
 }

@@ -3,7 +3,12 @@
 //! An endpoint declares its parameters with [`parameters!`]: name, type, whether it is required, what it means. From
 //! the one declaration follow the struct that the handler gets, the reader that fills it and the API document. What
 //! is not declared is ignored and binds to nothing.
+//!
+//! Parameters that must fit each other stand together behind `=> name: Type = make`, and the handler gets what `make`
+//! made of them. It is called once all of them could be read, whatever else is wrong with the request, so that a fault
+//! between two values is reported beside those of single ones.
 
+mod together;
 mod values;
 
 use std::borrow::Cow;
@@ -18,19 +23,23 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
         body::{Given, Pair},
+        call::Call,
         guard,
     },
     types::{Date, PhoneNumber, PhoneRules, Secret, UserId},
 };
 
+pub use together::{TimeRange, Tried, reason_of_admin, time_range};
 pub use values::{
     AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
     FeedbackText, FileName, Flag, JsonData, Label, ListedWord, Moment, Nickname, NotificationText, NotificationTitle,
-    PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode, one_of, page, whole_number,
+    PageNumber, PageSize, Question, Reason, RowNumber, Signature, TraceId, VerificationCode, one_of, page,
+    whole_number,
 };
 
 /// What reading a value depends on.
 pub struct Rules<'app> {
+    pub call: &'app Call,
     pub config: &'app Config,
     pub phone: &'app PhoneRules,
     pub headers: &'app HeaderMap,
@@ -55,8 +64,20 @@ pub trait Parameter: Sized {
 
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault>;
 
+    /// Whether two values mean the same, so that a name that was given both is no conflict.
+    fn is_same(one: &Given<'_>, other: &Given<'_>, _: &Rules<'_>) -> bool {
+        is_same(one, other)
+    }
+
     /// The JSON Schema, with an example.
     fn schema(limits: &Limits) -> Value;
+}
+
+/// An object whose members can be bad one by one.
+pub trait Members: Sized {
+    /// # Errors
+    /// What is wrong with which member; with no name, what is wrong with the whole.
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>>;
 }
 
 /// A parameter as the API document describes it.
@@ -105,6 +126,7 @@ pub struct Fields<'request> {
     rules: Rules<'request>,
     errors: Vec<FieldError>,
     conflict: Option<&'static str>,
+    failure: Option<Error>,
 }
 
 impl<'request> Fields<'request> {
@@ -114,23 +136,51 @@ impl<'request> Fields<'request> {
         body: Vec<Pair<'request>>,
         rules: Rules<'request>,
     ) -> Self {
-        Self { path, query, body, rules, errors: Vec::new(), conflict: None }
+        Self { path, query, body, rules, errors: Vec::new(), conflict: None, failure: None }
     }
 
     /// Reads all parameters.
     ///
     /// # Errors
-    /// `conflicting_parameter`, or `invalid_parameters` with every bad field.
+    /// `conflicting_parameter`, or `invalid_parameters` with every bad field; what kept values from being held against
+    /// what is stored.
     pub fn parse<P: Parameters>(mut self) -> Result<P> {
         let parameters = P::read(&mut self);
         if let Some(name) = self.conflict {
             let detail = format!("`{name}` was given twice with different values.");
             return Err(Error::new(Code::ConflictingParameter).detail(detail));
         }
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
         match parameters {
             Some(parameters) if self.errors.is_empty() => Ok(parameters),
             _ => Err(Error::fields(self.errors)),
         }
+    }
+
+    pub fn rules(&self) -> &Rules<'request> {
+        &self.rules
+    }
+
+    /// What values amount to together. Nothing, and a note of the faults, if they do not fit each other.
+    pub fn made<T>(&mut self, outcome: Result<T>) -> Option<T> {
+        match outcome {
+            Ok(made) => Some(made),
+            Err(mut error) if error.code == Code::InvalidParameters => {
+                self.errors.append(&mut error.fields);
+                None
+            }
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Notes a fault that is none of a parameter's.
+    pub fn note(&mut self, error: FieldError) {
+        self.errors.push(error);
     }
 
     pub fn required<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
@@ -144,7 +194,7 @@ impl<'request> Fields<'request> {
     /// The value if there is one. The outer nothing says that it was bad.
     #[expect(clippy::option_option, reason = "the outer layer says that a fault was noted, as everywhere here")]
     pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
-        match self.single(name, is_absent::<T>) {
+        match self.single::<T>(name) {
             Some(given) => self.read_one(name, &given).map(Some),
             None => Some(None),
         }
@@ -190,11 +240,6 @@ impl<'request> Fields<'request> {
         }
     }
 
-    /// Takes the faults of a name back: another made it needless.
-    pub fn forgive(&mut self, name: &str) {
-        self.errors.retain(|error| error.field != name);
-    }
-
     /// Notes a fault for a name that must not be given.
     pub fn refuse(&mut self, name: &'static str) {
         let is_given = |given: &Given<'_>| !matches!(given, Given::Json(raw) if raw.get() == "null");
@@ -217,6 +262,33 @@ impl<'request> Fields<'request> {
 
     /// A list: a JSON array, a repeated name or values between commas. Empty if there is none.
     pub fn list<T: Parameter>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        let items = self.given_items(name)?;
+        items.iter().map(|item| self.read_one(name, item)).collect()
+    }
+
+    /// A list of objects, of which there must be one at least. Every bad member is reported, under the number of its
+    /// object from 0.
+    pub fn objects<T: Members>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        let items = self.given_items(name)?;
+        if items.is_empty() {
+            self.errors.push(Fault::new(FieldCode::Required, "is required").in_field(name));
+            return None;
+        }
+        let read: Vec<_> = items.iter().map(|item| T::read(item, &self.rules)).collect();
+        let mut objects = Vec::with_capacity(read.len());
+        for (index, outcome) in read.into_iter().enumerate() {
+            match outcome {
+                Ok(object) => objects.push(object),
+                Err(faults) => self.errors.extend(faults.into_iter().map(|(member, fault)| {
+                    let separator = if member.is_empty() { "" } else { "." };
+                    fault.in_field(&format!("{name}[{index}]{separator}{member}"))
+                })),
+            }
+        }
+        (objects.len() == items.len()).then_some(objects)
+    }
+
+    fn given_items(&mut self, name: &'static str) -> Option<Vec<Given<'request>>> {
         let from_query = Self::items(name, &self.query)?;
         let from_body = Self::items(name, &self.body)?;
         let items = match (from_query.is_empty(), from_body.is_empty()) {
@@ -233,7 +305,7 @@ impl<'request> Fields<'request> {
             self.errors.push(fault.in_field(name));
             return None;
         }
-        items.iter().map(|item| self.read_one(name, item)).collect()
+        Some(items)
     }
 
     fn read_one<T: Parameter>(&mut self, name: &'static str, given: &Given<'_>) -> Option<T> {
@@ -241,11 +313,11 @@ impl<'request> Fields<'request> {
     }
 
     /// The one value of this name that is not as good as none; notes a conflict if there are several that differ.
-    fn single(&mut self, name: &'static str, is_absent: fn(&Given<'_>) -> bool) -> Option<Given<'request>> {
+    fn single<T: Parameter>(&mut self, name: &'static str) -> Option<Given<'request>> {
         let given = self.query.iter().chain(&self.body).filter(|(known, _)| known == name).map(|(_, given)| given);
-        let mut all = given.filter(|given| !is_absent(given));
+        let mut all = given.filter(|given| !is_absent::<T>(given));
         let first = all.next()?.clone();
-        if all.any(|other| !is_same(other, &first)) {
+        if all.any(|other| !T::is_same(other, &first, &self.rules)) {
             self.conflict.get_or_insert(name);
         }
         Some(first)
@@ -293,7 +365,8 @@ fn is_literal(given: &Given<'_>) -> bool {
     matches!(given, Given::Json(raw) if matches!(raw.get(), "true" | "false" | "null"))
 }
 
-fn is_absent<T: Parameter>(given: &Given<'_>) -> bool {
+/// Whether a value is as good as none.
+pub fn is_absent<T: Parameter>(given: &Given<'_>) -> bool {
     match given {
         Given::Json(raw) if raw.get() == "null" => true,
         _ if T::EMPTY_IS_A_VALUE => false,
@@ -334,31 +407,58 @@ pub fn text<'value>(given: &'value Given<'_>) -> Result<Cow<'value, str>, Fault>
 macro_rules! parameters {
     ($(
         $(#[$doc:meta])*
-        $name:ident { $($field:ident : $kind:ident $type:ty = $wire:literal, $meaning:literal;)* }
+        $name:ident {
+            $($field:ident : $kind:ident $type:ty = $wire:literal, $meaning:literal;)*
+            $(=> $made:ident : $made_type:ty = $make:path {
+                $($part:ident : $part_kind:ident $part_type:ty = $part_wire:literal, $part_meaning:literal;)*
+            })*
+        }
     )*) => {$(
         $(#[$doc])*
         #[allow(clippy::struct_field_names, reason = "the names are the interface's")]
-        pub struct $name { $(pub $field: $crate::http::params::kind_type!($kind $type),)* }
+        pub struct $name {
+            $(pub $field: $crate::http::params::kind_type!($kind $type),)*
+            $(pub $made: $made_type,)*
+        }
 
         impl $crate::http::params::Parameters for $name {
-            const NAMES: &'static [&'static str] = &[$($wire),*];
+            const NAMES: &'static [&'static str] = &[$($wire,)* $($($part_wire,)*)*];
 
             fn read(fields: &mut $crate::http::params::Fields<'_>) -> Option<Self> {
                 $(let $field = $crate::http::params::kind_read!($kind $type, fields, $wire);)*
-                Some(Self { $($field: $field?,)* })
+                $(
+                    $(let $part = $crate::http::params::kind_read!($part_kind $part_type, fields, $part_wire);)*
+                    let $made = match ($($part,)*) {
+                        ($(Some($part),)*) => {
+                            let outcome = $make(fields.rules(), $($part),*);
+                            fields.made(outcome)
+                        }
+                        _ => None,
+                    };
+                )*
+                Some(Self { $($field: $field?,)* $($made: $made?,)* })
             }
 
             fn describe() -> Vec<$crate::http::params::Described> {
-                vec![$($crate::http::params::Described {
-                    name: $wire,
-                    meaning: $meaning,
-                    place: $crate::http::params::kind_place!($kind),
-                    is_required: $crate::http::params::kind_required!($kind),
-                    schema: $crate::http::params::kind_schema!($kind $type),
-                },)*]
+                vec![
+                    $($crate::http::params::kind_described!($kind $type, $wire, $meaning),)*
+                    $($($crate::http::params::kind_described!($part_kind $part_type, $part_wire, $part_meaning),)*)*
+                ]
             }
         }
     )*};
+}
+
+macro_rules! kind_described {
+    ($kind:ident $type:ty, $wire:literal, $meaning:literal) => {
+        $crate::http::params::Described {
+            name: $wire,
+            meaning: $meaning,
+            place: $crate::http::params::kind_place!($kind),
+            is_required: $crate::http::params::kind_required!($kind),
+            schema: $crate::http::params::kind_schema!($kind $type),
+        }
+    };
 }
 
 macro_rules! kind_type {
@@ -415,7 +515,7 @@ macro_rules! kind_schema {
     ($kind:ident $type:ty) => { <$type as $crate::http::params::Parameter>::schema };
 }
 
-pub(crate) use {kind_place, kind_read, kind_required, kind_schema, kind_type, parameters};
+pub(crate) use {kind_described, kind_place, kind_read, kind_required, kind_schema, kind_type, parameters};
 
 /// For endpoints that take nothing.
 pub struct Nothing;
@@ -456,6 +556,10 @@ pub struct Claims {
 impl Claims {
     pub fn users(&self) -> impl Iterator<Item = UserId> {
         self.user_id.into_iter().chain(self.id)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.users().next().is_none() && self.phone_number.is_none()
     }
 
     pub fn of_user(user_id: Option<UserId>) -> Self {

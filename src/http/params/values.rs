@@ -4,7 +4,7 @@ use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Parameter, Rules, is_literal, text, text_of};
+use super::{Parameter, Rules, is_literal, is_same, text, text_of};
 use crate::{
     config::Limits,
     error::{Fault, FieldCode, Result},
@@ -29,9 +29,29 @@ impl Parameter for UserId {
     }
 }
 
+/// The number by which a thing is called that is one of many: a notification, a refused text.
+pub struct RowNumber(pub i64);
+
+impl Parameter for RowNumber {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a number from 1"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
+    }
+}
+
 impl Parameter for PhoneNumber {
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         PhoneNumber::parse(&text(given)?, rules.phone)
+    }
+
+    /// Two spellings of one number are one value.
+    fn is_same(one: &Given<'_>, other: &Given<'_>, rules: &Rules<'_>) -> bool {
+        is_same(one, other)
+            || matches!((Self::read(one, rules), Self::read(other, rules)), (Ok(one), Ok(other)) if one == other)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -321,7 +341,11 @@ impl Parameter for ContentType {
     }
 }
 
-/// A verification code. Wrong ones are for the operation to refuse; here only what no code can look like.
+/// Characters in a code, blanks among them.
+const CODE: usize = 32;
+
+/// A verification code. Wrong ones are for the operation to refuse; here only what no code can look like. Digits are
+/// read in whatever width an input method writes them, and what people put between them is passed over.
 pub struct VerificationCode {
     text: String,
     is_number: bool,
@@ -337,16 +361,32 @@ impl VerificationCode {
 
 impl Parameter for VerificationCode {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let code = clean(&text(given)?, 16)?;
-        if code.bytes().all(|byte| byte.is_ascii_digit()) {
-            Ok(Self { text: code, is_number: matches!(given, Given::Json(raw) if !raw.get().starts_with('"')) })
-        } else {
-            Err(Fault::new(FieldCode::InvalidFormat, "must be digits"))
+        let written = clean(&text(given)?, CODE)?;
+        let no_code = || Fault::new(FieldCode::InvalidFormat, "must be digits");
+        let is_between = |character: char| character.is_whitespace() || "-‐‑–－".contains(character);
+        // A sign is nothing that stands between digits.
+        if written.starts_with(is_between) || written.ends_with(is_between) {
+            return Err(no_code());
         }
+        let digits = written.chars().filter(|character| !is_between(*character)).map(ascii_digit);
+        let text: String = digits.collect::<Option<_>>().ok_or_else(no_code)?;
+        if text.len() > 16 {
+            return Err(Fault::new(FieldCode::TooLong, "must be at most 16 digits long"));
+        }
+        Ok(Self { text, is_number: matches!(given, Given::Json(raw) if !raw.get().starts_with('"')) })
     }
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,16}$", "example": "246810" })
+    }
+}
+
+/// The digit that a character is, be it a full-width one.
+fn ascii_digit(character: char) -> Option<char> {
+    match character {
+        '0'..='9' => Some(character),
+        '０'..='９' => char::from_digit(character as u32 - '０' as u32, 10),
+        _ => None,
     }
 }
 

@@ -114,9 +114,11 @@ pub struct Validity {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
+    /// Null for a user who has only an email address.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "13800138000")]
-    phone_number: Option<PhoneNumber>,
+    #[expect(clippy::option_option, reason = "the outer layer says that there is a user to tell of")]
+    phone_number: Option<Option<PhoneNumber>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Option<Timestamp>,
@@ -129,7 +131,7 @@ pub async fn validate_token(call: Call, Token { token }: Token) -> Result<Json<V
         refreshed: Some(validated.refreshed),
         token: Some(validated.token.reveal().to_owned()),
         user_id: Some(validated.user.id),
-        phone_number: validated.user.phone_number.clone(),
+        phone_number: Some(validated.user.phone_number.clone()),
         expires_at: Some(validated.expires_at),
     })))
 }

@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Code, Fault, Result},
     http::{
         body::Given,
         call::Call,
-        params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, whole_number},
+        params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
         reply::{Json, Replayable},
     },
     ops::{
@@ -25,15 +25,21 @@ use crate::{
 
 parameters! {
     OfUser {
-        user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
-        phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
+        => whom: Claims = whom {
+            user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
+            phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
+        }
     }
 
     Reset {
-        user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
-        phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
-        reason: optional Reason = "reason", "Why; an administrator must say.";
         confirm: optional Credential = "confirm", "For administrators: the token of the answer 428 to the same request without it.";
+        => whom: Claims = whom {
+            user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
+            phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
+        }
+        => reason: Option<Reason> = reason_of_admin {
+            given: optional Reason = "reason", "Why; an administrator must say.";
+        }
     }
 
     Increase {
@@ -77,13 +83,13 @@ pub struct CoinsConsumed {
 }
 
 pub async fn balance(call: Call, of: OfUser) -> Result<Json<CoinBalance>> {
-    let user = call.subject(&claims(of.user_id, of.phone_number))?;
+    let user = call.subject(&of.whom)?;
     let balance = coins::balance(&call.app, user.id)?;
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 
 pub async fn consume(call: Call, of: OfUser) -> Result<Replayable<CoinsConsumed>> {
-    let user = call.acting_user(&claims(of.user_id, of.phone_number))?;
+    let user = call.acting_user(&of.whom)?;
     let id = user.id;
     let shown = move |&Consumed { consumed, balance }: &Consumed| {
         let CoinBalance { user_id, phone_number, balance } = CoinBalance::new(&user, balance);
@@ -93,28 +99,27 @@ pub async fn consume(call: Call, of: OfUser) -> Result<Replayable<CoinsConsumed>
 }
 
 pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
-    let user = call.subject(&claims(of.user_id, of.phone_number))?;
+    let user = call.subject(&of.whom)?;
     let id = user.id;
-    let by = match (call.user(), of.reason, &call.bearer()) {
-        (Ok(_), _, Some(token)) => ResetBy::Owner { token: token.clone() },
-        (_, Some(Reason(reason)), _) => {
-            let authority = call.authority(Some(reason))?;
-            let balance = coins::balance(&call.app, id)?;
-            let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
-            let token = of.confirm.map(|Credential(token)| token);
-            // Another balance is another loss.
-            let action = format!("coin reset {id} from {balance}");
-            let demand = Demand { actor: authority.actor.clone(), action, token, census };
-            ResetBy::Admin(authority, Some(demand))
-        }
-        _ => return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required"))),
+    let by = if call.is_admin() {
+        let authority = call.authority(of.reason.map(|Reason(reason)| reason))?;
+        let balance = coins::balance(&call.app, id)?;
+        let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
+        let token = of.confirm.map(|Credential(token)| token);
+        // Another balance is another loss.
+        let action = format!("coin reset {id} from {balance}");
+        let demand = Demand { actor: authority.actor.clone(), action, token, census };
+        ResetBy::Admin(authority, Some(demand))
+    } else {
+        ResetBy::Owner { token: call.bearer().ok_or(Code::Unauthenticated)? }
     };
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
     call.answer_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await
 }
 
 pub async fn increase(call: Call, increase: Increase) -> Result<Replayable<CoinBalance>> {
-    let user = call.subject(&claims(increase.user_id, Some(increase.phone_number)))?;
+    let claims = Claims { user_id: increase.user_id, phone_number: Some(increase.phone_number), id: None };
+    let user = call.subject(&claims)?;
     let by = call.authority(increase.reason.map(|Reason(reason)| reason))?;
     let (id, CoinCount(count)) = (user.id, increase.coin_count);
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
@@ -170,8 +175,11 @@ pub async fn synchronise(call: Call, _: Nothing) -> Result<Json<CoinsSynchronise
     Ok(Json(CoinsSynchronised { checked: done.checked, created: done.created, repaired: done.repaired, issues }))
 }
 
-fn claims(user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Claims {
-    Claims { user_id, phone_number, id: None }
+/// The user, whom each of the twin endpoints names by a parameter of its own.
+fn whom(rules: &Rules<'_>, user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Result<Claims> {
+    let is_by_phone = rules.call.context.route.get().is_some_and(|route| route.ends_with("/phone"));
+    let name = if is_by_phone { "phoneNumber" } else { "userId" };
+    rules.call.naming(Claims { user_id, phone_number, id: None }, name)
 }
 
 /// How many coins to add.

@@ -13,7 +13,10 @@ use crate::{
         interpreting::{self, Begun, Run},
         narration::{Interpretation, Usage},
         numbered_page::NumberedPage,
-        params::{Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TraceId, page, parameters},
+        params::{
+            Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TimeRange, TraceId, page,
+            parameters, time_range,
+        },
         reply::Json,
         stream::JsonOrStream,
     },
@@ -21,7 +24,7 @@ use crate::{
         interpretation::{self, Record},
         preferences,
     },
-    types::{JsonText, PhoneNumber, Timestamp, UserId, in_order},
+    types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
 /// Milliseconds from which a call is slow, if nothing else is said.
@@ -50,10 +53,12 @@ parameters! {
 
     OfUserBetween {
         user_id: path UserId = "userId", "The user's id; for users, their own.";
-        start: required Moment = "startTime", "Calls that began at this time or later.";
-        end: required Moment = "endTime", "Calls that began before this time.";
         page: optional PageNumber = "page", "Number of the page.";
         size: optional PageSize = "size", "Records on a page.";
+        => time: TimeRange = time_range {
+            start: required Moment = "startTime", "Calls that began at this time or later.";
+            end: required Moment = "endTime", "Calls that began before this time.";
+        }
     }
 
     OfTrace {
@@ -76,8 +81,10 @@ parameters! {
     }
 
     CountBetween {
-        start: required Moment = "startTime", "Calls that began at this time or later.";
-        end: required Moment = "endTime", "Calls that began before this time.";
+        => time: TimeRange = time_range {
+            start: required Moment = "startTime", "Calls that began at this time or later.";
+            end: required Moment = "endTime", "Calls that began before this time.";
+        }
     }
 }
 
@@ -197,10 +204,9 @@ pub async fn list_of_phone(call: Call, of: OfPhone) -> Result<Json<NumberedPage<
 
 pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<NumberedPage<InterpretationRecord>>> {
     let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
-    let (Moment(start), Moment(end)) = (of.start, of.end);
-    in_order(("startTime", start), ("endTime", end))?;
     let page = page(&call, of.page, of.size);
-    Ok(NumberedPage::of(page, interpretation::list_of_user_between(&call.app, user, start, end, page)?))
+    let found = interpretation::list_of_user_between(&call.app, user, of.time.from(), of.time.to(), page)?;
+    Ok(NumberedPage::of(page, found))
 }
 
 pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<InterpretationRecord>> {
@@ -229,8 +235,7 @@ pub async fn count_of_user(call: Call, of: CountOfUser) -> Result<Json<RecordCou
 }
 
 pub async fn count_between(call: Call, of: CountBetween) -> Result<Json<RecordCount>> {
-    let (Moment(start), Moment(end)) = (of.start, of.end);
-    in_order(("startTime", start), ("endTime", end))?;
+    let (start, end) = (of.time.from(), of.time.to());
     let count = call.blocking(move |app| interpretation::count_between(app, start, end)).await?;
     Ok(Json(RecordCount { count }))
 }

@@ -13,7 +13,7 @@ use crate::{
     http::{
         call::Call,
         params::{
-            AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, page, parameters,
+            AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, Rules, page, parameters,
         },
         reply::{Json, Listed, Saved},
     },
@@ -49,10 +49,14 @@ parameters! {
     }
 
     Delete {
-        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        user_id: optional UserId = "userId", "The caller's own id.";
-        local_record_id: optional Label = "localRecordId", "One record.";
-        local_record_ids: list Label = "localRecordIds", "Several records.";
+        => user: UserId = acting_user {
+            phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
+            user_id: optional UserId = "userId", "The caller's own id.";
+        }
+        => ids: Vec<String> = one_at_least {
+            local_record_id: optional Label = "localRecordId", "One record.";
+            local_record_ids: list Label = "localRecordIds", "Several records.";
+        }
     }
 
     Count {
@@ -147,14 +151,22 @@ pub struct Deleted {
 }
 
 pub async fn delete(call: Call, delete: Delete) -> Result<Json<Deleted>> {
-    let user = call.acting_for(&claims(delete.user_id, delete.phone_number))?;
-    let ids: Vec<_> = delete.local_record_id.into_iter().chain(delete.local_record_ids).map(|Label(id)| id).collect();
+    let deleted = call.committed(history::delete(&call.app, delete.user, delete.ids)).await?;
+    Ok(Json(Deleted { deleted }))
+}
+
+/// Whoever names another is told that before what else is missing.
+fn acting_user(rules: &Rules<'_>, phone_number: Option<PhoneNumber>, user_id: Option<UserId>) -> Result<UserId> {
+    rules.call.acting_for(&claims(user_id, phone_number))
+}
+
+fn one_at_least(_: &Rules<'_>, one: Option<Label>, several: Vec<Label>) -> Result<Vec<String>> {
+    let ids: Vec<_> = one.into_iter().chain(several).map(|Label(id)| id).collect();
     if ids.is_empty() {
         let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");
         return Err(Error::field("localRecordId", fault));
     }
-    let deleted = call.committed(history::delete(&call.app, user, ids)).await?;
-    Ok(Json(Deleted { deleted }))
+    Ok(ids)
 }
 
 /// How many there are.

@@ -14,7 +14,10 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        params::{BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Reason, Rules, parameters, text},
+        params::{
+            BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Reason, Rules, parameters,
+            reason_of_admin, text,
+        },
         reply::{Answer, AnswerDocument, Json},
     },
     ops::{
@@ -44,7 +47,9 @@ parameters! {
         amount: optional Amount = "amount", "The price in yuan, to be compared.";
         coin_count: optional Coins = "coinCount", "The coins, to be compared.";
         _believed: optional Label = "status", "What the app believes. The provider is asked all the same.";
-        reason: optional Reason = "reason", "Why; an administrator must say.";
+        => reason: Option<Reason> = reason_of_admin {
+            given: optional Reason = "reason", "Why; an administrator must say.";
+        }
     }
 }
 
@@ -130,10 +135,7 @@ fn hint(result: &PaymentClaim) -> Hint {
 /// An administrator knows what the provider cannot say: an order under review is credited, for a reason.
 async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
     let hint = hint(&result);
-    let Some(Reason(reason)) = result.reason else {
-        return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required")));
-    };
-    let by = call.authority(Some(reason))?;
+    let by = call.authority(result.reason.map(|Reason(reason)| reason))?;
     let order = orders::find(&call.app, &result.order_no.0)?;
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
         return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        params::{Birthday, Claims, Nickname, Signature, parameters},
+        params::{Birthday, Claims, Nickname, Rules, Signature, parameters},
         reply::Json,
     },
     ops::{
@@ -19,8 +19,10 @@ use crate::{
 
 parameters! {
     OfUser {
-        id: optional UserId = "id", "The caller's own id.";
-        user_id: optional UserId = "userId", "Another name of `id`.";
+        => whom: Claims = whom {
+            id: optional UserId = "id", "The caller's own id.";
+            user_id: optional UserId = "userId", "Another name of `id`.";
+        }
     }
 
     ChangeProfile {
@@ -76,8 +78,8 @@ impl From<users::Profile> for Profile {
     }
 }
 
-pub async fn find_profile(call: Call, OfUser { id, user_id }: OfUser) -> Result<Json<Profile>> {
-    let user = call.subject_id(&claims(id, user_id))?;
+pub async fn find_profile(call: Call, OfUser { whom }: OfUser) -> Result<Json<Profile>> {
+    let user = call.subject_id(&whom)?;
     Ok(Json(profile::find(&call.app, user)?.into()))
 }
 
@@ -104,6 +106,10 @@ pub async fn change_signature(call: Call, change: ChangeSignature) -> Result<Jso
 
 async fn apply(call: &Call, user: UserId, change: ProfileChange) -> Result<Json<Profile>> {
     Ok(Json(call.screened(move |app| profile::change(app, user, change)).await?.into()))
+}
+
+fn whom(rules: &Rules<'_>, id: Option<UserId>, user_id: Option<UserId>) -> Result<Claims> {
+    rules.call.naming(claims(id, user_id), "id")
 }
 
 fn claims(id: Option<UserId>, user_id: Option<UserId>) -> Claims {

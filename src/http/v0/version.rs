@@ -10,7 +10,7 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        params::{Described, Fields, Parameter, Parameters, Rules, parameters, text, whole_number},
+        params::{Parameter, Rules, Tried, parameters, text, whole_number},
         reply::Json,
     },
     ops::releases::{self, AppVersion, ClientVersion, Release},
@@ -23,10 +23,12 @@ const NAME: usize = 64;
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
-    Sent {
-        client_version: optional AppVersion = "clientVersion", "The client's version, such as `2.3.1`.";
-        client_version_code: optional VersionCode = "clientVersionCode", "The number of the client's build. It wins over `clientVersion`.";
+    Check {
         platform: optional Platform = "platform", "The client's platform. Without one, the releases of all platforms count.";
+        => client: ClientVersion = client {
+            version: optional Tried<AppVersion> = "clientVersion", "The client's version, such as `2.3.1`.";
+            code: optional Tried<VersionCode> = "clientVersionCode", "The number of the client's build. It wins over `clientVersion`.";
+        }
     }
 
     Latest {
@@ -86,50 +88,34 @@ pub struct UpdateAdvice {
     latest: Option<AppRelease>,
 }
 
-/// Which version asks. Beside a number its text need be none that can be read: apps name their versions as they like.
-pub struct Check(Sent);
-
-impl Parameters for Check {
-    const NAMES: &'static [&'static str] = Sent::NAMES;
-
-    fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        let client_version = fields.optional("clientVersion");
-        let client_version_code = fields.optional("clientVersionCode");
-        let platform = fields.optional("platform");
-        let client_version = match client_version_code {
-            Some(Some(_)) => {
-                fields.forgive("clientVersion");
-                Some(None)
-            }
-            _ => client_version,
-        };
-        Some(Self(Sent {
-            client_version: client_version?,
-            client_version_code: client_version_code?,
-            platform: platform?,
-        }))
-    }
-
-    fn describe() -> Vec<Described> {
-        Sent::describe()
-    }
-}
-
-pub async fn check(call: Call, Check(check): Check) -> Result<Json<UpdateAdvice>> {
-    let client = match (check.client_version_code, check.client_version) {
-        (Some(VersionCode(code)), _) => ClientVersion::Code(code),
-        (None, Some(version)) => ClientVersion::Text(version),
-        (None, None) => {
-            let fault = Fault::new(FieldCode::Required, "`clientVersion` or `clientVersionCode` is required");
-            return Err(Error::field("clientVersion", fault));
-        }
-    };
-    let advice = releases::check(&call.app, &client, name(check.platform.as_ref()))?;
+pub async fn check(call: Call, check: Check) -> Result<Json<UpdateAdvice>> {
+    let advice = releases::check(&call.app, &check.client, name(check.platform.as_ref()))?;
     Ok(Json(UpdateAdvice {
         update_available: advice.update_available,
         update_required: advice.update_required,
         latest: advice.latest.map(Into::into),
     }))
+}
+
+/// Which version asks. Beside a number its text need be none that can be read: apps name their versions as they like.
+fn client(
+    _: &Rules<'_>,
+    version: Option<Tried<AppVersion>>,
+    code: Option<Tried<VersionCode>>,
+) -> Result<ClientVersion> {
+    match (code.map(|Tried(code)| code), version.map(|Tried(version)| version)) {
+        (Some(Ok(VersionCode(code))), _) => Ok(ClientVersion::Code(code)),
+        (None, Some(Ok(version))) => Ok(ClientVersion::Text(version)),
+        (None, None) => {
+            let fault = Fault::new(FieldCode::Required, "`clientVersion` or `clientVersionCode` is required");
+            Err(Error::field("clientVersion", fault))
+        }
+        (code, version) => {
+            let code = code.and_then(Result::err).map(|fault| fault.in_field("clientVersionCode"));
+            let version = version.and_then(Result::err).map(|fault| fault.in_field("clientVersion"));
+            Err(Error::fields(version.into_iter().chain(code).collect()))
+        }
+    }
 }
 
 pub async fn latest(call: Call, of: Latest) -> Result<Json<AppRelease>> {

@@ -9,7 +9,7 @@ use crate::{
     http::{
         call::Call,
         download::Download,
-        params::{Bare, Birthday, Nickname, Nothing, Signature, VerificationCode, parameters},
+        params::{Bare, Birthday, Nickname, Nothing, Rules, Signature, VerificationCode, parameters},
         reply::{Json, NoContent},
     },
     ops::{
@@ -32,9 +32,11 @@ parameters! {
     }
 
     ChangeAddress {
-        email: optional EmailAddress = "email", "The new email address; this or `phoneNumber`.";
-        phone_number: optional PhoneNumber = "phoneNumber", "The new phone number; this or `email`.";
         code: required VerificationCode = "code", "The code that was sent to the new address for the purpose `address`.";
+        => address: Address = one_address {
+            email: optional EmailAddress = "email", "The new email address; this or `phoneNumber`.";
+            phone_number: optional PhoneNumber = "phoneNumber", "The new phone number; this or `email`.";
+        }
     }
 }
 
@@ -102,9 +104,8 @@ pub async fn change(call: Call, change: ChangeAccount) -> Result<Json<Account>> 
 
 pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Account>> {
     let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
-    let address = one_address(change.email, change.phone_number)?;
-    let code = change.code.of_digits(accounts::code_digits(&address));
-    call.committed(accounts::change_address(&call.app, user, token, address, &code)).await?;
+    let code = change.code.of_digits(accounts::code_digits(&change.address));
+    call.committed(accounts::change_address(&call.app, user, token, change.address, &code)).await?;
     Ok(Json(accounts::find(&call.app, user)?.into()))
 }
 
@@ -128,7 +129,7 @@ pub async fn delete(call: Call, _: Bare) -> Result<NoContent> {
     Ok(NoContent)
 }
 
-fn one_address(email: Option<EmailAddress>, phone_number: Option<PhoneNumber>) -> Result<Address> {
+fn one_address(_: &Rules<'_>, email: Option<EmailAddress>, phone_number: Option<PhoneNumber>) -> Result<Address> {
     match (email, phone_number) {
         (Some(email), None) => Ok(Address::Email(email)),
         (None, Some(phone_number)) => Ok(Address::Phone(phone_number)),

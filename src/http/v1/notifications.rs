@@ -1,17 +1,15 @@
 //! `/api/v1/notifications`: the caller's inbox.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::Result,
     http::{
-        body::Given,
         call::Call,
-        cursor_page::{CursorList, CursorPage},
-        params::{Nothing, PageSize, Parameter, Rules, parameters, text},
+        cursor_page::{CursorList, CursorPage, span},
+        params::{Nothing, PageSize, RowNumber, Rules, parameters},
         reply::Json,
     },
     ops::notifications::{self, Payload, Received},
@@ -22,12 +20,14 @@ const LIST: CursorList = CursorList("notifications");
 
 parameters! {
     List {
-        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before. Without it, the newest.";
         limit: optional PageSize = "limit", "Notifications in one answer.";
+        => before: Option<i64> = before {
+            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before. Without it, the newest.";
+        }
     }
 
     OfNotification {
-        id: path NotificationId = "id", "The notification's number.";
+        id: path RowNumber = "id", "The notification's number.";
     }
 }
 
@@ -97,9 +97,13 @@ impl From<Payload> for NotificationPayload {
 }
 
 pub async fn list(call: Call, of: List) -> Result<Json<CursorPage<Notification>>> {
-    let span = LIST.span(&call, of.cursor, of.limit)?;
+    let span = span(&call, of.before, of.limit);
     let found = notifications::list(&call.app, call.user()?, span)?;
     LIST.page(&call, found, Notification::from)
+}
+
+fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
+    LIST.position(rules.call, cursor)
 }
 
 /// How many are unread.
@@ -119,7 +123,7 @@ pub async fn mark_read(call: Call, OfNotification { id }: OfNotification) -> Res
     Ok(Json(call.committed(pending).await?.into()))
 }
 
-/// What is unread now, and how many were until now.
+/// What is unread now, and how many were marked, those of kinds that are switched off among them.
 #[derive(Serialize, ToSchema)]
 pub struct MarkedRead {
     /// Always 0.
@@ -133,18 +137,4 @@ pub async fn mark_all_read(call: Call, _: Nothing) -> Result<Json<MarkedRead>> {
     let pending = notifications::mark_all_read(&call.app, call.user()?);
     let done = call.committed(pending).await?;
     Ok(Json(MarkedRead { count: 0, marked: done.marked }))
-}
-
-/// The number of a notification.
-pub struct NotificationId(pub i64);
-
-impl Parameter for NotificationId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a notification's number"))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[1-9][0-9]{0,17}$", "minimum": 1, "example": "42" })
-    }
 }

@@ -7,8 +7,8 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        cursor_page::{CursorList, CursorPage},
-        params::{Nothing, PageSize, parameters},
+        cursor_page::{CursorList, CursorPage, span},
+        params::{Nothing, PageSize, Rules, parameters},
         reply::Json,
     },
     ops::{ledger::Entry, points},
@@ -19,8 +19,10 @@ const LEDGER: CursorList = CursorList("points");
 
 parameters! {
     OfLedger {
-        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
         limit: optional PageSize = "limit", "Entries at most.";
+        => before: Option<i64> = before {
+            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
+        }
     }
 }
 
@@ -37,7 +39,12 @@ pub struct PointBalance {
 pub struct PointEntry {
     /// Counts the caller's entries from 1.
     #[schema(example = 2)]
+    seq: i64,
+    /// The same.
+    #[schema(example = 2)]
     sequence: i64,
+    #[schema(example = "point")]
+    asset: &'static str,
     /// What was added; below zero what was taken.
     #[schema(example = -10)]
     delta: i64,
@@ -56,7 +63,9 @@ pub struct PointEntry {
 impl From<Entry> for PointEntry {
     fn from(entry: Entry) -> Self {
         Self {
+            seq: entry.sequence,
             sequence: entry.sequence,
+            asset: entry.asset.name(),
             delta: entry.delta,
             balance_after: entry.balance_after,
             kind: entry.kind.name(),
@@ -72,7 +81,11 @@ pub async fn balance(call: Call, _: Nothing) -> Result<Json<PointBalance>> {
 }
 
 pub async fn entries(call: Call, of: OfLedger) -> Result<Json<CursorPage<PointEntry>>> {
-    let span = LEDGER.span(&call, of.cursor, of.limit)?;
+    let span = span(&call, of.before, of.limit);
     let slice = points::entries(&call.app, call.user()?, span)?;
     LEDGER.page(&call, slice, Into::into)
+}
+
+fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
+    LEDGER.position(rules.call, cursor)
 }

@@ -14,10 +14,10 @@ use crate::{
     http::{
         body::Given,
         call::Call,
-        cursor_page::{CursorList, CursorPage},
+        cursor_page::{CursorList, CursorPage, span},
         interpreting::{Begun, Run, answer_stored, interpret as interpret_prepared},
         narration::Interpretation,
-        params::{Label, PageSize, Parameter, Question, Rules, one_of, parameters, text, whole_number},
+        params::{Label, PageSize, Parameter, Question, Rules, Tried, one_of, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         stream::JsonOrStream,
     },
@@ -29,7 +29,7 @@ use crate::{
             interpreting::{self, Asked},
         },
     },
-    types::{Cursor, TimeZone, Timestamp, clean},
+    types::{Cursor, TimeZone, Timestamp, WrittenTime, clean},
 };
 
 const SESSIONS: CursorList = CursorList("sessions");
@@ -42,15 +42,21 @@ parameters! {
     CastSession {
         question: required Question = "question", "What is asked. Screened before anything is cast.";
         question_type: optional Label = "questionType", "What the question is about.";
-        method: required Method = "method", "`three_coins` and `yarrow_stalks` cast here, each with its own odds; `manual` takes `lines`.";
-        lines: list CastLine = "lines", "With `manual` the six lines from the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.";
-        cast_at: optional CastAt = "castAt", "When the user cast, if not now. Read in `timeZone` where it names no offset.";
-        time_zone: optional TimeZone = "timeZone", "Where the user is, as an IANA name.";
+        => casting: Casting = casting {
+            method: required Method = "method", "`three_coins` and `yarrow_stalks` cast here, each with its own odds; `manual` takes `lines`.";
+            lines: list CastLine = "lines", "With `manual` the six lines from the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.";
+        }
+        => moment: CastMoment = cast_moment {
+            cast_at: optional Tried<CastAt> = "castAt", "When the user cast, if not now. Read in `timeZone` where it names no offset.";
+            time_zone: optional Tried<TimeZone> = "timeZone", "Where the user is, as an IANA name.";
+        }
     }
 
     OfSessions {
-        cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
         limit: optional PageSize = "limit", "Sessions at most.";
+        => before: Option<i64> = before {
+            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
+        }
     }
 
     OfSession {
@@ -205,17 +211,12 @@ impl From<hexagram::Trigram> for TrigramShown {
 
 pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> {
     let user = call.user()?;
-    let casting = casting(cast.method, &cast.lines)?;
-    let time_zone = match cast.time_zone {
-        Some(zone) => zone,
-        None => preferences::time_zone(&call.app, user)?,
-    };
-    let cast_at = cast.cast_at.map(|at| at.read_in(&time_zone, call.app.clock.now())).transpose();
+    let CastMoment { cast_at, time_zone } = cast.moment;
     let draft = Draft {
         question: cast.question.0,
         question_type: cast.question_type.map(|Label(text)| text),
-        casting,
-        cast_at: cast_at.map_err(|fault| Error::field("castAt", fault))?,
+        casting: cast.casting,
+        cast_at,
         time_zone,
     };
     let shown = |new: &NewSession| Session { balance: Some(new.balance), ..Session::from(&new.session) };
@@ -223,9 +224,13 @@ pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> 
 }
 
 pub async fn list(call: Call, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
-    let span = SESSIONS.span(&call, of.cursor, of.limit)?;
+    let span = span(&call, of.before, of.limit);
     let slice = sessions::list(&call.app, call.user()?, span)?;
     SESSIONS.page(&call, slice, |session| Session::from(&session))
+}
+
+fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
+    SESSIONS.position(rules.call, cursor)
 }
 
 pub async fn find(call: Call, of: OfSession) -> Result<Json<Session>> {
@@ -260,7 +265,7 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
 }
 
 /// What is to be cast, if method and lines fit each other.
-fn casting(method: Method, lines: &[CastLine]) -> Result<Casting> {
+fn casting(_: &Rules<'_>, method: Method, lines: Vec<CastLine>) -> Result<Casting> {
     let fault = |code, message: &str| Err(Error::field("lines", Fault::new(code, message)));
     match method {
         Method::ThreeCoins | Method::YarrowStalks if !lines.is_empty() => {
@@ -269,7 +274,7 @@ fn casting(method: Method, lines: &[CastLine]) -> Result<Casting> {
         Method::ThreeCoins => Ok(Casting::ThreeCoins),
         Method::YarrowStalks => Ok(Casting::YarrowStalks),
         Method::Manual => {
-            let lines: Vec<_> = lines.iter().map(|CastLine(line)| *line).collect();
+            let lines: Vec<_> = lines.into_iter().map(|CastLine(line)| line).collect();
             match (<[Line; 6]>::try_from(lines.as_slice()), lines.len()) {
                 (Ok(six), _) => Ok(Casting::Manual(Lines::new(six))),
                 (_, 0) => fault(FieldCode::Required, "are required with the method `manual`"),
@@ -278,6 +283,41 @@ fn casting(method: Method, lines: &[CastLine]) -> Result<Casting> {
             }
         }
     }
+}
+
+/// When and where a hexagram was cast.
+pub struct CastMoment {
+    cast_at: Option<Timestamp>,
+    time_zone: TimeZone,
+}
+
+/// Reads the time where the user is: as the request says, or else as the user's preferences do.
+fn cast_moment(
+    rules: &Rules<'_>,
+    cast_at: Option<Tried<CastAt>>,
+    time_zone: Option<Tried<TimeZone>>,
+) -> Result<CastMoment> {
+    let (time_zone, no_zone) = match time_zone.map(|Tried(zone)| zone) {
+        Some(Ok(zone)) => (zone, None),
+        // Any zone will do to see whether the time is a fault, too.
+        Some(Err(fault)) => (rules.config.limits.time_zone.clone(), Some(fault.in_field("timeZone"))),
+        None => (preferences::time_zone(&rules.call.app, rules.call.user()?)?, None),
+    };
+    let in_zone = |Tried(cast_at): Tried<CastAt>| near(cast_at?.0.in_zone(&time_zone)?, rules.clock.now());
+    match (cast_at.map(in_zone).transpose(), no_zone) {
+        (Ok(cast_at), None) => Ok(CastMoment { cast_at, time_zone }),
+        (cast_at, no_zone) => {
+            let no_time = cast_at.err().map(|fault| fault.in_field("castAt"));
+            Err(Error::fields(no_time.into_iter().chain(no_zone).collect()))
+        }
+    }
+}
+
+fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
+    if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
+        return Ok(at);
+    }
+    Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to a day from now"))
 }
 
 impl Parameter for Method {
@@ -305,23 +345,11 @@ impl Parameter for CastLine {
 }
 
 /// A time that may have to be read in a zone that is not known yet.
-pub struct CastAt(String);
-
-impl CastAt {
-    fn read_in(&self, zone: &TimeZone, now: Timestamp) -> Result<Timestamp, Fault> {
-        let at = Timestamp::parse(&self.0, zone)?;
-        if (Timestamp(0)..=now.plus(AHEAD)).contains(&at) {
-            return Ok(at);
-        }
-        Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to a day from now"))
-    }
-}
+pub struct CastAt(WrittenTime);
 
 impl Parameter for CastAt {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let at = Self(text(given)?.into_owned());
-        at.read_in(&rules.config.limits.time_zone, rules.clock.now())?;
-        Ok(at)
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        WrittenTime::parse(&text(given)?).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -3,17 +3,30 @@
 //! Everything is counted in one walk over the entries of the time, in pieces, so that no read pins the database's log
 //! for long. Nothing is stored: a suspicion is an operator's to judge, not a list that outlives its reasons.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use super::{
     blocks::{Kept, each_in},
     pieces::spans_in,
     search::Filter,
 };
-use crate::{app::App, config::Suspicion, error::Result, types::Timestamp};
+use crate::{
+    app::App,
+    config::Suspicion,
+    error::{Error, Fault, FieldCode, Result},
+    types::{Page, Timestamp, in_order},
+};
+
+/// How long requests are counted, and how long they are suspected, if nothing else is said.
+pub const COUNTED: Duration = DAY;
+pub const SUSPECTED: Duration = Duration::from_hours(1);
 
 /// The longest time that is tallied at once.
-pub const LONGEST_DAYS: u32 = 31;
+const LONGEST_DAYS: u32 = 31;
+const DAY: Duration = Duration::from_hours(24);
 
 /// Entries read at once.
 const PIECE: i64 = 20_000;
@@ -53,6 +66,31 @@ pub struct Reason {
     pub code: &'static str,
     pub value: u64,
     pub threshold: u64,
+}
+
+/// The time that is tallied: up to now and as long as usual, where it is not said otherwise under these names.
+///
+/// # Errors
+/// `invalid_parameters`, for the end of a time that ends before it begins or is too long.
+pub fn window(
+    start: (&str, Option<Timestamp>),
+    end: (&str, Option<Timestamp>),
+    usual: Duration,
+    now: Timestamp,
+) -> Result<(Timestamp, Timestamp)> {
+    let to = end.1.unwrap_or(now);
+    let from = start.1.unwrap_or_else(|| to.minus(usual));
+    in_order((start.0, from), (end.0, to))?;
+    if to.since(from) > DAY * LONGEST_DAYS {
+        let message = format!("must be at most {LONGEST_DAYS} days after `{}`", start.0);
+        return Err(Error::field(end.0, Fault::new(FieldCode::OutOfRange, message)));
+    }
+    Ok((from, to))
+}
+
+/// Those of all addresses that stand on a page.
+pub fn on_page<T>(all: Vec<T>, page: Page) -> impl Iterator<Item = T> {
+    all.into_iter().skip(usize::try_from(page.offset()).unwrap_or(usize::MAX)).take(page.size as usize)
 }
 
 /// All addresses of the time, the busiest first. Blocks for as long as reading takes.

@@ -14,7 +14,7 @@ use crate::{
         users::Address,
     },
     providers::{Failure, FailureKind, email::letter, sms::CodeMessage},
-    types::{Locale, PhoneNumber, Secret},
+    types::{Locale, PhoneNumber, Secret, random_digits},
 };
 
 const SMS_CODE_DIGITS: usize = 6;
@@ -52,7 +52,7 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
         app.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
         return Ok(sent);
     }
-    let code = codes::random(code_digits(&request.address))?;
+    let code = random_digits(code_digits(&request.address))?;
     let new_code = new_code(app, request, code.reveal());
     let network = codes::client_network(request.client);
     // Who has spent a budget is told so before anything else: a flood must not take the places of others.

@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Asset, Authority, Kind, changes, changes::Changed};
+use super::{Account, Asset, Authority, Kind, changes, changes::Changed, last_number_in};
 use crate::{
     app::App,
     error::{Error, Result},
@@ -118,7 +118,7 @@ pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
 /// # Errors
 /// Storage errors.
 pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
-    walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_seq_in)?, progress)
+    walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_number_in)?, progress)
 }
 
 /// Reads the whole ledger of a copy of the database.
@@ -126,7 +126,7 @@ pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
 /// # Errors
 /// Storage errors.
 pub fn inspect_copy(copy: &Copy, progress: Progress<'_>) -> Result<Report> {
-    walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_seq_in)?, progress)
+    walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_number_in)?, progress)
 }
 
 /// Verifies the ledger once a day; true if it was done now.
@@ -199,10 +199,6 @@ pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Ass
     let changed = Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
     changes::record_in(tx, authority, changed)?;
     Ok(Repair::Repaired { before: before.balance, after })
-}
-
-fn last_seq_in(tx: &Read<'_>) -> Result<i64> {
-    tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))
 }
 
 fn walk(mut piece: impl FnMut(&mut Walk) -> Result<bool>, total: i64, progress: Progress<'_>) -> Result<Report> {

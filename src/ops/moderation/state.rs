@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     engine::ContentType,
-    external::{NotedFailure, Probe},
+    external::{HARMLESS, NotedFailure, Probe},
     policy::{self, Policy},
 };
 use crate::{
@@ -14,9 +14,6 @@ use crate::{
     providers::breaker::Condition,
     types::Timestamp,
 };
-
-/// A text that no list objects to.
-const HARMLESS: &str = "今天天气很好";
 
 /// What is switched on, and what the services last did.
 #[derive(Clone, Debug)]

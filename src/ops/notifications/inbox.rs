@@ -28,7 +28,7 @@ const EXPIRED_AT_ONCE: u32 = 1000;
 /// What "all read" did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// How many were unread until now.
+    /// How many were unread until now, those of kinds that are switched off among them.
     pub marked: usize,
 }
 
@@ -224,16 +224,15 @@ pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
     if broadcasts.is_empty() && addressed.is_empty() {
         return Ok(Marked { marked: 0 });
     }
-    let wanted = preferences::find_in(tx, user)?;
     tx.execute(
         "insert into notification_marks (user_id, through, ordinal, marked_at) \
          select ?1, max(id), ?2, ?3 from notifications",
         (user.0, standing.newest, tx.now.0),
     )?;
     blocks::forget_reads_in(tx, user, Place::of(standing.newest).block)?;
-    let mut marked = addressed.iter().filter(|addressed| wanted.shows(addressed.kind)).count();
+    let mut marked = addressed.len();
     for Unread { block, broadcasts } in broadcasts {
-        marked += broadcasts.iter().filter(|(_, kind)| wanted.shows(*kind)).count();
+        marked += broadcasts.len();
         let ordinals: Vec<_> = broadcasts.into_iter().map(|(ordinal, _)| ordinal).collect();
         blocks::count_readers_in(tx, block, &ordinals)?;
     }

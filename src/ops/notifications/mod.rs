@@ -38,7 +38,10 @@ pub use inbox::{
     mark_read, unread_count,
 };
 pub use payload::Payload;
-pub use sending::{Audience, Draft, Sent, delete, delete_expired_in, expire_due, list_sent, send, send_in};
+pub use sending::{
+    Audience, Draft, Sent, delete, delete_expired_in, expire_due, find_recipients, list_sent, must_be_ahead, send,
+    send_in,
+};
 
 /// Something that users are told, as it was sent.
 #[derive(Clone, Debug)]

@@ -64,6 +64,20 @@ pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
     })
 }
 
+/// Checks that there is each of these users, before anything else is known of a notification.
+///
+/// # Errors
+/// `invalid_parameters` for the first whom there is not.
+pub fn find_recipients(app: &App, users: &[UserId]) -> Result<()> {
+    app.store.read(|tx| users.iter().try_for_each(|user| find_recipient_in(tx, *user)))
+}
+
+/// # Errors
+/// `out_of_range` for a notification that would have expired before anybody saw it.
+pub fn must_be_ahead(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
+    if expires_at > now { Ok(()) } else { Err(Fault::new(FieldCode::OutOfRange, "must be in the future")) }
+}
+
 /// Takes a notification back: it is gone from every inbox.
 ///
 /// # Errors
@@ -96,9 +110,8 @@ pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<us
 
 /// Sends a notification inside of another operation. Of what is addressed to single users, `kept` stay for each.
 pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
-    if draft.expires_at.is_some_and(|expires_at| expires_at <= tx.now) {
-        let fault = Fault::new(FieldCode::OutOfRange, "must be in the future");
-        return Err(Error::field("expiresAt", fault));
+    if let Some(expires_at) = draft.expires_at {
+        must_be_ahead(expires_at, tx.now).map_err(|fault| Error::field("expiresAt", fault))?;
     }
     let ordinal = match draft.audience {
         Audience::Everybody => Some(blocks::append_in(tx, draft.kind)?),
@@ -130,12 +143,7 @@ pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
 }
 
 fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u32) -> Result<()> {
-    users::find_in(tx, user).map_err(|error| match error.code {
-        Code::NotFound => {
-            Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("there is no user {user}")))
-        }
-        _ => error,
-    })?;
+    find_recipient_in(tx, user)?;
     tx.execute(
         "insert into notification_recipients (user_id, notification_id, kind, expires_at) values (?1, ?2, ?3, ?4) \
          on conflict (user_id, notification_id) do nothing",
@@ -156,6 +164,16 @@ fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u
         }
     }
     delete_unaddressed_in(tx, dropped)
+}
+
+fn find_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
+    match users::find_in(tx, user) {
+        Ok(_) => Ok(()),
+        Err(error) if error.code == Code::NotFound => {
+            Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("there is no user {user}"))))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Deletes those of these that are addressed to nobody any more.

@@ -147,9 +147,15 @@ pub(super) fn ask_about_open(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// # Errors
+/// `out_of_range` for no money at all.
+pub fn must_be_some(amount: Fen) -> Result<(), Fault> {
+    if amount == Fen::ZERO { Err(Fault::new(FieldCode::OutOfRange, "must be more than 0")) } else { Ok(()) }
+}
+
 fn check(wish: &Wish) -> Result<()> {
-    if wish.amount == Some(Fen::ZERO) {
-        return Err(Error::field("amount", Fault::new(FieldCode::OutOfRange, "must be more than 0")));
+    if let Some(amount) = wish.amount {
+        must_be_some(amount).map_err(|fault| Error::field("amount", fault))?;
     }
     let is_number = |number: &String| {
         (1..=64).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -32,6 +32,16 @@ pub fn spelled_in(tx: &Read<'_>, [a, b, c, d]: &[String; 4]) -> Result<Vec<Kept>
     )
 }
 
+/// Users whose number is stored as a text between these, up to so many.
+pub fn spelled_between_in(tx: &Read<'_>, above: &str, below: &str, limit: u32) -> Result<Vec<Kept>> {
+    tx.all(
+        "select id, phone_number, email, created_at \
+         from users where phone_number > ?1 and phone_number < ?2 order by phone_number limit ?3",
+        (above, below, limit),
+        kept_of,
+    )
+}
+
 pub fn find_by_stored_email_in(tx: &Read<'_>, email: &str) -> Result<Option<UserId>> {
     tx.first("select id from users where email = ?1", [email], |row| row.get(0).map(UserId))
 }

@@ -6,8 +6,8 @@
 //! `hides_field` finds values that swallowed a neighbour.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
+use crate::providers::percent;
 /// A parameter, decoded: name and value.
 pub type Field = (String, String);
 
@@ -36,24 +36,10 @@ pub fn decode(body: &[u8]) -> Result<Vec<Field>, FormFault> {
         .collect()
 }
 
-/// Percent-encodes everything but unreserved characters; a blank becomes `%20`, which every decoder reads alike.
-pub(super) fn encode(value: &str) -> String {
-    let mut encoded = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
-}
-
 /// `name=value&…` with encoded values, in the order given.
 pub(super) fn encode_all<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(Name, Value)]) -> String {
     let pairs: Vec<String> =
-        fields.iter().map(|(name, value)| format!("{}={}", name.as_ref(), encode(value.as_ref()))).collect();
+        fields.iter().map(|(name, value)| format!("{}={}", name.as_ref(), percent::encode(value.as_ref()))).collect();
     pairs.join("&")
 }
 

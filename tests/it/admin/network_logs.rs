@@ -311,6 +311,12 @@ fn commands_find_the_same_beside_the_server() {
     server.command(&["logs", "user", "13900139000"]).expect(4);
     server.command(&["logs", "ip", "nowhere"]).expect(2);
     server.command(&["logs", "range", "--from", "2026-01-02", "--to", "2026-01-01"]).expect(2);
+    // What is tallied up to now cannot begin later, whichever door asks.
+    for tally in ["count", "suspicious"] {
+        let problem = server.command(&["logs", tally, "--from", "2999-01-01"]).expect(2).problem();
+        assert_eq!(problem["errors"][0]["field"], "to", "{problem}");
+        server.command(&["logs", tally, "--from", "2026-01-01", "--to", "2026-03-01"]).expect(2);
+    }
     server.command(&["logs", "cleanup", "--days-to-keep", "0"]).expect(2);
     server.command(&["logs", "cleanup"]).expect(2);
     shift(&database, -7 * 86_400_000, "true");

@@ -15,7 +15,7 @@ fn an_administrator_reads_profiles_and_interpretations_and_leaves_a_row() {
 
     let profile = format!("/user/profile?userId={}", user.user_id);
     assert_eq!(server.get(&profile).token(&key).send().expect(200).json()["userId"], user.user_id);
-    server.get("/user/profile").token(&key).send().expect_fields(&[("userId", "required")]);
+    server.get("/user/profile").token(&key).send().expect_fields(&[("id", "required")]);
     server.put(&profile).token(&key).form(&[("nickname", "x")]).send().expect_problem(403, "forbidden");
 
     let records = format!("/divination/records/user/{}", user.user_id);

@@ -98,6 +98,42 @@ fn what_a_person_must_decide_is_told_and_left() {
 }
 
 #[test]
+fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    let user = server.sign_in("13800138000");
+    for spelling in
+        ["+86 138-0013-8000", "138 0013 8000", "１３８００１３８０００", "(0086)13800138000", "13800138000 "]
+    {
+        server.edit(&format!("insert into users (phone_number, created_at) values ('{spelling}', 1)"));
+        let twin: i64 = server.value("select max(id) from users");
+        server.command(&["coins", "sync"]).expect(0);
+        let duplicate = [("duplicate_phone".to_owned(), false)];
+        for path in [format!("validate/user/{}", user.user_id), format!("validate/user/{twin}")] {
+            let found = get(&server, &key, &path).expect(200).json();
+            assert_eq!(codes(&found["issues"]), duplicate, "{spelling}: {found}");
+        }
+        let by_phone = get(&server, &key, "validate/phone/13800138000").expect(200).json();
+        assert_eq!((&by_phone["userId"], codes(&by_phone["issues"])), (&json!(user.user_id), duplicate.to_vec()));
+        let batch =
+            post(&server, &key, "validate/batch", &json!({ "userIds": [user.user_id, twin] })).expect(200).json();
+        assert_eq!(batch["inconsistent"], 2, "{spelling}");
+        let fixed = post(&server, &key, "fix/13800138000", &json!({})).expect(200).json();
+        assert_eq!((codes(&fixed["fixed"]), codes(&fixed["remaining"])), (vec![], duplicate.to_vec()), "{spelling}");
+        let everybody = post(&server, &key, "sync", &json!({})).expect(200).json();
+        assert_eq!(everybody["inconsistent"], 2, "{spelling}: {everybody}");
+        server.edit(&format!("delete from users where id = {twin}"));
+    }
+    // Another number is nobody's twin, and one that is alone is put right.
+    server.edit("insert into users (phone_number, created_at) values ('+86 139-0013-9000', 1)");
+    let alone = get(&server, &key, "validate/phone/13900139000").expect(200).json();
+    assert!(codes(&alone["issues"]).contains(&("phone_not_canonical".into(), true)), "{alone}");
+    assert_eq!(validated(&server, &key, &user), []);
+    let fixed = post(&server, &key, "fix/13900139000", &json!({})).expect(200).json();
+    assert_eq!((&fixed["phoneNumber"], &fixed["consistent"]), (&json!("13900139000"), &json!(true)));
+}
+
+#[test]
 fn many_are_validated_at_once_and_all_are_synchronised() {
     let server = Setup::default().start();
     let key = server.api_key("tests");

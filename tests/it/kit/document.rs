@@ -144,9 +144,30 @@ impl Operation {
 
     /// Right values for the parameters that are required and not in the path.
     pub fn required_values(&self, caller: &Caller) -> Map<String, Value> {
-        let is_wanted = |parameter: &&Parameter| parameter.is_required && parameter.place != Place::Path;
-        let wanted = self.parameters.iter().filter(is_wanted);
+        self.values_of(caller, |parameter| parameter.is_required)
+    }
+
+    /// The same, and one for a parameter of those of which there must be one: nothing is wrong with these.
+    pub fn right_values(&self, caller: &Caller) -> Map<String, Value> {
+        self.values_of(caller, |parameter| parameter.is_required || self.choice() == Some(&parameter.name))
+    }
+
+    fn values_of(&self, caller: &Caller, is_wanted: impl Fn(&Parameter) -> bool) -> Map<String, Value> {
+        let elsewhere = self.parameters.iter().filter(|parameter| parameter.place != Place::Path);
+        let wanted = elsewhere.filter(|parameter| is_wanted(parameter));
         wanted.map(|parameter| (parameter.name.clone(), parameter.value_of(caller))).collect()
+    }
+
+    /// A parameter in whose place another may stand, while one must.
+    pub fn choice(&self) -> Option<&'static str> {
+        match self.path.as_str() {
+            "/api/v1/account/address" => Some("email"),
+            "/divination-history/delete" => Some("localRecordId"),
+            "/version/check" => Some("clientVersion"),
+            "/admin/sensitive-word-migration/batch-compare" => Some("items"),
+            "/admin/user-data/validate/batch" => Some("userIds"),
+            _ => None,
+        }
     }
 }
 

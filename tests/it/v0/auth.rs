@@ -493,6 +493,36 @@ fn a_good_token_is_valid_and_stays() {
 }
 
 #[test]
+fn whoever_has_only_an_email_address_has_no_number() {
+    let server = Setup::default().start();
+    let user = server.sign_in_by_email("li.ming@example.com");
+    let validity = validate(&server, &user.token);
+    assert_eq!((&validity["valid"], validity.get("phoneNumber")), (&json!(true), Some(&Value::Null)), "{validity}");
+}
+
+#[test]
+fn a_code_is_read_in_whatever_width_and_with_what_stands_between() {
+    let server = Setup::default().start();
+    let full_width =
+        |code: &str| code.chars().map(|digit| char::from_u32(digit as u32 + 0xfee0).unwrap()).collect::<String>();
+    let spellings: [&dyn Fn(&str) -> String; 4] = [
+        &full_width,
+        &|code| format!(" {} {} ", &code[..3], &code[3..]),
+        &|code| format!("{}-{}", &code[..3], &code[3..]),
+        &|code| full_width(&format!("{}　{}", &code[..2], &code[2..]).replace('　', "")) + " ",
+    ];
+    for (number, spell) in spellings.iter().enumerate() {
+        let phone = format!("1380013800{number}");
+        let code = server.request_code(&phone);
+        log_in(&server, &phone, &spell(&code)).send().expect(200);
+    }
+    for wrong in ["12a456", "-123456", "123456-", "12.456", "一二三四五六", "- -"] {
+        log_in(&server, PHONE, wrong).send().expect_fields(&[("code", "invalid_format")]);
+    }
+    log_in(&server, PHONE, &"1".repeat(17)).send().expect_fields(&[("code", "too_long")]);
+}
+
+#[test]
 fn a_bad_token_is_not_valid_and_nothing_else_is_told() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);

@@ -134,7 +134,7 @@ fn a_change_of_address_names_one_address_and_has_a_code() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let change = |body: Value| change_address(&server, &user, body).send();
-    change(json!({})).expect_fields(&[("code", "required")]);
+    change(json!({})).expect_fields(&[("code", "required"), ("email", "required")]);
     change(json!({ "code": "12345678" })).expect_fields(&[("email", "required")]);
     change(json!({ "code": "12345678", "email": "a@example.com", "phoneNumber": PHONE }))
         .expect_fields(&[("phoneNumber", "unknown_value")]);

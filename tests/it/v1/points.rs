@@ -40,6 +40,7 @@ fn a_balance_is_what_the_entries_made_it() {
         (&newest["sequence"], &newest["balanceAfter"], &newest["kind"]),
         (&json!(2), &json!(18), &json!("adjust"))
     );
+    assert_eq!((&newest["seq"], &newest["asset"]), (&json!(2), &json!("point")));
     assert!(newest["ref"].is_null() && newest["createdAt"].is_string(), "{newest}");
     // Coins are another asset.
     assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 0);

@@ -6,12 +6,12 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::{Fault, Result},
     http::{
         body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, Parameter, Rules, one_of, page, parameters, text},
+        params::{PageNumber, PageSize, Parameter, RowNumber, Rules, one_of, page, parameters},
         reply::Json,
         v0::payment::OrderNo,
     },
@@ -31,7 +31,7 @@ parameters! {
     }
 
     OfCallback {
-        id: path CallbackId = "id", "The callback's number.";
+        id: path RowNumber = "id", "The callback's number.";
     }
 }
 
@@ -135,19 +135,5 @@ impl Parameter for Verdict {
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": "string", "enum": KEPT.map(Self::name), "example": "rejected" })
-    }
-}
-
-/// The number of a callback.
-pub struct CallbackId(i64);
-
-impl Parameter for CallbackId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
-        id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a callback's number"))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["string", "integer"], "pattern": "^[0-9]{1,18}$", "minimum": 1, "example": "7" })
     }
 }

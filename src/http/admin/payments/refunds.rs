@@ -2,15 +2,18 @@
 
 use axum::http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::AdminOrder;
 use crate::{
     app::App,
-    error::Result,
+    config::Limits,
+    error::{Fault, Result},
     http::{
+        body::Given,
         call::{Call, Repeatable},
-        params::{Reason, parameters},
+        params::{Parameter, Reason, Rules, parameters},
         reply::Replayable,
         v0::payment::{Amount, OrderNo},
     },
@@ -18,13 +21,13 @@ use crate::{
         orders,
         refunds::{self, Refunded},
     },
-    types::{Timestamp, hex, sha256_of_parts},
+    types::{Fen, Timestamp, hex, sha256_of_parts},
 };
 
 parameters! {
     GiveBack {
         order_no: path OrderNo = "orderNo", "The order's number.";
-        amount: optional Amount = "amount", "Yuan to return; everything that is left if it is not said.";
+        amount: optional Repayment = "amount", "Yuan to return; everything that is left if it is not said.";
         refund_no: optional OrderNo = "refundNo", "A number of the caller's own choice: under one number money goes back once.";
         reason: required Reason = "reason", "Why, for the audit and for the buyer.";
     }
@@ -87,7 +90,7 @@ pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefu
     let refund_no = refund.refund_no.map(|OrderNo(number)| number);
     let wish = refunds::Wish {
         order_no: refund.order_no.0,
-        amount: refund.amount.map(|Amount(amount)| amount),
+        amount: refund.amount.map(|Repayment(amount)| amount),
         refund_no: refund_no.or_else(|| call.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
     let user = orders::find(&call.app, &wish.order_no)?.user;
@@ -100,4 +103,18 @@ pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefu
 fn number_of(actor: &str, repeatable: &Repeatable) -> String {
     let digest = sha256_of_parts(&[b"refund", actor.as_bytes(), repeatable.key.as_bytes()]);
     format!("K{}", hex(&digest[..16]))
+}
+
+/// An amount that goes back: some.
+pub struct Repayment(Fen);
+
+impl Parameter for Repayment {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let Amount(amount) = Amount::read(given, rules)?;
+        refunds::must_be_some(amount).map(|()| Self(amount))
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        Amount::schema(limits)
+    }
 }

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        params::{Moment, parameters},
+        params::{Moment, Rules, parameters},
         reply::Json,
     },
     ops::payment::report::{self, Difference, Sums},
@@ -17,8 +17,10 @@ use crate::{
 
 parameters! {
     Between {
-        from: required Moment = "from", "Orders made at this time or later.";
-        to: required Moment = "to", "Orders made before this time.";
+        => time: (Timestamp, Timestamp) = in_its_order {
+            from: required Moment = "from", "Orders made at this time or later.";
+            to: required Moment = "to", "Orders made before this time.";
+        }
     }
 }
 
@@ -140,8 +142,12 @@ impl From<&report::Report> for PaymentReport {
 }
 
 pub async fn make(call: Call, between: Between) -> Result<Json<PaymentReport>> {
-    let (Moment(from), Moment(to)) = (between.from, between.to);
-    in_order(("from", from), ("to", to))?;
+    let (from, to) = between.time;
     let report = call.blocking(move |app| report::report(app, from, to)).await?;
     Ok(Json((&report).into()))
+}
+
+fn in_its_order(_: &Rules<'_>, Moment(from): Moment, Moment(to): Moment) -> Result<(Timestamp, Timestamp)> {
+    in_order(("from", from), ("to", to))?;
+    Ok((from, to))
 }

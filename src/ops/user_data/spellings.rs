@@ -1,0 +1,106 @@
+//! Users by their phone number, in whatever spelling it is stored.
+//!
+//! The service itself stores one spelling of a number; others come in by hand or with an import. What people put between
+//! digits is no digit, so any other spelling is a beginning of a plain one and then something else. For each beginning the
+//! index is asked for numbers that go on with no digit: the right ones all do, so only odd ones are ever looked at.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::{
+    app::App,
+    error::Result,
+    ops::users::{self, Kept},
+    store::Read,
+    types::{PhoneNumber, PhoneRules, UserId},
+};
+
+/// Odd spellings that begin alike and are looked at. Of more than these one may be missed; a synchronisation sees all.
+const LOOKED_AT: u32 = 1000;
+/// Stands behind every text that begins alike.
+const LAST: char = '\u{10ffff}';
+
+/// Every user whose number is stored in an odd spelling, by the number.
+#[derive(Default)]
+pub(super) struct Odd(HashMap<PhoneNumber, Vec<Kept>>);
+
+impl Odd {
+    /// Looks at everybody, so many at a time. Blocks for as long as that takes.
+    pub(super) fn of_everybody(app: &App, slice: u32) -> Result<Self> {
+        let mut odd = Self::default();
+        let mut last = UserId(0);
+        loop {
+            let ids = app.store.read(|tx| {
+                let ids = users::ids_after_in(tx, last, slice)?;
+                for id in &ids {
+                    let kept = users::find_kept_in(tx, *id)?;
+                    odd.remember(&app.phone_rules, kept);
+                }
+                Ok(ids)
+            })?;
+            let Some(newest) = ids.last() else { return Ok(odd) };
+            last = *newest;
+        }
+    }
+
+    fn remember(&mut self, rules: &PhoneRules, kept: Option<Kept>) {
+        let Some(kept) = kept else { return };
+        let is_odd =
+            |stored: &&str| !stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
+        let odd = kept.phone_number.as_deref().filter(is_odd);
+        if let Some(Ok(number)) = odd.map(|stored| PhoneNumber::parse(stored, rules)) {
+            self.0.entry(number).or_default().push(kept);
+        }
+    }
+}
+
+/// All users who have this number: the one by the right spelling is among them, if there is one. Those whose spelling is
+/// odd are known already, or else looked for.
+pub(super) fn holders_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    number: &PhoneNumber,
+    odd: Option<&Odd>,
+) -> Result<Vec<Kept>> {
+    let plain = plain_spellings(number, rules);
+    let mut holders = users::spelled_in(tx, &plain)?;
+    match odd {
+        Some(Odd(known)) => holders.extend(known.get(number).into_iter().flatten().cloned()),
+        None => holders.extend(oddly_spelled_in(tx, rules, number, &plain)?),
+    }
+    holders.sort_by_key(|kept| kept.id.0);
+    Ok(holders)
+}
+
+fn oddly_spelled_in(tx: &Read<'_>, rules: &PhoneRules, number: &PhoneNumber, plain: &[String; 4]) -> Result<Vec<Kept>> {
+    let beginnings: BTreeSet<_> =
+        plain.iter().flat_map(|spelling| (0..=spelling.len()).filter_map(|end| spelling.get(..end))).collect();
+    let is_it = |kept: &Kept| {
+        let stored = kept.phone_number.as_deref().map(|stored| PhoneNumber::parse(stored, rules));
+        matches!(stored, Some(Ok(parsed)) if parsed == *number)
+    };
+    let mut found = Vec::new();
+    for beginning in beginnings {
+        for (above, below) in going_on_with_no_digit(beginning) {
+            let odd = users::spelled_between_in(tx, &above, &below, LOOKED_AT)?;
+            found.extend(odd.into_iter().filter(is_it));
+        }
+    }
+    Ok(found)
+}
+
+/// Between which texts those stand that go on with no digit, nor begin with the plus of an international number.
+fn going_on_with_no_digit(beginning: &str) -> Vec<(String, String)> {
+    let after = |next: char| format!("{beginning}{next}");
+    let behind_digits = (after(':'), after(LAST));
+    if beginning.is_empty() {
+        return vec![(String::new(), after('+')), (after(','), after('0')), behind_digits];
+    }
+    vec![(beginning.to_owned(), after('0')), behind_digits]
+}
+
+/// The spellings of digits alone.
+fn plain_spellings(phone_number: &PhoneNumber, rules: &PhoneRules) -> [String; 4] {
+    let international = phone_number.e164(rules);
+    let digits = international.trim_start_matches('+').to_owned();
+    [phone_number.as_str().to_owned(), international, format!("00{digits}"), digits]
+}
