@@ -437,7 +437,7 @@ declare::settings! {
         expired_notifications: Duration = "30 days", no flag,
             "Notifications after they expired. They are shown to nobody in that time but administrators.";
         violations: Duration = "180 days", no flag,
-            "Records of texts that were refused.";
+            "Records of texts that were refused, and of those on which the services did not agree.";
         payment_records: Duration = "1095 days", no flag,
             "Payment records: when they are cleared, younger ones stay.";
         idempotency_keys: Duration = "72 hours", no flag,

@@ -151,7 +151,7 @@ pub fn judge(app: &App, content_type: ContentType, text: &str, user: Option<User
         _ => judge_locally(app, content_type, text)?,
     };
     if !is_blank && !ruling.degraded {
-        app.moderation.shadow.offer(app, policy.service, content_type, text, account, &ruling);
+        app.moderation.shadow.offer(app, policy.service, content_type, text, user, &ruling);
     }
     Ok(ruling)
 }

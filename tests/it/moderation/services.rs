@@ -8,7 +8,7 @@ use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
 use crate::kit::{
-    Server, Setup,
+    Server, Setup, eventually,
     vendors::{Reply, Vendor},
 };
 
@@ -368,6 +368,35 @@ fn only_the_newest_disagreements_are_kept() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(get(&server, &key, "disagreements")["total"], 3);
+}
+
+#[test]
+fn of_a_user_who_left_nothing_is_asked_and_nothing_is_kept() {
+    let gate = std::sync::Arc::new(std::sync::Barrier::new(2));
+    let held = std::sync::Arc::clone(&gate);
+    let vendor = Vendor::answering(move |request| {
+        if content_of(request).starts_with('一') {
+            held.wait();
+        }
+        judged(request, "微信")
+    });
+    let setup = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "30 s");
+    let server = setup.start();
+    let (leaves, stays) = (server.sign_in(OWN), server.sign_in("13800138001"));
+    let key = server.api_key("operator");
+    check(&server, &leaves, "一问微信").expect(200);
+    eventually("the first is asked about", || !vendor.requests().is_empty());
+    check(&server, &leaves, "二问微信").expect(200);
+    server.delete("/api/v1/account").by(&leaves).send().expect(204);
+    gate.wait();
+    // Samples are asked about in their order.
+    check(&server, &stays, "三问微信").expect(200);
+    let kept = wait_for_disagreements(&server, &key, 1);
+    assert_eq!((&kept["total"], &kept["items"][0]["maskedText"]), (&json!(1), &json!("三问**")));
+    let asked: Vec<_> = vendor.requests().iter().map(content_of).collect();
+    assert_eq!(asked, ["一问微信", "三问微信"]);
+    server.delete("/api/v1/account").by(&stays).send().expect(204);
+    assert_eq!(get(&server, &key, "disagreements")["total"], 0);
 }
 
 #[test]
