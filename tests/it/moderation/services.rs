@@ -371,6 +371,22 @@ fn only_the_newest_disagreements_are_kept() {
 }
 
 #[test]
+fn what_the_service_names_and_nobody_can_find_masks_the_whole_text() {
+    let vendor = Vendor::answering(|request| {
+        let words = if content_of(request).contains("夜") { "坏词,SECRETWORD,深夜" } else { "坏词,SECRETWORD" };
+        verdict("high", &[("customized", words)])
+    });
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    let masked = "select masked_text from violations order by id desc";
+    check(&server, &user, "坏词 SecretWord 高危").expect(200);
+    assert_eq!(server.value::<String>(masked), "** ********** 高危");
+    check(&server, &user, "坏词 SecretWord 夜").expect(200);
+    assert_eq!(server.value::<String>(masked), "*".repeat(15));
+}
+
+#[test]
 fn of_a_user_who_left_nothing_is_asked_and_nothing_is_kept() {
     let gate = std::sync::Arc::new(std::sync::Barrier::new(2));
     let held = std::sync::Arc::clone(&gate);
