@@ -25,8 +25,9 @@ use crate::{
 
 pub use values::{
     AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
-    FeedbackText, FileName, Flag, JsonData, Label, ListedWord, Moment, Nickname, NotificationText, NotificationTitle,
-    PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode, one_of, page, whole_number,
+    FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText,
+    NotificationTitle, PageNumber, PageSize, Question, Reason, Signature, TraceId, VerificationCode, one_of, page,
+    whole_number,
 };
 
 /// What reading a value depends on.

@@ -13,7 +13,8 @@ use crate::{
     http::{
         call::Call,
         params::{
-            AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, page, parameters,
+            AiResult, Claims, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, page,
+            parameters,
         },
         reply::{Json, Listed, Saved},
     },
@@ -32,7 +33,7 @@ parameters! {
     Save {
         user_id: optional UserId = "userId", "The caller's own id.";
         phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        local_record_id: required Label = "localRecordId", "The client's id of the record; saving it again replaces the record.";
+        local_record_id: required LocalRecordId = "localRecordId", "The client's id of the record; saving it again replaces the record.";
         json_data: optional JsonData = "jsonData", "The casting.";
         ai_result: optional AiResult = "aiResult", "An interpretation that belongs to it.";
         question_type: optional Label = "questionType", "What the question is about.";
@@ -51,8 +52,8 @@ parameters! {
     Delete {
         phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
         user_id: optional UserId = "userId", "The caller's own id.";
-        local_record_id: optional Label = "localRecordId", "One record.";
-        local_record_ids: list Label = "localRecordIds", "Several records.";
+        local_record_id: optional LocalRecordId = "localRecordId", "One record.";
+        local_record_ids: list LocalRecordId = "localRecordIds", "Several records.";
     }
 
     Count {
@@ -148,7 +149,8 @@ pub struct Deleted {
 
 pub async fn delete(call: Call, delete: Delete) -> Result<Json<Deleted>> {
     let user = call.acting_for(&claims(delete.user_id, delete.phone_number))?;
-    let ids: Vec<_> = delete.local_record_id.into_iter().chain(delete.local_record_ids).map(|Label(id)| id).collect();
+    let ids: Vec<_> =
+        delete.local_record_id.into_iter().chain(delete.local_record_ids).map(|LocalRecordId(id)| id).collect();
     if ids.is_empty() {
         let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");
         return Err(Error::field("localRecordId", fault));
