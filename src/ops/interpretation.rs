@@ -23,7 +23,7 @@ use crate::{
         hexagram::{self, Facts},
         interpretation::record::Draft,
         model_calls::{self, Asker, Outcome, Ran},
-        moderation::{self, Field, engine::ContentType},
+        moderation::{self, Field},
     },
     providers::llm::{Flow, Request},
     store::{Pending, Write},
@@ -49,7 +49,7 @@ pub struct Prepared {
     reservation: Reservation,
 }
 
-/// Screens the question and writes the record of a call that is about to begin. What was cast is read from the
+/// Screens the question and its type, and writes the record of a call that is about to begin. What was cast is read from the
 /// client's own data.
 ///
 /// # Errors
@@ -69,8 +69,8 @@ pub fn prepare_with(
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
-    let field = Field { name: "question", content_type: ContentType::Question, text: &question.question };
-    if let Some(refusal) = moderation::screen(app, user, &[field]) {
+    let fields = Field::of_question(&question.question, question.question_type.as_deref());
+    if let Some(refusal) = moderation::screen(app, user, &fields) {
         return refusal.record::<Prepared>(app).wait();
     }
     let trace_id = model_calls::new_trace_id()?;

@@ -61,6 +61,16 @@ pub struct Field<'text> {
     pub text: &'text str,
 }
 
+impl<'text> Field<'text> {
+    /// What a model is told of a question: what is asked, and what that is about.
+    pub fn of_question(question: &'text str, question_type: Option<&'text str>) -> Vec<Self> {
+        let asked = Some(("question", question));
+        let about = question_type.map(|question_type| ("questionType", question_type));
+        let fields = asked.into_iter().chain(about);
+        fields.map(|(name, text)| Self { name, content_type: ContentType::Question, text }).collect()
+    }
+}
+
 /// What was decided about one text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {

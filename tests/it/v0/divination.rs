@@ -146,6 +146,23 @@ fn a_listed_word_reaches_no_model_and_leaves_a_violation() {
     assert!(!masked.contains(LISTED) && masked.starts_with("今天") && masked.ends_with("好吗"), "{masked}");
 }
 
+#[test]
+fn the_type_of_a_question_is_screened_like_the_question() {
+    let model = Model::start(Behaviour::Pieces(vec!["x"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let refused = |body: Value| {
+        let answer = ask(&server, &user, &body).send().expect_problem(422, "content_rejected");
+        let fields = answer.json()["errors"].as_array().unwrap().clone();
+        fields.iter().map(|error| error["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(json!({ "question": "今天好吗", "questionType": LISTED })), ["questionType"]);
+    assert_eq!(refused(json!({ "question": LISTED, "questionType": LISTED })), ["question", "questionType"]);
+    assert!(model.calls().is_empty());
+    assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'question'"), 3);
+    ask(&server, &user, &json!({ "question": "今天好吗", "questionType": "career" })).send().expect(200);
+}
+
 // Records.
 
 #[test]
