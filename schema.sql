@@ -222,6 +222,7 @@ create table interpretations (
     finished_at integer,
     cost_micros integer,                   -- by the price list, in millionths
     failover text,                         -- why the first model did not answer, if the second was asked
+    of_session integer not null default 0 check (of_session in (0, 1)), -- goes with a session, and not with its age
     check ((status = 'running') = (finished_at is null))
 ) strict;
 
@@ -254,7 +255,7 @@ create table chats (
     check ((status = 'running') = (finished_at is null))
 ) strict;
 
-create index chats_by_user on chats (user_id, id);
+create index chats_by_user on chats (user_id, created_at, id);
 create index chats_running on chats (id) where status = 'running';
 
 -- Owner: budget. What model calls used, by day and how they ended. Outlives the calls' own records.
