@@ -298,6 +298,10 @@ fn a_service_that_texts_do_not_reach_is_not_healthy_although_it_answers() {
     for _ in 0..5 {
         assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
     }
+    // That the breaker keeps texts from the service is no failure of the service.
+    assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
+    let failure = get(&server, &key, "status")["external"]["lastFailure"]["code"].clone();
+    assert!(failure.is_string() && failure != "breaker_open", "{failure}");
     // The probe of a moment ago is still good, and was well; the breaker knows better.
     let health = get(&server, &key, "health-check");
     assert_eq!((&health["external"]["error"], &health["external"]["breaker"]), (&json!(null), &json!("open")));
