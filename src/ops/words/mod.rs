@@ -17,7 +17,7 @@ use crate::{
     types::{Listing, Page, Timestamp},
 };
 
-pub use file::{Entry, Skipped, parse, quoted};
+pub use file::{Entry, HEADING, Skipped, parse, quoted, written};
 
 /// The type of a word that was given none.
 pub const UNTYPED: &str = "other";
