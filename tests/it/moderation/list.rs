@@ -292,6 +292,32 @@ fn a_file_of_which_nothing_can_be_read_is_a_failure() {
     assert_eq!((&read["added"], &read["skipped"][0]["line"]), (&json!(2), &json!(4)));
 }
 
+#[test]
+fn a_search_and_an_allowed_phrase_are_compared_as_words_are() {
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    let run = |arguments: &[&str]| Ended::run(directory.path(), &[&["words"], arguments].concat(), "");
+    run(&["add", "dubo"]).expect(0);
+    run(&["add", "asshole 100%"]).expect(0);
+    for (part, word) in [("DUBO", "dubo"), ("ＡＳＳ", "asshole 100%"), ("hole 100%", "asshole 100%"), ("賭", "赌博")]
+    {
+        let found = run(&["list", "--search", part]).expect(0).json();
+        assert!(found["items"].as_array().unwrap().iter().any(|item| item["word"] == word), "{part}: {found}");
+        let found = run(&["list", "--search", part, "--type", "no such type"]).expect(0).json();
+        assert_eq!(found["total"], 0);
+    }
+    assert_eq!(run(&["list", "--search", "。"]).expect(0).json()["total"], 0);
+    assert_eq!(run(&["list", "--search", "%"]).expect(0).json()["total"], 1);
+    let allowed = || run(&["allow"]).expect(0).json()["items"].as_array().unwrap().len();
+    let before = allowed();
+    assert_eq!(run(&["allow", "蓬萊仙島"]).expect(0).json()["changed"], true);
+    assert_eq!(run(&["allow", "蓬莱仙岛"]).expect(0).json()["changed"], false);
+    assert_eq!(allowed(), before + 1);
+    run(&["allow", "蓬莱 仙岛", "--remove"]).expect(0);
+    assert_eq!(allowed(), before);
+    run(&["allow", "蓬萊仙島", "--remove"]).expect(4);
+}
+
 fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times.sort_unstable();
     times[(times.len() * percent / 100).min(times.len() - 1)]
