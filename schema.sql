@@ -157,7 +157,7 @@ create index violations_by_type on violations (violation_type, created_at);
 create index violations_by_content on violations (content_type, created_at);
 
 -- Owner: moderation. Texts on which the local list and the external service did not agree, masked. Only the newest are
--- kept. Nobody's name stands here: it is the services that are judged.
+-- kept, and none of a user who has left: it is the services that are judged.
 create table disagreements (
     id integer primary key autoincrement,
     content_type text not null check (content_type in ('nickname', 'signature', 'question', 'answer')),
@@ -168,8 +168,12 @@ create table disagreements (
     labels text not null,                  -- JSON array: what the external service found
     masked_text text not null,
     created_at integer not null,
+    user_id integer,                       -- whose text it is; null for an operator's
     check (local_allowed <> external_allowed)
 ) strict;
+
+create index disagreements_by_user on disagreements (user_id, id);
+create index disagreements_by_time on disagreements (created_at);
 
 -- Owner: history. The castings that first-generation clients store, keyed by the client's own record id.
 -- `sequence` numbers a user's records from 1 in the order in which the server first saw them: the newest and one, which
@@ -219,6 +223,7 @@ create table interpretations (
     cost_micros integer,                   -- by the price list, in millionths
     failover text,                         -- why the first model did not answer, if the second was asked
     finish_reason text check (finish_reason in ('stop', 'length')), -- null unless it succeeded
+    of_session integer not null default 0 check (of_session in (0, 1)), -- goes with a session, and not with its age
     check ((status = 'running') = (finished_at is null))
 ) strict;
 
@@ -251,7 +256,7 @@ create table chats (
     check ((status = 'running') = (finished_at is null))
 ) strict;
 
-create index chats_by_user on chats (user_id, id);
+create index chats_by_user on chats (user_id, created_at, id);
 create index chats_running on chats (id) where status = 'running';
 
 -- Owner: budget. What model calls used, by day and how they ended. Outlives the calls' own records.

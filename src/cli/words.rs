@@ -53,14 +53,14 @@ enum Action {
         /// Only words of this type.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// Only words with this in them.
+        /// Only words with this in them, in whichever spelling.
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Add the words of a file in one change: one a line, alone or as `word,type`; `-` is standard input. Lines that are no
-    /// words are told and left out.
+    /// Add the words of a file in one change: one a line, alone, as `word,type` or as it is exported; `-` is standard input.
+    /// Lines that are no words are told and left out.
     Import {
         /// The file; `-` is standard input.
         file: PathBuf,
@@ -70,7 +70,7 @@ enum Action {
         /// Take words of one letter, too.
         #[arg(long)]
         force: bool,
-        /// Find them by their pronunciation too. On a long list that accuses the innocent.
+        /// Find by their pronunciation too those of which the file does not say. On a long list that accuses the innocent.
         #[arg(long)]
         by_sound: bool,
         /// Say what would happen, and do nothing.
@@ -103,7 +103,7 @@ enum Action {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// `word,type`, with a heading.
+    /// `word,type,bySound`, with a heading.
     Csv,
     /// A word a line.
     Text,
@@ -212,7 +212,12 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
             |imported| format!("{} words added, {} listed already", imported.added, imported.existing),
         );
         format!("{done}, {} lines skipped{}", skipped.len(), reasons(&skipped))
-    })
+    })?;
+    if total == 0 && !skipped.is_empty() {
+        let nothing = "No line of the file could be taken. Lists are read as UTF-8.";
+        return Err(Error::new(Code::UnsupportedMediaType).detail(nothing));
+    }
+    Ok(())
 }
 
 fn reasons(skipped: &[Skipped]) -> String {
@@ -245,14 +250,15 @@ fn progress_bar(common: &Common, verb: &str, length: usize) -> Result<ProgressBa
 fn export(common: &Common, app: &App, format: Format) -> Result<()> {
     let all = listing::all(app)?;
     if common.json {
-        let rows: Vec<Value> = all.iter().map(|word| json!({ "word": word.text, "type": word.kind })).collect();
+        let rows: Vec<Value> =
+            all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound })).collect();
         return print(&json!(rows).to_string());
     }
     let lines = all.iter().map(|word| match format {
-        Format::Csv => format!("{},{}", words::quoted(&word.text), words::quoted(&word.kind)),
+        Format::Csv => words::written(word),
         Format::Text => words::quoted(&word.text),
     });
-    let heading = matches!(format, Format::Csv).then(|| "word,type".to_owned());
+    let heading = matches!(format, Format::Csv).then(|| words::HEADING.to_owned());
     print(&heading.into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
 }
 

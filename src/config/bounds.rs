@@ -61,7 +61,7 @@ fn times(config: &Config) -> [(&'static str, Duration); 23] {
 }
 
 /// What there must be one of, or nobody is served.
-fn counts(config: &Config) -> [(&'static str, u32); 31] {
+fn counts(config: &Config) -> [(&'static str, u32); 32] {
     let Config { auth, moderation, llm, limits, .. } = config;
     [
         ("auth.code_tries", auth.code_tries),
@@ -87,6 +87,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 31] {
         ("limits.notification_text", limits.notification_text),
         ("limits.batch", limits.batch),
         ("limits.history_records", limits.history_records),
+        ("limits.interpretation_records", limits.interpretation_records),
         ("limits.page_size_max", limits.page_size_max),
         ("limits.connections", limits.connections),
         ("limits.connections_per_client", limits.connections_per_client),

@@ -222,6 +222,8 @@ declare::settings! {
             "How long it is left alone before one call tries again.";
         calls_per_user: u32 = "2", no flag,
             "Calls that one user may have running or waiting.";
+        calls_per_user_hour: u32 = "600", no flag,
+            "Interpretations, and turns of conversations, that one user may ask for in a rolling hour; then 429.";
         calls: u32 = "32", no flag,
             "Calls that may run over all. Each running call takes a thread.";
         queue: u32 = "32", no flag,
@@ -396,6 +398,8 @@ declare::settings! {
             "Items in one batch.";
         history_records: u32 = "5000", no flag,
             "History records a user may keep.";
+        interpretation_records: u32 = "5000", no flag,
+            "Records of interpretations, and of conversations, kept of a user; never fewer than `llm.calls_per_user_hour`.";
         page_size: u32 = "20", no flag,
             "Items on a page, if the caller does not say.";
         page_size_max: u32 = "100", no flag,
@@ -437,7 +441,7 @@ declare::settings! {
         expired_notifications: Duration = "30 days", no flag,
             "Notifications after they expired. They are shown to nobody in that time but administrators.";
         violations: Duration = "180 days", no flag,
-            "Records of texts that were refused.";
+            "Records of texts that were refused, and of those on which the services did not agree.";
         payment_records: Duration = "1095 days", no flag,
             "Payment records: when they are cleared, younger ones stay.";
         idempotency_keys: Duration = "72 hours", no flag,

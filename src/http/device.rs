@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-use crate::types::clean;
+use crate::types::clean_line;
 
 /// Characters of a label.
 const LONGEST: usize = 64;
@@ -29,7 +29,7 @@ pub fn label(headers: &HeaderMap) -> String {
     let system = SYSTEMS.iter().find(|(word, _)| agent.contains(word)).map_or("", |(_, name)| name);
     let words: Vec<_> = [program, system].into_iter().filter(|word| !word.is_empty()).collect();
     let label: String = words.join(", ").chars().take(LONGEST).collect();
-    clean(&label, LONGEST).unwrap_or_default()
+    clean_line(&label, LONGEST).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -209,7 +209,7 @@ fn interpretations() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/divination/enhanced", OwnUser, divination::interpret,
             "Has a casting interpreted, as JSON or, with `Accept: text/event-stream`, as it is written.").body(INTERPRETATION)
-            .fails(&[NotYours, NotFound, ContentRejected, ModerationUnavailable, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[NotYours, NotFound, ContentRejected, ModerationUnavailable, TooManyRequests, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
         Endpoint::new(Method::GET, "/divination/records/user/{userId}", OwnUserOrAdmin, divination::list_of_user,
             "The user's interpretations, newest first.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::GET, "/divination/records/trace/{traceId}", OwnUserOrAdmin, divination::find_by_trace,
@@ -234,7 +234,7 @@ fn chats() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/llm/chat", OwnUser, llm::chat,
             "Passes a conversation on to the language model, and its answer back: as JSON or, with `stream`, as it is written.").body(CHAT)
-            .fails(&[ContentRejected, ModerationUnavailable, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[ContentRejected, ModerationUnavailable, TooManyRequests, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
     ]
 }
 
@@ -262,7 +262,7 @@ fn sessions() -> Vec<Endpoint> {
             "Deletes a session for good. What is not personal about it is kept without it.").fails(&[NotFound]),
         Endpoint::new(Method::POST, "/api/v1/sessions/{id}/interpretation", OwnUser, sessions::interpret,
             "Has a session interpreted, as JSON or, with `Accept: text/event-stream`, as it is written. Once that has succeeded, answers the same again.")
-            .fails(&[NotFound, ContentRejected, ModerationUnavailable, AlreadyRunning, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
+            .fails(&[NotFound, ContentRejected, ModerationUnavailable, AlreadyRunning, TooManyRequests, TooManyCalls, BudgetSpent, ProviderFailed, ProviderUnavailable, ProviderTimeout]),
     ]
 }
 

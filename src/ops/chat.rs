@@ -4,7 +4,7 @@
 //! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
 //! screened: the earlier ones were, when they were the last.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::json;
@@ -15,8 +15,9 @@ use crate::{
     ops::{
         Each,
         budget::{self, Reservation, Used},
-        model_calls::{self, Asker, Outcome, Ran},
+        model_calls::{self, Asker, Outcome, Ran, SURPLUS},
         moderation::{self, Field, engine::ContentType},
+        sliding_window::{self, Window},
         users::{self, Gender, Profile},
     },
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
@@ -25,6 +26,7 @@ use crate::{
 };
 
 const KIND: &str = "chat";
+const HOUR: Duration = Duration::from_hours(1);
 /// The version of the instructions, kept with every record.
 const PROMPT_VERSION: &str = "1";
 const CHINESE: &str = include_str!("../../assets/prompts/chat.zh.txt");
@@ -85,7 +87,7 @@ pub struct Attachment {
 /// Screens what the user said last and writes the record of a call that is about to begin.
 ///
 /// # Errors
-/// `content_rejected` if it may not stand; `budget_spent`. Then no model is asked.
+/// `content_rejected` if it may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
 pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Prepared> {
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = Field { name: "messages", content_type: ContentType::Question, text: last };
@@ -100,8 +102,10 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
     let config = Arc::clone(&app.config);
     let (traced, provider, model) = (trace_id.clone(), app.llm.name(), app.llm.model().to_owned());
     let begin = app.store.write(move |tx| {
+        require_open_in(tx, user, config.llm.calls_per_user_hour)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         begin_in(tx, &traced, user, spoken, (provider, &model))?;
+        make_room_in(tx, user, model_calls::records_kept(&config))?;
         Ok(reservation)
     });
     Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })
@@ -143,7 +147,7 @@ pub fn close_interrupted(app: &App) -> Result<()> {
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
         "select trace_id, messages, status, provider, model, prompt_tokens, completion_tokens, duration_ms, created_at, \
-         finished_at from chats where user_id = ?1 order by id",
+         finished_at from chats where user_id = ?1 order by created_at, id",
         [user.0],
         |row| {
             each(json!({
@@ -226,6 +230,23 @@ fn finish(app: &App, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp>
         }
         Ok(Some((tx.now, outcome.settle_in(tx, &config.llm, &reservation)?)))
     })
+}
+
+/// Refuses more than so many in an hour.
+fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
+    let newest_first = "select created_at from chats where user_id = ?1 and created_at <= ?3 \
+                        order by created_at desc limit 1 offset ?2";
+    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+}
+
+/// Deletes what is over beyond the user's newest `kept`, a few at a time.
+fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+    tx.execute(
+        "delete from chats where id in (select id from chats where user_id = ?1 \
+         order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running'",
+        (user.0, SURPLUS, kept),
+    )
+    .map(drop)
 }
 
 fn begin_in(

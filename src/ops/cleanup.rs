@@ -6,8 +6,8 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
-        access_log, admins, budget, clock_jump, codes, feedback, history, idempotency, known_emails, notifications,
-        residue, tokens, violations,
+        access_log, admins, budget, clock_jump, codes, feedback, history, idempotency, known_emails,
+        moderation::shadow, notifications, residue, tokens, violations,
     },
     store::Write,
 };
@@ -30,6 +30,7 @@ pub fn sweep(app: &App) -> Result<usize> {
     sweep.in_slices(move |tx| budget::delete_old_spending_in(tx, &zone, SLICE));
     sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
     sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
+    sweep.in_slices(move |tx| shadow::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(|tx| feedback::forget_clients_in(tx, SLICE));
     sweep.in_slices(move |tx| admins::delete_expired_in(tx, attempts_window, SLICE));
     sweep.in_slices(move |tx| access_log::delete_older_in(tx, retention.access_log));

@@ -21,9 +21,9 @@ use crate::{
     ops::{
         budget::{self, Reservation},
         hexagram::{self, Facts},
-        interpretation::record::Draft,
+        interpretation::record::{Draft, Keeper},
         model_calls::{self, Asker, Outcome, Ran},
-        moderation::{self, Field, engine::ContentType},
+        moderation::{self, Field},
     },
     providers::llm::{Flow, Request},
     store::{Pending, Write},
@@ -49,28 +49,39 @@ pub struct Prepared {
     reservation: Reservation,
 }
 
-/// Screens the question and writes the record of a call that is about to begin. What was cast is read from the
+/// Screens the question and its type, and writes the record of a call that is about to begin. What was cast is read from the
 /// client's own data.
 ///
 /// # Errors
-/// `content_rejected` if the question may not stand; `budget_spent`. Then no model is asked.
+/// `content_rejected` if the question may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
 pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> {
-    prepare_with(app, user, question, |_, _| Ok(()))
+    begin(app, user, question, Keeper::Age, |_, _| Ok(()))
 }
 
-/// Like [`prepare`]. `also` is done with the writing of the record, all or nothing; it gets the trace id.
+/// Like [`prepare`], for a session, with which the record goes. `also` is done with the writing of the record, all or
+/// nothing; it gets the trace id.
 ///
 /// # Errors
 /// Those of [`prepare`] and of `also`.
-pub fn prepare_with(
+pub fn prepare_for_session(
     app: &App,
     user: UserId,
     question: Question,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
+    begin(app, user, question, Keeper::Session, also)
+}
+
+fn begin(
+    app: &App,
+    user: UserId,
+    question: Question,
+    keeper: Keeper,
+    also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
+) -> Result<Prepared> {
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
-    let field = Field { name: "question", content_type: ContentType::Question, text: &question.question };
-    if let Some(refusal) = moderation::screen(app, user, &[field]) {
+    let fields = Field::of_question(&question.question, question.question_type.as_deref());
+    if let Some(refusal) = moderation::screen(app, user, &fields) {
         return refusal.record::<Prepared>(app).wait();
     }
     let trace_id = model_calls::new_trace_id()?;
@@ -84,10 +95,13 @@ pub fn prepare_with(
         provider: app.llm.name(),
         model: app.llm.model().to_owned(),
         prompt_version: prompt::VERSION,
+        keeper,
     };
     let begin: Pending<Reservation> = app.store.write(move |tx| {
+        record::require_open_in(tx, user, config.llm.calls_per_user_hour)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         record::begin_in(tx, &draft)?;
+        record::make_room_in(tx, user, model_calls::records_kept(&config))?;
         also(tx, &draft.trace_id)?;
         Ok(reservation)
     });

@@ -140,8 +140,13 @@ pub fn registered_at_in(tx: &Read<'_>, id: UserId) -> Result<Timestamp> {
 /// # Errors
 /// `unauthenticated`.
 pub fn require_in(tx: &Read<'_>, id: UserId) -> Result<()> {
+    if is_known_in(tx, id)? { Ok(()) } else { Err(Code::Unauthenticated.into()) }
+}
+
+/// Whether there is such a user.
+pub fn is_known_in(tx: &Read<'_>, id: UserId) -> Result<bool> {
     let found = tx.first("select true from users where id = ?1", [id.0], |row| row.get(0))?;
-    if found == Some(true) { Ok(()) } else { Err(Code::Unauthenticated.into()) }
+    Ok(found == Some(true))
 }
 
 /// The user with this phone number.

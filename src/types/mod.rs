@@ -22,7 +22,7 @@ pub use fen::{Fen, InvalidAmount};
 pub use json::JsonText;
 pub use micros::{Micros, NoAmount};
 pub use phone::{PhoneNumber, PhoneRules, Region};
-pub use text::{clean, is_invisible};
+pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
 pub use time::{Date, TimeZone, Timestamp, WrittenTime, decimal_milliseconds, in_order};
 
 /// A user's number in this service. Written as a decimal string in answers, because clients in languages whose

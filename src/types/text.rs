@@ -1,13 +1,42 @@
-//! Text from outside: trimmed, free of NUL, no longer than its limit.
+//! Text from outside: trimmed, free of what would act instead of being read, no longer than its limit.
 
 use crate::error::{Fault, FieldCode};
 
-/// Trims the text and checks it: at most `limit` characters (Unicode scalar values), no NUL, something to be seen unless
-/// it is empty.
+/// Trims a text and checks it: at most `limit` characters (Unicode scalar values), no control characters but line breaks
+/// and tabs, something to be seen unless it is empty.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
 pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
+    let is_refused = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    refuse(text, is_refused)?;
+    clean_as_sent(text, limit)
+}
+
+/// Like [`clean`], for what is shown on one line beside other texts: no line breaks, and no marks that turn the direction
+/// of what is around them.
+///
+/// # Errors
+/// `too_long` or `invalid_character`.
+pub fn clean_line(text: &str, limit: usize) -> Result<String, Fault> {
+    refuse(text, |character| character == '\n' || leaves_its_line(character))?;
+    clean_as_sent(text, limit)
+}
+
+/// Like [`clean_line`], but with line breaks.
+///
+/// # Errors
+/// `too_long` or `invalid_character`.
+pub fn clean_lines(text: &str, limit: usize) -> Result<String, Fault> {
+    refuse(text, |character| character != '\n' && leaves_its_line(character))?;
+    clean_as_sent(text, limit)
+}
+
+/// Like [`clean`], for what comes back as it was sent, or is only compared: anything but NUL may stand in it.
+///
+/// # Errors
+/// `too_long` or `invalid_character`.
+pub fn clean_as_sent(text: &str, limit: usize) -> Result<String, Fault> {
     let text = text.trim();
     if text.contains('\0') {
         return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL"));
@@ -20,6 +49,23 @@ pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
         return Err(Fault::new(FieldCode::InvalidCharacter, "must have a character that is seen"));
     }
     Ok(text.to_owned())
+}
+
+/// What is trimmed off is not looked at. A line may also end as it does in forms, in two characters.
+fn refuse(text: &str, is_refused: impl Fn(char) -> bool) -> Result<(), Fault> {
+    let text = text.trim();
+    let is_found = text.contains(|character: char| character != '\r' && is_refused(character));
+    let mut returns = text.match_indices('\r').map(|(place, _)| &text[place + 1..]);
+    if is_found || returns.any(|after| is_refused('\n') || !after.starts_with('\n')) {
+        return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain control characters"));
+    }
+    Ok(())
+}
+
+/// Controls, separators of lines and paragraphs, and marks that turn the direction of what is around them.
+fn leaves_its_line(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Controls, joiners, marks of direction, selectors and fillers: what takes no ink, and is not white space.
@@ -48,6 +94,36 @@ mod tests {
     #[test]
     fn nul_is_refused() {
         assert_eq!(clean("a\0b", 10).unwrap_err().code, FieldCode::InvalidCharacter);
+    }
+
+    #[test]
+    fn what_acts_instead_of_being_read_is_refused() {
+        let is_refused = |read: fn(&str, usize) -> Result<String, Fault>, text: &str| match read(text, 20) {
+            Ok(read) => {
+                assert_eq!(read, text);
+                false
+            }
+            Err(fault) => fault.code == FieldCode::InvalidCharacter,
+        };
+        for (text, prose, lines, line) in [
+            ("a\nb", false, false, true),
+            ("a\r\nb", false, false, true),
+            ("a\rb", true, true, true),
+            ("a\tb", false, true, true),
+            ("a\u{1b}[31mb", true, true, true),
+            ("a\u{7}b", true, true, true),
+            ("a\u{7f}b", true, true, true),
+            ("a\u{9b}31mb", true, true, true),
+            ("\u{202e}博赌\u{202c}", false, true, true),
+            ("a\u{2066}b\u{2069}", false, true, true),
+            ("a\u{2028}b", false, true, true),
+            ("שלום\u{200f} ☯\u{fe0f} 👩\u{200d}👦", false, false, false),
+        ] {
+            assert_eq!(is_refused(clean, text), prose, "{text:?}");
+            assert_eq!(is_refused(clean_lines, text), lines, "{text:?}");
+            assert_eq!(is_refused(clean_line, text), line, "{text:?}");
+            assert!(!is_refused(clean_as_sent, text), "{text:?}");
+        }
     }
 
     #[test]

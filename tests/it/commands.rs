@@ -51,12 +51,15 @@ fn what_strangers_wrote_does_nothing_to_a_terminal() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let text = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}hello\nand more";
-    server.post("/feedback").json(&json!({ "content": text })).send().expect(201);
-    let nickname = json!({ "nickname": "\u{1b}[31mhello" });
-    server.put("/user/nickname").by(&user).json(&nickname).send().expect(200);
-    let record = json!({ "question": text, "divinationData": { "lines": [7, 8, 9, 6, 7, 8] } });
+    server.post("/feedback").json(&json!({ "content": "hello" })).send().expect(201);
+    server.put("/user/nickname").by(&user).json(&json!({ "nickname": "hello" })).send().expect(200);
+    let record = json!({ "question": "hello", "divinationData": { "lines": [7, 8, 9, 6, 7, 8] } });
     let answer = server.post("/divination/enhanced").by(&user).json(&record).send().expect(200).json();
     let trace = answer["traceId"].as_str().unwrap();
+    // As it could be kept before such characters were refused.
+    for kept in ["feedback set content", "users set nickname", "interpretations set question"] {
+        server.database().execute(&format!("update {kept} = ?1"), [text]).unwrap();
+    }
     for arguments in [["feedback", "list", ""], ["records", "show", trace], ["users", "show", "13800138000"]] {
         for flag in ["", "--json"] {
             let given = [&arguments[..], &[flag]].concat().into_iter().filter(|argument| !argument.is_empty());

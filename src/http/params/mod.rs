@@ -32,9 +32,9 @@ use crate::{
 pub use together::{TimeRange, Tried, reason_of_admin, time_range};
 pub use values::{
     AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
-    FeedbackText, FileName, Flag, JsonData, Label, ListedWord, Moment, Nickname, NotificationText, NotificationTitle,
-    PageNumber, PageSize, Question, Reason, RowNumber, Signature, TraceId, VerificationCode, one_of, page,
-    whole_number,
+    FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText,
+    NotificationTitle, PageNumber, PageSize, Question, Reason, RowNumber, Signature, TraceId, VerificationCode, one_of,
+    page, whole_number,
 };
 
 /// What reading a value depends on.

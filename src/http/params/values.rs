@@ -15,7 +15,10 @@ use crate::{
         moderation::engine::ContentType,
         users::{self, Gender},
     },
-    types::{EmailAddress, JsonText, Page, PhoneNumber, Secret, Timestamp, UserId, clean},
+    types::{
+        EmailAddress, JsonText, Page, PhoneNumber, Secret, Timestamp, UserId, clean, clean_as_sent, clean_line,
+        clean_lines,
+    },
 };
 
 impl Parameter for UserId {
@@ -268,9 +271,9 @@ impl Parameter for FileName {
     }
 }
 
-/// Texts that are trimmed, free of NUL, and no longer than their setting says.
+/// Texts that are trimmed, cleaned in their way, and no longer than their setting says.
 macro_rules! texts {
-    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $example:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $clean:ident, $empty:literal, $example:literal;)*) => {$(
         $(#[$doc])*
         pub struct $name(pub String);
 
@@ -279,7 +282,7 @@ macro_rules! texts {
 
             fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&Limits) -> usize = $limit;
-                clean(&text(given)?, limit(rules.limits())).map(Self)
+                $clean(&text(given)?, limit(rules.limits())).map(Self)
             }
 
             fn schema(limits: &Limits) -> Value {
@@ -291,24 +294,26 @@ macro_rules! texts {
 }
 
 texts! {
-    Nickname(|limits| limits.nickname as usize), true, "青山";
-    Signature(|limits| limits.signature as usize), true, "心静则明";
-    Question(|limits| limits.question as usize), false, "今年换工作合适吗？";
+    Nickname(|limits| limits.nickname as usize), clean_line, true, "青山";
+    Signature(|limits| limits.signature as usize), clean_lines, true, "心静则明";
+    Question(|limits| limits.question as usize), clean, false, "今年换工作合适吗？";
     /// A word of the local list of content moderation.
-    ListedWord(|limits| limits.word as usize), false, "赌博";
+    ListedWord(|limits| limits.word as usize), clean, false, "赌博";
     /// A text that is judged for its own sake.
-    Content(|_| 2_000), false, "今年换工作合适吗？";
-    /// A short name of the client's own choice: a question type, a record id.
-    Label(|limits| limits.label as usize), false, "career";
+    Content(|_| 2_000), clean, false, "今年换工作合适吗？";
+    /// A short name of the client's own choice, such as a question type.
+    Label(|limits| limits.label as usize), clean_line, false, "career";
+    /// The client's own id of a record, which it must be able to name again whatever is in it.
+    LocalRecordId(|limits| limits.label as usize), clean_as_sent, false, "1746612345678";
     /// What a device calls itself.
-    DeviceName(|_| 64), false, "Ming's phone";
+    DeviceName(|_| 64), clean_line, false, "Ming's phone";
     /// Why an administrator does something.
-    Reason(|_| LONGEST_REASON), false, "compensation for a failed cast";
-    FeedbackText(|limits| limits.feedback as usize), false, "请加上小六壬。";
-    NotificationTitle(|limits| limits.notification_title as usize), false, "六十四卦全新解读";
-    NotificationText(|limits| limits.notification_text as usize), false, "更新后即可使用。";
+    Reason(|_| LONGEST_REASON), clean, false, "compensation for a failed cast";
+    FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";
+    NotificationTitle(|limits| limits.notification_title as usize), clean, false, "六十四卦全新解读";
+    NotificationText(|limits| limits.notification_text as usize), clean, false, "更新后即可使用。";
     /// A name or a password, as it is compared and never kept.
-    Credential(|_| 256), false, "correct horse battery staple";
+    Credential(|_| 256), clean_as_sent, false, "correct horse battery staple";
 }
 
 /// A model's answer that the client stores. Its limit is one of bytes.
@@ -319,7 +324,7 @@ impl Parameter for AiResult {
 
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let limit = rules.limits().ai_result.as_usize();
-        let text = clean(&text(given)?, limit)?;
+        let text = clean_as_sent(&text(given)?, limit)?;
         if text.len() > limit {
             return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
         }
@@ -429,7 +434,7 @@ impl Parameter for Birthday {
 impl Parameter for Secret {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         // Of any length: that it is too long to be a token is for the operation to say.
-        clean(&text(given)?, usize::MAX).map(Self::from_text)
+        clean_as_sent(&text(given)?, usize::MAX).map(Self::from_text)
     }
 
     fn schema(_: &Limits) -> Value {

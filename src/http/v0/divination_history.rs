@@ -13,7 +13,8 @@ use crate::{
     http::{
         call::Call,
         params::{
-            AiResult, Claims, ClientTimestamp, JsonData, Label, PageNumber, PageSize, Question, Rules, page, parameters,
+            AiResult, Claims, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules,
+            page, parameters,
         },
         reply::{Json, Listed, Saved},
     },
@@ -32,7 +33,7 @@ parameters! {
     Save {
         user_id: optional UserId = "userId", "The caller's own id.";
         phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        local_record_id: required Label = "localRecordId", "The client's id of the record; saving it again replaces the record.";
+        local_record_id: required LocalRecordId = "localRecordId", "The client's id of the record; saving it again replaces the record.";
         json_data: optional JsonData = "jsonData", "The casting.";
         ai_result: optional AiResult = "aiResult", "An interpretation that belongs to it.";
         question_type: optional Label = "questionType", "What the question is about.";
@@ -54,8 +55,8 @@ parameters! {
             user_id: optional UserId = "userId", "The caller's own id.";
         }
         => ids: Vec<String> = one_at_least {
-            local_record_id: optional Label = "localRecordId", "One record.";
-            local_record_ids: list Label = "localRecordIds", "Several records.";
+            local_record_id: optional LocalRecordId = "localRecordId", "One record.";
+            local_record_ids: list LocalRecordId = "localRecordIds", "Several records.";
         }
     }
 
@@ -160,8 +161,8 @@ fn acting_user(rules: &Rules<'_>, phone_number: Option<PhoneNumber>, user_id: Op
     rules.call.acting_for(&claims(user_id, phone_number))
 }
 
-fn one_at_least(_: &Rules<'_>, one: Option<Label>, several: Vec<Label>) -> Result<Vec<String>> {
-    let ids: Vec<_> = one.into_iter().chain(several).map(|Label(id)| id).collect();
+fn one_at_least(_: &Rules<'_>, one: Option<LocalRecordId>, several: Vec<LocalRecordId>) -> Result<Vec<String>> {
+    let ids: Vec<_> = one.into_iter().chain(several).map(|LocalRecordId(id)| id).collect();
     if ids.is_empty() {
         let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");
         return Err(Error::field("localRecordId", fault));

@@ -32,7 +32,7 @@ use crate::{
         client::while_wanted,
         llm::{Flow, Message, Piece, Role, Usage},
     },
-    types::{PhoneNumber, UserId, clean},
+    types::{PhoneNumber, UserId, clean, clean_as_sent},
 };
 
 /// What only the server may say. `model`, `n` and `user`, which every library sends, are passed over instead.
@@ -376,7 +376,9 @@ fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
         Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
         _ => return Err(shape()),
     };
-    match clean(&content, limit)? {
+    // What a model answered comes back as it was.
+    let cleaned = if role == Role::User { clean } else { clean_as_sent };
+    match cleaned(&content, limit)? {
         content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
         content => Ok(Message { role, content }),
     }

@@ -13,6 +13,7 @@ use crate::{
     ops::{
         Each, access_log, budget, chat, feedback, history, interpretation, invites,
         ledger::{self, Asset},
+        moderation::shadow,
         notifications, payment, preferences, sessions, tokens, users, violations,
     },
     store::Read,
@@ -48,6 +49,7 @@ pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
         document.list("notificationMarks", |each| notifications::export_marks_in(tx, user, each))?;
         document.list("feedback", |each| feedback::export_in(tx, user, each))?;
         document.list("violations", |each| violations::export_in(tx, user, each))?;
+        document.list("disagreements", |each| shadow::export_in(tx, user, each))?;
         document.list("requests", |each| access_log::search::export_in(tx, user, each))?;
         document.end()
     })

@@ -17,6 +17,7 @@ use crate::{
         codes::{self, Recipient},
         feedback, history, idempotency, interpretation, invites,
         known_emails::{self, Mark},
+        moderation::shadow,
         notifications, preferences, residue, sessions, tokens, users, violations,
     },
     store::{Pending, Read, Write},
@@ -84,6 +85,7 @@ fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answer
     history::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;
+    shadow::erase_user_in(tx, id)?;
     idempotency::erase_user_in(tx, answers)?;
     users::delete_in(tx, id)?;
     tx.leave_no_trace();

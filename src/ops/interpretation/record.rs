@@ -11,12 +11,15 @@ use crate::{
     ops::{
         Each,
         budget::{self, Used},
-        model_calls::{Outcome, Status},
+        model_calls::{Outcome, SURPLUS, Status},
+        sliding_window::{self, Window},
         users,
     },
     store::{Read, Row, Write},
     types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId},
 };
+
+const HOUR: Duration = Duration::from_hours(1);
 
 /// The columns of a record, in the order in which [`record_of`] reads them.
 macro_rules! columns {
@@ -64,6 +67,16 @@ pub(super) struct Draft {
     pub provider: &'static str,
     pub model: String,
     pub prompt_version: &'static str,
+    pub keeper: Keeper,
+}
+
+/// What decides how long a record stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeper {
+    /// The session that it belongs to.
+    Session,
+    /// How many newer ones there are.
+    Age,
 }
 
 /// The user's records, newest first.
@@ -216,11 +229,32 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
+/// Refuses more than so many in an hour.
+///
+/// # Errors
+/// `too_many_requests`.
+pub(super) fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
+    let newest_first = "select created_at from interpretations where user_id = ?1 and created_at <= ?3 \
+                        order by created_at desc limit 1 offset ?2";
+    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+}
+
+/// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too many
+/// one by one.
+pub(super) fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+    tx.execute(
+        "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
+         order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running' and of_session = 0",
+        (user.0, SURPLUS, kept),
+    )
+    .map(drop)
+}
+
 pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
     users::require_in(tx, draft.user)?;
     tx.execute(
         "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
-         model, prompt_version, created_at) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9)",
+         model, prompt_version, created_at, of_session) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10)",
         (
             &draft.trace_id,
             draft.user.0,
@@ -231,6 +265,7 @@ pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
             &draft.model,
             draft.prompt_version,
             tx.now.0,
+            draft.keeper == Keeper::Session,
         ),
     )
     .map(drop)

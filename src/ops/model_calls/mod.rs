@@ -69,6 +69,9 @@ impl Status {
     }
 }
 
+/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
+pub const SURPLUS: u32 = 16;
+
 /// Who asks, and for what purpose it is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
@@ -130,6 +133,11 @@ impl Outcome {
         let count = |tokens: fn(Usage) -> u64| self.usage.map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX));
         (count(|usage| usage.prompt_tokens), count(|usage| usage.completion_tokens))
     }
+}
+
+/// How many records of calls are kept of a user: never fewer than those by which the calls of an hour are counted.
+pub fn records_kept(config: &config::Config) -> u32 {
+    config.limits.interpretation_records.max(config.llm.calls_per_user_hour)
 }
 
 /// A new trace id: 32 hexadecimal digits.

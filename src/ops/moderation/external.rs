@@ -39,7 +39,7 @@ struct Notes {
     probe: Option<Probe>,
 }
 
-/// The last failure, for operators.
+/// The last failure of the service, for operators: not that we did not ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotedFailure {
     pub at: Timestamp,
@@ -88,14 +88,17 @@ impl External {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };
         // Before the breaker is asked: that we are busy says nothing of the service.
-        let outcome = match self.asking.enter() {
-            Ok(_place) => {
-                self.breaker.run(|| self.clock.now().0, || moderator.judge(scene(content_type), text, account))
-            }
-            Err(_) => Err(Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls")),
-        };
-        self.note(outcome.as_ref().err());
-        outcome
+        let _place =
+            self.asking.enter().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
+        self.breaker.run(
+            || self.clock.now().0,
+            || {
+                let outcome = moderator.judge(scene(content_type), text, account);
+                // In here: what the breaker refuses was not asked, and did not fail.
+                self.note(outcome.as_ref().err());
+                outcome
+            },
+        )
     }
 
     /// Asks about a harmless text, past the breaker, unless that was done a moment ago. Nothing without a service.

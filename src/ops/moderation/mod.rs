@@ -63,6 +63,16 @@ pub struct Field<'text> {
     pub text: &'text str,
 }
 
+impl<'text> Field<'text> {
+    /// What a model is told of a question: what is asked, and what that is about.
+    pub fn of_question(question: &'text str, question_type: Option<&'text str>) -> Vec<Self> {
+        let asked = Some(("question", question));
+        let about = question_type.map(|question_type| ("questionType", question_type));
+        let fields = asked.into_iter().chain(about);
+        fields.map(|(name, text)| Self { name, content_type: ContentType::Question, text }).collect()
+    }
+}
+
 /// What was decided about one text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
@@ -77,7 +87,7 @@ pub struct Ruling {
     pub found: Vec<String>,
     /// Where in the text.
     pub matches: Vec<Match>,
-    /// The text with what was found masked, or all of it if nobody says where.
+    /// The text with what was found masked, or all of it if nobody says where all of that stands.
     pub masked_text: String,
 }
 
@@ -168,7 +178,7 @@ pub fn judge(app: &App, content_type: ContentType, text: &str, user: Option<User
         _ => judge_locally(app, content_type, text)?,
     };
     if !is_blank && !ruling.degraded {
-        app.moderation.shadow.offer(app, policy.service, content_type, text, account, &ruling);
+        app.moderation.shadow.offer(app, policy.service, content_type, text, user, &ruling);
     }
     Ok(ruling)
 }
@@ -237,8 +247,8 @@ impl Ruling {
             let (violation_type, found, matches) = (String::new(), Vec::new(), Vec::new());
             return Self { allowed: true, provider, degraded: false, violation_type, found, matches, masked_text };
         }
-        let matches = places(text, &judged.findings);
-        let masked_text = if matches.is_empty() { "*".repeat(text.chars().count()) } else { mask(text, &matches) };
+        let (matches, are_all) = places(text, &judged.findings);
+        let masked_text = if are_all { mask(text, &matches) } else { "*".repeat(text.chars().count()) };
         Self {
             allowed: false,
             provider,
@@ -274,25 +284,41 @@ impl Ruling {
     }
 }
 
-/// Where the words that the outside service names stand in the text.
-fn places(text: &str, findings: &[Finding]) -> Vec<Match> {
-    let mut places = Vec::new();
+/// Where the words that the outside service names stand in the text, in whichever case, and whether that is all it found:
+/// there is something, every finding names words, and every word stands in the text.
+fn places(text: &str, findings: &[Finding]) -> (Vec<Match>, bool) {
+    let letters: Vec<char> = text.chars().collect();
+    let folded: Vec<char> = letters.iter().copied().map(lower).collect();
+    let (mut places, mut are_all) = (Vec::new(), !findings.is_empty());
     for finding in findings {
+        are_all &= !finding.words.is_empty();
         for word in &finding.words {
-            for (start_byte, found) in text.match_indices(word.as_str()) {
-                let start = text[..start_byte].chars().count();
-                places.push(Match {
-                    word: finding.label.clone(),
-                    kind: finding.kind.to_owned(),
-                    start,
-                    end: start + found.chars().count(),
-                    text: found.to_owned(),
-                });
-            }
+            let word: Vec<char> = word.chars().map(lower).collect();
+            let starts = starts_of(&word, &folded);
+            are_all &= !starts.is_empty();
+            places.extend(starts.into_iter().map(|start| Match {
+                word: finding.label.clone(),
+                kind: finding.kind.to_owned(),
+                start,
+                end: start + word.len(),
+                text: letters[start..start + word.len()].iter().collect(),
+            }));
         }
     }
     places.sort_by_key(|place| (place.start, place.end));
-    places
+    (places, are_all)
+}
+
+/// One character for one, so that places stay what they are.
+fn lower(character: char) -> char {
+    character.to_lowercase().next().unwrap_or(character)
+}
+
+fn starts_of(word: &[char], text: &[char]) -> Vec<usize> {
+    if word.is_empty() {
+        return Vec::new();
+    }
+    text.windows(word.len()).enumerate().filter(|(_, part)| *part == word).map(|(start, _)| start).collect()
 }
 
 #[cfg(test)]
@@ -307,11 +333,18 @@ mod tests {
 
     #[test]
     fn a_refusal_masks_what_the_service_names_or_everything() {
-        let named = Ruling::of_judgement("aliyun", "一起赌博吧，赌博", &judged(&["赌博", "没有"]));
+        let named = Ruling::of_judgement("aliyun", "一起赌博吧，赌博", &judged(&["赌博"]));
         assert_eq!((named.masked_text.as_str(), named.matches.len()), ("一起**吧，**", 2));
         assert_eq!((named.violation_type.as_str(), named.found), ("gambling", vec!["contraband_gambling".to_owned()]));
-        let unnamed = Ruling::of_judgement("aliyun", "一起赌博吧", &judged(&[]));
-        assert_eq!(unnamed.masked_text, "*****");
+        let other_case = Ruling::of_judgement("aliyun", "坏词 SecretWord 高危", &judged(&["坏词", "SECRETWORD"]));
+        assert_eq!((other_case.masked_text.as_str(), other_case.matches.len()), ("** ********** 高危", 2));
+        for words in [&[][..], &[""], &["赌博", "没有"], &["赌愽"]] {
+            let unnamed = Ruling::of_judgement("aliyun", "一起赌博吧", &judged(words));
+            assert_eq!(unnamed.masked_text, "*****", "{words:?}");
+        }
+        let mut partly = judged(&["赌博"]);
+        partly.findings.extend(judged(&[]).findings);
+        assert_eq!(Ruling::of_judgement("aliyun", "一起赌博吧", &partly).masked_text, "*****");
         let unexplained = Ruling::of_judgement("aliyun", "x", &Judgement { is_refused: true, findings: Vec::new() });
         assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
     }

@@ -1,19 +1,24 @@
 //! Shadow mode: a sample of texts on which the service that does not decide is asked as well, after the answer has
 //! left. Where the two do not agree, the text is kept masked, so that an operator sees what a switch would change.
 //!
-//! Samples wait in memory, few of them; when too many wait, new ones are let go. Nobody ever waits for a shadow.
+//! Samples wait in memory, few of them; when too many wait, new ones are let go. Nobody ever waits for a shadow. Of a user
+//! who has left nothing is asked any more, and nothing is kept.
 
 use std::{
     collections::VecDeque,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
-use super::{Ruling, engine::ContentType, judge_locally, policy::Service};
+use serde_json::json;
+
+use super::{Ruling, engine::ContentType, external::account_of, judge_locally, policy::Service};
 use crate::{
     app::App,
     error::{Error, Result},
-    store::{Row, Write},
-    types::{Listing, Page, Timestamp, fill_random},
+    ops::{Each, users},
+    store::{Read, Row, Write},
+    types::{Listing, Page, Timestamp, UserId, fill_random},
 };
 
 /// Samples that may wait.
@@ -30,7 +35,7 @@ struct Sample {
     decided_by: Service,
     content_type: ContentType,
     text: String,
-    account: Option<String>,
+    user: Option<UserId>,
     ruling: Ruling,
 }
 
@@ -64,7 +69,7 @@ impl Shadow {
         decided_by: Service,
         content_type: ContentType,
         text: &str,
-        account: Option<String>,
+        user: Option<UserId>,
         ruling: &Ruling,
     ) {
         if self.share <= 0.0 || !app.moderation.external.is_configured() || !self.is_drawn() {
@@ -73,7 +78,7 @@ impl Shadow {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING {
             let (text, ruling) = (text.to_owned(), ruling.clone());
-            waiting.push_back(Sample { decided_by, content_type, text, account, ruling });
+            waiting.push_back(Sample { decided_by, content_type, text, user, ruling });
         }
     }
 
@@ -90,6 +95,9 @@ impl Shadow {
 /// Asks about the samples that wait. For a job of its own, since the outside service takes its time.
 pub fn ask_about_samples(app: &App) -> Result<()> {
     while let Some(sample) = app.moderation.shadow.next() {
+        if !app.store.read(|tx| is_wanted_in(tx, sample.user))? {
+            continue;
+        }
         // A service that fails has no opinion.
         let Some(other) = opinion_of_other(app, &sample)? else { continue };
         if other.allowed != sample.ruling.allowed {
@@ -104,34 +112,47 @@ fn opinion_of_other(app: &App, sample: &Sample) -> Result<Option<Ruling>> {
         Service::Local => judge_locally(app, sample.content_type, &sample.text).map(Some),
         Service::External => {
             let external = &app.moderation.external;
-            let judged = external.ask(sample.content_type, &sample.text, sample.account.as_deref());
+            let account = sample.user.map(|user| account_of(app, user));
+            let judged = external.ask(sample.content_type, &sample.text, account.as_deref());
             Ok(judged.ok().map(|judged| Ruling::of_judgement(external.name(), &sample.text, &judged)))
         }
     }
 }
 
 fn keep(app: &App, sample: Sample, other: Ruling) -> Result<()> {
-    let (decided_by, content_type) = (sample.decided_by, sample.content_type);
+    let (decided_by, content_type, user) = (sample.decided_by, sample.content_type, sample.user);
     let (local, external) = match decided_by {
         Service::Local => (sample.ruling, other),
         Service::External => (other, sample.ruling),
     };
     let kept = app.config.moderation.disagreements;
-    app.store.write(move |tx| keep_in(tx, decided_by, content_type, &local, &external, kept)).wait()
+    let write = app.store.write(move |tx| {
+        if !is_wanted_in(tx, user)? {
+            return Ok(());
+        }
+        keep_in(tx, decided_by, content_type, user, &local, &external)?;
+        tx.execute("delete from disagreements where id <= (select max(id) from disagreements) - ?1", [kept]).map(drop)
+    });
+    write.wait()
+}
+
+/// Whether the text still is somebody's. An operator's own is nobody's from the beginning.
+fn is_wanted_in(tx: &Read<'_>, user: Option<UserId>) -> Result<bool> {
+    user.map_or(Ok(true), |user| users::is_known_in(tx, user))
 }
 
 fn keep_in(
     tx: &Write<'_>,
     decided_by: Service,
     content_type: ContentType,
+    user: Option<UserId>,
     local: &Ruling,
     external: &Ruling,
-    kept: u32,
 ) -> Result<()> {
     let refusing = if local.allowed { external } else { local };
     tx.execute(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
-         masked_text, created_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         masked_text, created_at, user_id) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
             content_type.as_str(),
             decided_by.as_str(),
@@ -141,9 +162,38 @@ fn keep_in(
             serde_json::to_string(&external.found).map_err(Error::internal)?,
             &refusing.masked_text,
             tx.now.0,
+            user.map(|user| user.0),
         ),
-    )?;
-    tx.execute("delete from disagreements where id <= (select max(id) from disagreements) - ?1", [kept]).map(drop)
+    )
+    .map(drop)
+}
+
+/// Deletes the texts of a user who leaves.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from disagreements where user_id = ?1", [user.0]).map(drop)
+}
+
+/// Deletes so many of the texts that are older than this, and says how many there were.
+pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usize> {
+    tx.execute(
+        "delete from disagreements where id in (select id from disagreements where created_at < ?1 limit ?2)",
+        (tx.now.minus(age).0, slice),
+    )
+}
+
+/// The user's texts on which the services did not agree, as they may be told.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(
+        "select content_type, masked_text, created_at from disagreements where user_id = ?1 order by id",
+        [user.0],
+        |row| {
+            each(json!({
+                "contentType": row.get::<String>(0)?,
+                "maskedText": row.get::<String>(1)?,
+                "createdAt": Timestamp(row.get(2)?),
+            }))
+        },
+    )
 }
 
 /// Texts on which the services did not agree, newest first.

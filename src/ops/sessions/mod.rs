@@ -17,7 +17,7 @@ use crate::{
         Each,
         hexagram::{Cast, Hexagram, Lines, three_coins, yarrow_stalks},
         idempotency::{Answered, Once},
-        moderation::{self, Field, engine::ContentType},
+        moderation::{self, Field},
         points, residue,
     },
     store::{Pending, Read, Write},
@@ -107,8 +107,8 @@ pub fn cast(app: &App, user: UserId, draft: Draft, once: Once<NewSession>) -> Pe
         Ok(Some(kept)) => return Pending::known(Ok(Answered::Before(kept))),
         Err(error) => return Pending::known(Err(error)),
     }
-    let field = Field { name: "question", content_type: ContentType::Question, text: &draft.question };
-    if let Some(refusal) = moderation::screen(app, user, &[field]) {
+    let fields = Field::of_question(&draft.question, draft.question_type.as_deref());
+    if let Some(refusal) = moderation::screen(app, user, &fields) {
         return refusal.record(app);
     }
     let new = match new_id().and_then(|id| Ok((id, draft.casting.lines()?))) {

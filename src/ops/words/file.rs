@@ -1,4 +1,5 @@
-//! Word lists as files: a word a line, or a word and its type between a comma or a tab, quoted as in CSV where needed.
+//! Word lists as files: a word a line, or a word and its type, and whether it is found by its sound, between commas or
+//! tabs, quoted as in CSV where needed.
 //!
 //! What cannot be a word is skipped and reported with its line; nothing else stops a list from being read.
 
@@ -11,6 +12,10 @@ use crate::ops::moderation::engine::{Word, normalise};
 const LONGEST_KIND: usize = 64;
 /// A file from a spreadsheet begins with this mark.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
+/// The names of the fields.
+pub const HEADING: &str = "word,type,bySound";
+
+const SEVERAL_SEPARATORS: &str = "has several commas or tabs: a word with one in it is quoted";
 
 /// How a list is to be read.
 #[derive(Clone, Debug)]
@@ -21,7 +26,7 @@ pub struct Entry<'settings> {
     pub longest: usize,
     /// Take words of one letter too.
     pub force: bool,
-    /// Find them by their sound too.
+    /// Find those by their sound too of which the file does not say.
     pub by_sound: bool,
 }
 
@@ -43,7 +48,7 @@ impl Default for Entry<'_> {
 pub fn parse(bytes: &[u8], entry: &Entry<'_>, mut progress: impl FnMut(usize)) -> (Vec<Word>, Vec<Skipped>) {
     let (mut words, mut skipped, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     let mut read = 0;
-    for (index, raw) in bytes.split(|&byte| byte == b'\n').enumerate() {
+    for (index, raw) in lines(bytes).enumerate() {
         read += raw.len() + 1;
         if index % 512 == 0 {
             progress(read);
@@ -69,6 +74,17 @@ pub fn parse(bytes: &[u8], entry: &Entry<'_>, mut progress: impl FnMut(usize)) -
     (words, skipped)
 }
 
+/// Lines, however they end: in `\n`, `\r\n` or `\r`.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = bytes.split(|&byte| byte == b'\n');
+    lines.flat_map(|line| line.strip_suffix(b"\r").unwrap_or(line).split(|&byte| byte == b'\r'))
+}
+
+/// A line of the list.
+pub fn written(word: &Word) -> String {
+    format!("{},{},{}", quoted(&word.text), quoted(&word.kind), word.by_sound)
+}
+
 /// A field as CSV wants it.
 pub fn quoted(field: &str) -> String {
     if field.contains(['"', ',', '\t', '\n', '\r']) || field.starts_with('#') || field.trim() != field {
@@ -79,12 +95,14 @@ pub fn quoted(field: &str) -> String {
 }
 
 fn is_header(index: usize, line: &str) -> bool {
-    index == 0 && matches!(line.to_lowercase().as_str(), "word" | "word,type" | "word\ttype")
+    let Ok(Line { word, kind, by_sound }) = fields(line) else { return false };
+    let mut named = [Some(word), kind, by_sound].into_iter().flatten().zip(HEADING.split(','));
+    index == 0 && named.all(|(field, name)| field.trim().eq_ignore_ascii_case(name))
 }
 
 fn word_of(line: &str, entry: &Entry<'_>) -> Result<Word, String> {
-    let (text, kind) = fields(line)?;
-    let text = text.trim();
+    let Line { word, kind, by_sound } = fields(line)?;
+    let text = word.trim();
     let kind = kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(entry.kind);
     if text.contains('\0') {
         return Err("must not contain NUL".into());
@@ -93,33 +111,57 @@ fn word_of(line: &str, entry: &Entry<'_>) -> Result<Word, String> {
     if kind.chars().count() > LONGEST_KIND {
         return Err(format!("its type must be at most {LONGEST_KIND} characters long"));
     }
-    Ok(Word { text: text.to_owned(), kind: kind.to_owned(), by_sound: entry.by_sound })
+    let by_sound = match by_sound.as_deref().map(str::trim) {
+        None | Some("") => entry.by_sound,
+        Some(said) => said.to_ascii_lowercase().parse().map_err(|_| SEVERAL_SEPARATORS)?,
+    };
+    Ok(Word { text: text.to_owned(), kind: kind.to_owned(), by_sound })
 }
 
-/// A word, and the type that stands after a comma or a tab.
-fn fields(line: &str) -> Result<(String, Option<String>), String> {
-    if let Some(rest) = line.strip_prefix('"') {
-        let (word, rest) = quoted_field(rest).ok_or("has a quotation mark that is not closed")?;
-        return match rest.trim_start().strip_prefix([',', '\t']) {
-            Some(kind) => Ok((word, Some(plain_field(kind)))),
-            None if rest.trim().is_empty() => Ok((word, None)),
-            None => Err("has something between the quoted word and its type".into()),
-        };
-    }
-    if let Some((word, kind)) = before_quoted_kind(line).or_else(|| line.split_once('\t')) {
-        return Ok((word.to_owned(), Some(plain_field(kind))));
-    }
-    match line.rsplit_once(',') {
-        Some((word, _)) if word.contains(',') => Err("has several commas: a word with a comma in it is quoted".into()),
-        Some((word, kind)) => Ok((word.to_owned(), Some(plain_field(kind)))),
-        None => Ok((line.to_owned(), None)),
-    }
+/// The fields of a line, unquoted.
+struct Line {
+    word: String,
+    kind: Option<String>,
+    by_sound: Option<String>,
 }
 
-/// A plain word and its quoted type, in which commas and tabs separate nothing.
-fn before_quoted_kind(line: &str) -> Option<(&str, &str)> {
-    let at = line.find(",\"").or_else(|| line.find("\t\""))?;
-    line.ends_with('"').then(|| (&line[..at], &line[at + 1..]))
+/// A word, its type, and whether it is found by its sound.
+fn fields(line: &str) -> Result<Line, String> {
+    let separator = separator_of(line);
+    let (mut fields, mut rest) = (Vec::new(), Some(line));
+    while let Some(text) = rest {
+        let field;
+        (field, rest) = next_field(text, separator)?;
+        fields.push(field);
+    }
+    let mut fields = fields.into_iter();
+    let line = Line { word: fields.next().unwrap_or_default(), kind: fields.next(), by_sound: fields.next() };
+    if fields.next().is_some() { Err(SEVERAL_SEPARATORS.into()) } else { Ok(line) }
+}
+
+/// A tab if there is one before anything is quoted, else a comma.
+fn separator_of(line: &str) -> char {
+    let plain = match line.strip_prefix('"').and_then(quoted_field) {
+        Some((_, rest)) => rest,
+        None => line,
+    };
+    let end = plain.find(",\"").unwrap_or(plain.len());
+    if plain[..end].contains('\t') { '\t' } else { ',' }
+}
+
+/// The field at the start, and what stands behind the separator after it.
+fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), String> {
+    let Some(inside) = text.trim_start_matches(' ').strip_prefix('"') else {
+        return Ok(text
+            .split_once(separator)
+            .map_or((text.to_owned(), None), |(field, rest)| (field.to_owned(), Some(rest))));
+    };
+    let (field, rest) = quoted_field(inside).ok_or("has a quotation mark that is not closed")?;
+    match rest.trim_start_matches(' ').strip_prefix(separator) {
+        Some(rest) => Ok((field, Some(rest))),
+        None if rest.trim().is_empty() => Ok((field, None)),
+        None => Err("has something between a quoted field and the next".into()),
+    }
 }
 
 /// What stands before the closing mark, and what comes after it.
@@ -137,11 +179,6 @@ fn quoted_field(text: &str) -> Option<(String, &str)> {
             None => return Some((field, after)),
         }
     }
-}
-
-fn plain_field(text: &str) -> String {
-    let text = text.trim();
-    text.strip_prefix('"').and_then(quoted_field).map_or_else(|| text.to_owned(), |(field, _)| field)
 }
 
 #[cfg(test)]
@@ -187,6 +224,46 @@ mod tests {
     }
 
     #[test]
+    fn a_heading_may_be_quoted_and_lines_may_end_as_they_like() {
+        for heading in [
+            "\"word\",\"type\"",
+            "Word,Type",
+            "\"word\"",
+            "word\ttype",
+            "word,type,bySound",
+            "\u{feff}\"word\"\t\"type\"",
+        ] {
+            for end in ["\n", "\r\n", "\r"] {
+                let (words, skipped) = read(format!("{heading}{end}赌博,ads{end}刷单{end}").as_bytes());
+                assert_eq!((words, skipped), (pairs(&[("赌博", "ads"), ("刷单", "other")]), Vec::new()), "{heading:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_comma_stands_in_a_word_only_if_that_is_quoted() {
+        for line in ["a,b,\"x\"", "a,b,x", "\"a\",b,c", "ab,c,true,d", "ab,\"c\" d"] {
+            let (words, skipped) = read(line.as_bytes());
+            assert_eq!((words, skipped.len()), (Vec::new(), 1), "{line}");
+        }
+        let (words, _) = read("ab,\"c,\td\"\n\"a,b\" , c\nc,d\tads\n5\" disk\tads\n".as_bytes());
+        assert_eq!(words, pairs(&[("ab", "c,\td"), ("a,b", "c"), ("c,d", "ads"), ("5\" disk", "ads")]));
+    }
+
+    #[test]
+    fn a_file_says_of_each_word_whether_it_is_found_by_its_sound() {
+        for by_sound in [false, true] {
+            let entry = Entry { by_sound, ..Entry::default() };
+            let list = format!("{HEADING}\n赌博,ads,true\n刷单,ads,FALSE\n代开发票,ads,\n迷药\n");
+            let (words, skipped) = parse(list.as_bytes(), &entry, |_| {});
+            let flags: Vec<_> = words.iter().map(|word| word.by_sound).collect();
+            assert_eq!((flags, skipped.len()), (vec![true, false, by_sound, by_sound], 0));
+            let list: Vec<_> = words.iter().map(written).collect();
+            assert_eq!(parse(list.join("\n").as_bytes(), &Entry::default(), |_| {}).0, words);
+        }
+    }
+
+    #[test]
     fn what_is_written_is_read_again() {
         for word in ["赌博", "a,b", "say \"hi\"", "#tag", "free money"] {
             let (words, _) = read(format!("{},ads\n", quoted(word)).as_bytes());
@@ -203,7 +280,7 @@ mod tests {
             #[test]
             fn every_line_is_a_word_a_reason_or_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
                 let (words, skipped) = parse(&bytes, &Entry::default(), |_| {});
-                let lines = bytes.split(|byte| *byte == b'\n').count();
+                let lines = lines(&bytes).count();
                 prop_assert!(words.len() + skipped.len() <= lines);
                 prop_assert!(skipped.iter().all(|skipped| (1..=lines).contains(&skipped.line)));
             }

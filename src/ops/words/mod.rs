@@ -17,7 +17,7 @@ use crate::{
     types::{Listing, Page, Timestamp},
 };
 
-pub use file::{Entry, Skipped, parse, quoted};
+pub use file::{Entry, HEADING, Skipped, parse, quoted, written};
 
 /// The type of a word that was given none.
 pub const UNTYPED: &str = "other";
@@ -41,7 +41,7 @@ pub struct Listed {
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub kind: Option<String>,
-    /// A part of the word.
+    /// A part of the word, in whichever spelling.
     pub part: Option<String>,
 }
 
@@ -178,24 +178,35 @@ pub fn remove_in(tx: &Write<'_>, text: &str) -> Result<Listed> {
     Ok(listed)
 }
 
-/// Allows a phrase; false if it was allowed before.
+/// Allows a phrase; false if one that is compared alike was allowed before.
 pub fn allow_in(tx: &Write<'_>, phrase: &str) -> Result<bool> {
-    let is_new = insert_allowed_in(tx, phrase)?;
-    if is_new {
-        note_many_in(tx)?;
+    if !allowed_alike_in(tx, phrase)?.is_empty() {
+        return Ok(false);
     }
-    Ok(is_new)
+    insert_allowed_in(tx, phrase)?;
+    note_many_in(tx)?;
+    Ok(true)
 }
 
-/// Takes an allowed phrase back.
+/// Takes an allowed phrase back, in whichever spelling.
 ///
 /// # Errors
 /// `not_found`.
 pub fn disallow_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
-    if tx.execute("delete from allowed_phrases where phrase = ?1", [phrase])? == 0 {
+    let alike = allowed_alike_in(tx, phrase)?;
+    if alike.is_empty() {
         return Err(Error::new(Code::NotFound).detail("This phrase is not allowed anyway."));
     }
+    for known in alike {
+        tx.execute("delete from allowed_phrases where phrase = ?1", [known])?;
+    }
     note_many_in(tx)
+}
+
+/// The allowed phrases that are compared as this one. All are looked through: they are added by hand, and few.
+fn allowed_alike_in(tx: &Read<'_>, phrase: &str) -> Result<Vec<String>> {
+    let folded = normalise(phrase);
+    Ok(allowed_in(tx)?.into_iter().filter(|known| normalise(known) == folded).collect())
 }
 
 /// The listed word that is compared as this text.
@@ -213,20 +224,22 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Lis
     // Each filter has a statement of its own, so that a type is found by its index. `instr` and not `like`: a
     // wildcard is a plain character.
     let condition = match (&filter.kind, &filter.part) {
-        (None, None) => "?1 is null and ?2 is null",
-        (Some(_), None) => "type = ?1 and ?2 is null",
-        (None, Some(_)) => "?1 is null and instr(word, ?2) > 0",
-        (Some(_), Some(_)) => "type = ?1 and instr(word, ?2) > 0",
+        (None, None) => "?1 is null and ?2 is null and ?3 is null",
+        (Some(_), None) => "type = ?1 and ?2 is null and ?3 is null",
+        (None, Some(_)) => "?1 is null and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
+        (Some(_), Some(_)) => "type = ?1 and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
     };
+    // Nothing would be found everywhere.
+    let folded = filter.part.as_deref().map(normalise).filter(|folded| !folded.is_empty());
     let items = tx.all(
         &format!(
-            "select word, type, by_sound, created_at from words where {condition} order by folded limit ?3 offset ?4"
+            "select word, type, by_sound, created_at from words where {condition} order by folded limit ?4 offset ?5"
         ),
-        (&filter.kind, &filter.part, page.size, page.offset()),
+        (&filter.kind, &filter.part, &folded, page.size, page.offset()),
         listed_of,
     )?;
     let count = format!("select count(*) from words where {condition}");
-    Ok(Listing { items, total: tx.one(&count, (&filter.kind, &filter.part), |row| row.get(0))? })
+    Ok(Listing { items, total: tx.one(&count, (&filter.kind, &filter.part, &folded), |row| row.get(0))? })
 }
 
 /// The allowed phrases.
@@ -304,12 +317,12 @@ fn insert_folded_in(tx: &Write<'_>, folded: &str, word: &Word) -> Result<bool> {
     Ok(added > 0)
 }
 
-fn insert_allowed_in(tx: &Write<'_>, phrase: &str) -> Result<bool> {
-    let added = tx.execute(
+fn insert_allowed_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
+    tx.execute(
         "insert into allowed_phrases (phrase, created_at) values (?1, ?2) on conflict (phrase) do nothing",
         (phrase, tx.now.0),
-    )?;
-    Ok(added > 0)
+    )
+    .map(drop)
 }
 
 fn note_many_in(tx: &Write<'_>) -> Result<()> {

@@ -38,6 +38,8 @@ const UNREADABLE: &str = "unreadable";
 const NOTHING_FOUND: &str = "nonLabel";
 /// Labels that are kept of one text.
 const MOST_FINDINGS: usize = 32;
+/// Words that are kept of one label.
+const MOST_WORDS: usize = 32;
 
 /// Milliseconds since 1970, read anew for every request.
 pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
@@ -249,7 +251,9 @@ fn finding(result: LabelResult) -> Finding {
     let listed = result.customized_hits.unwrap_or_default().into_iter().filter_map(|hit| hit.key_words);
     let words = result.risk_words.into_iter().chain(listed);
     let words = words.flat_map(|words| words.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
-    let words = words.filter(|word| !word.is_empty()).take(MOST_FINDINGS).collect();
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MOST_WORDS + 1).collect();
+    // Some of them would leave the others to be read: of too many none says where.
+    let words = if words.len() > MOST_WORDS { Vec::new() } else { words };
     Finding { kind: kind_of_label(&label), confidence: result.confidence, words, label }
 }
 
@@ -354,6 +358,15 @@ mod tests {
             let judged = driver.judgement(answer(risk, labels).as_bytes()).unwrap();
             assert_eq!(judged.is_refused, is_refused, "{risk} {labels:?}");
             assert!(judged.findings.iter().all(|found| found.words == ["a", "b"]), "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_names_all_of_its_words_or_none() {
+        for (count, kept) in [(MOST_WORDS, MOST_WORDS), (MOST_WORDS + 1, 0)] {
+            let risk_words = Some((0..count).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
+            let named = LabelResult { label: None, confidence: None, risk_words, customized_hits: None };
+            assert_eq!(finding(named).words.len(), kept);
         }
     }
 

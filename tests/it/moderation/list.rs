@@ -255,6 +255,69 @@ fn a_list_is_imported_whole_with_a_report_and_exported_again() {
     );
 }
 
+#[test]
+fn what_is_exported_is_found_as_before_where_it_is_imported() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, other) = (directory.path().join("data"), directory.path().join("other"));
+    install(&data);
+    install(&other);
+    Ended::run(&data, &["words", "add", "蓬莱仙"], "").expect(0);
+    Ended::run(&data, &["words", "add", "瀛洲仙", "--no-sound"], "").expect(0);
+    let csv = crate::kit::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
+    Ended::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap()).expect(0);
+    let exported = |directory| Ended::run(directory, &["words", "export"], "").expect(0).json();
+    assert_eq!(exported(&other), exported(&data));
+    let flags: Vec<_> = ["蓬莱仙", "瀛洲仙"]
+        .map(|word| {
+            exported(&other).as_array().unwrap().iter().find(|row| row["word"] == word).unwrap()["bySound"].clone()
+        })
+        .into();
+    assert_eq!(flags, [true, false]);
+}
+
+#[test]
+fn a_file_of_which_nothing_can_be_read_is_a_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    let file = directory.path().join("words.csv");
+    let import = |bytes: &[u8]| {
+        std::fs::write(&file, bytes).unwrap();
+        Ended::run(directory.path(), &["words", "import", file.to_str().unwrap()], "")
+    };
+    assert!(import(b"\xb6\xc4\xb2\xa9\n\xcb\xa2\xb5\xa5\n").expect(1).complaint().contains("UTF-8"));
+    let utf_16: Vec<u8> = "\u{feff}蓬莱仙\r\nfree money".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    import(&utf_16).expect(1);
+    import(b"").expect(0);
+    let read = import("\"word\",\"type\"\r蓬莱仙,ads\r瀛洲仙\rx,y,\"z\"".as_bytes()).expect(0).json();
+    assert_eq!((&read["added"], &read["skipped"][0]["line"]), (&json!(2), &json!(4)));
+}
+
+#[test]
+fn a_search_and_an_allowed_phrase_are_compared_as_words_are() {
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    let run = |arguments: &[&str]| Ended::run(directory.path(), &[&["words"], arguments].concat(), "");
+    run(&["add", "dubo"]).expect(0);
+    run(&["add", "asshole 100%"]).expect(0);
+    for (part, word) in [("DUBO", "dubo"), ("ＡＳＳ", "asshole 100%"), ("hole 100%", "asshole 100%"), ("賭", "赌博")]
+    {
+        let found = run(&["list", "--search", part]).expect(0).json();
+        assert!(found["items"].as_array().unwrap().iter().any(|item| item["word"] == word), "{part}: {found}");
+        let found = run(&["list", "--search", part, "--type", "no such type"]).expect(0).json();
+        assert_eq!(found["total"], 0);
+    }
+    assert_eq!(run(&["list", "--search", "。"]).expect(0).json()["total"], 0);
+    assert_eq!(run(&["list", "--search", "%"]).expect(0).json()["total"], 1);
+    let allowed = || run(&["allow"]).expect(0).json()["items"].as_array().unwrap().len();
+    let before = allowed();
+    assert_eq!(run(&["allow", "蓬萊仙島"]).expect(0).json()["changed"], true);
+    assert_eq!(run(&["allow", "蓬莱仙岛"]).expect(0).json()["changed"], false);
+    assert_eq!(allowed(), before + 1);
+    run(&["allow", "蓬莱 仙岛", "--remove"]).expect(0);
+    assert_eq!(allowed(), before);
+    run(&["allow", "蓬萊仙島", "--remove"]).expect(4);
+}
+
 fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times.sort_unstable();
     times[(times.len() * percent / 100).min(times.len() - 1)]

@@ -8,7 +8,7 @@ use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
 use crate::kit::{
-    Server, Setup,
+    Server, Setup, eventually,
     vendors::{Reply, Vendor},
 };
 
@@ -299,6 +299,10 @@ fn a_service_that_texts_do_not_reach_is_not_healthy_although_it_answers() {
     for _ in 0..5 {
         assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
     }
+    // That the breaker keeps texts from the service is no failure of the service.
+    assert_eq!(check(&server, &user, "今年换工作合适吗").expect(200).json()["degraded"], true);
+    let failure = get(&server, &key, "status")["external"]["lastFailure"]["code"].clone();
+    assert!(failure.is_string() && failure != "breaker_open", "{failure}");
     // The probe of a moment ago is still good, and was well; the breaker knows better.
     let health = get(&server, &key, "health-check");
     assert_eq!((&health["external"]["error"], &health["external"]["breaker"]), (&json!(null), &json!("open")));
@@ -369,6 +373,51 @@ fn only_the_newest_disagreements_are_kept() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(get(&server, &key, "disagreements")["total"], 3);
+}
+
+#[test]
+fn what_the_service_names_and_nobody_can_find_masks_the_whole_text() {
+    let vendor = Vendor::answering(|request| {
+        let words = if content_of(request).contains("夜") { "坏词,SECRETWORD,深夜" } else { "坏词,SECRETWORD" };
+        verdict("high", &[("customized", words)])
+    });
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    let masked = "select masked_text from violations order by id desc";
+    check(&server, &user, "坏词 SecretWord 高危").expect(200);
+    assert_eq!(server.value::<String>(masked), "** ********** 高危");
+    check(&server, &user, "坏词 SecretWord 夜").expect(200);
+    assert_eq!(server.value::<String>(masked), "*".repeat(15));
+}
+
+#[test]
+fn of_a_user_who_left_nothing_is_asked_and_nothing_is_kept() {
+    let gate = std::sync::Arc::new(std::sync::Barrier::new(2));
+    let held = std::sync::Arc::clone(&gate);
+    let vendor = Vendor::answering(move |request| {
+        if content_of(request).starts_with('一') {
+            held.wait();
+        }
+        judged(request, "微信")
+    });
+    let setup = with_vendor(&vendor).with("MODERATION_SHADOW_SHARE", 1).with("MODERATION_TIMEOUT", "30 s");
+    let server = setup.start();
+    let (leaves, stays) = (server.sign_in(OWN), server.sign_in("13800138001"));
+    let key = server.api_key("operator");
+    check(&server, &leaves, "一问微信").expect(200);
+    eventually("the first is asked about", || !vendor.requests().is_empty());
+    check(&server, &leaves, "二问微信").expect(200);
+    server.delete("/api/v1/account").by(&leaves).send().expect(204);
+    gate.wait();
+    // Samples are asked about in their order.
+    check(&server, &stays, "三问微信").expect(200);
+    let kept = wait_for_disagreements(&server, &key, 1);
+    assert_eq!((&kept["total"], &kept["items"][0]["maskedText"]), (&json!(1), &json!("三问**")));
+    let asked: Vec<_> = vendor.requests().iter().map(content_of).collect();
+    assert_eq!(asked, ["一问微信", "三问微信"]);
+    server.delete("/api/v1/account").by(&stays).send().expect(204);
+    assert_eq!(get(&server, &key, "disagreements")["total"], 0);
 }
 
 #[test]

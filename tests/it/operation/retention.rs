@@ -87,6 +87,20 @@ fn every_retention_is_the_one_that_is_set() {
 }
 
 #[test]
+fn disagreements_are_kept_as_long_as_refusals() {
+    let server = Setup::default().start();
+    for age in [181, 179] {
+        server.edit(&format!(
+            "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
+             masked_text, created_at) values ('question', 'local', 1, 0, '[]', '[]', '{age}', \
+             unixepoch() * 1000 - {age} * {DAY})"
+        ));
+    }
+    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    assert_eq!(server.value::<String>("select group_concat(masked_text) from disagreements"), "179");
+}
+
+#[test]
 fn expired_codes_go_and_the_others_between_them_stay() {
     let server = Setup::default().start();
     // More than one slice of either kind, in turn in the order of the table.

@@ -146,6 +146,78 @@ fn a_listed_word_reaches_no_model_and_leaves_a_violation() {
     assert!(!masked.contains(LISTED) && masked.starts_with("今天") && masked.ends_with("好吗"), "{masked}");
 }
 
+#[test]
+fn the_type_of_a_question_is_screened_like_the_question() {
+    let model = Model::start(Behaviour::Pieces(vec!["x"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let refused = |body: Value| {
+        let answer = ask(&server, &user, &body).send().expect_problem(422, "content_rejected");
+        let fields = answer.json()["errors"].as_array().unwrap().clone();
+        fields.iter().map(|error| error["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(json!({ "question": "今天好吗", "questionType": LISTED })), ["questionType"]);
+    assert_eq!(refused(json!({ "question": LISTED, "questionType": LISTED })), ["question", "questionType"]);
+    assert!(model.calls().is_empty());
+    assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'question'"), 3);
+    ask(&server, &user, &json!({ "question": "今天好吗", "questionType": "career" })).send().expect(200);
+}
+
+#[test]
+fn so_many_an_hour_and_no_more() {
+    let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let chat = |user: &Caller| {
+        let said = json!({ "messages": [{ "role": "user", "content": "你好" }] });
+        server.post("/llm/chat").by(user).json(&said).send()
+    };
+    let question = json!({ "question": "何时启程？" });
+    for _ in 0..3 {
+        ask(&server, &user, &question).send().expect(200);
+        chat(&user).expect(200);
+    }
+    for refused in [ask(&server, &user, &question).send(), chat(&user)] {
+        let wait: u32 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((3_500..=3_600).contains(&wait), "{wait}");
+        refused.expect_problem(429, "too_many_requests");
+    }
+    ask(&server, &other, &question).send().expect(200);
+    for table in ["interpretations", "chats"] {
+        assert_eq!(server.value::<i64>(&format!("select count(*) from {table} where user_id = {}", user.user_id)), 3);
+        server.edit(&format!("update {table} set created_at = created_at - 3600000"));
+    }
+    ask(&server, &user, &question).send().expect(200);
+    chat(&user).expect(200);
+}
+
+#[test]
+fn of_a_user_only_so_many_records_are_kept_beside_those_of_sessions() {
+    let setup = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).with("LIMITS_INTERPRETATION_RECORDS", 4);
+    let server = setup.start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    server.command(&["points", "adjust", PHONE, "100", "--reason", "test"]).expect(0);
+    let cast = json!({ "question": "何时启程？", "method": "three_coins" });
+    let session = server.post("/api/v1/sessions").by(&user).json(&cast).send().expect(201).json();
+    let session = format!("/api/v1/sessions/{}", session["id"].as_str().unwrap());
+    server.post(&format!("{session}/interpretation")).by(&user).send().expect(200);
+    ask(&server, &other, &json!({ "question": "别人的" })).send().expect(200);
+    for number in 0..7 {
+        server.edit("update interpretations set created_at = created_at - 3600000");
+        server.edit("update chats set created_at = created_at - 3600000");
+        ask(&server, &user, &json!({ "question": format!("问{number}") })).send().expect(200);
+        let said = json!({ "messages": [{ "role": "user", "content": "你好" }] });
+        server.post("/llm/chat").by(&user).json(&said).send().expect(200);
+    }
+    let kept: String = server.value(&format!(
+        "select group_concat(question, ' ' order by id) from interpretations where user_id = {}",
+        user.user_id
+    ));
+    assert_eq!(kept, "何时启程？ 问3 问4 问5 问6");
+    assert_eq!(server.value::<i64>("select count(*) from chats"), 4);
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 6);
+    assert!(server.get(&session).by(&user).send().expect(200).json()["interpretation"]["result"].is_string());
+}
+
 // Records.
 
 #[test]

@@ -195,6 +195,43 @@ fn two_refused_texts_are_two_refusals() {
 }
 
 #[test]
+fn what_acts_instead_of_being_read_is_refused() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let refused = |body: Value, field: &str| {
+        change(&server, &user, &body).send().expect_fields(&[(field, "invalid_character")]);
+    };
+    for name in ["\u{202e}博赌\u{202c}", "\u{1b}[31m红", "a\u{7}b", "a\nb", "a\tb", "a\u{2028}b", "a\u{9b}b"] {
+        refused(json!({ "nickname": name }), "nickname");
+    }
+    refused(json!({ "signature": "a\u{2067}b" }), "signature");
+    refused(json!({ "signature": "a\u{1b}b" }), "signature");
+    let body = json!({ "nickname": "👩\u{200d}👦 青山", "signature": "心静\n则明" });
+    change(&server, &user, &body).send().expect(200);
+    assert_eq!(profile(&server, &user)["signature"], "心静\n则明");
+    let post = |path: &str, body: Value| server.post(path).by(&user).json(&body).send();
+    let ask = |kind: &str, question: &str| json!({ "questionType": kind, "question": question });
+    for (path, status) in [("/divination/enhanced", 200), ("/divination-history/save", 201)] {
+        let mut asked = ask("a\u{202e}b", "何时启程？\n\t明年？");
+        asked["localRecordId"] = json!("r-1");
+        post(path, asked.clone()).expect_fields(&[("questionType", "invalid_character")]);
+        asked["questionType"] = json!("career");
+        post(path, asked).expect(status);
+        let mut asked = ask("career", "何时\u{1b}[2J启程？");
+        asked["localRecordId"] = json!("r-2");
+        post(path, asked).expect_fields(&[("question", "invalid_character")]);
+    }
+    post("/feedback", json!({ "content": "a\r\nb\u{8}" })).expect_fields(&[("content", "invalid_character")]);
+    post("/feedback", json!({ "content": "a\r\nb" })).expect(201);
+    let answer = "\u{1b}[1m解\u{b}\u{202e}";
+    post("/divination-history/save", json!({ "localRecordId": "r-3\u{1}", "aiResult": answer })).expect(201);
+    assert_eq!(
+        server.value::<String>("select ai_result from history where local_record_id = 'r-3' || char(1)"),
+        answer
+    );
+}
+
+#[test]
 fn another_user_is_not_ones_own_whether_it_exists_or_not() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));

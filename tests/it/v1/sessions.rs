@@ -238,6 +238,10 @@ fn a_question_that_may_not_stand_costs_nothing() {
     assert_eq!(points(&server, &user), 30);
     assert_eq!(server.value::<i64>("select count(*) from sessions"), 0);
     assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'question'"), 1);
+    let refused = json!({ "question": QUESTION, "questionType": LISTED, "method": "three_coins" });
+    let answer = cast(&server, &user, &refused).send().expect_problem(422, "content_rejected");
+    assert_eq!(answer.json()["errors"][0]["field"], "questionType");
+    assert_eq!(server.value::<i64>("select count(*) from sessions"), 0);
 }
 
 /// 45 is passed by chance once in a thousand million runs: the quantile of chi-square with three degrees of freedom.

@@ -14,7 +14,7 @@ use super::leaving::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person
 use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually};
 
 /// What else the person has written or been told.
-const MORE_TEXTS: [&str; 7] = [
+const MORE_TEXTS: [&str; 8] = [
     "the-question-of-the-session",
     "the-type-of-the-session",
     "the-words-of-the-feedback",
@@ -22,13 +22,15 @@ const MORE_TEXTS: [&str; 7] = [
     "the-body-of-the-notice",
     "the-other-device",
     "Antarctica/Troll",
+    "the-text-of-the-disagreement",
 ];
 
 /// Tables with rows of users, and where the export tells of them. What is counted is rows of the table for items told.
-const TOLD: [(&str, &str); 16] = [
+const TOLD: [(&str, &str); 17] = [
     ("users", "account"),
     ("tokens", "devices"),
     ("violations", "violations"),
+    ("disagreements", "disagreements"),
     ("history", "history"),
     ("interpretations", "interpretations"),
     ("chats", "chats"),
@@ -95,6 +97,11 @@ fn whole_person(server: &Server) -> Caller {
     let sign_in = server.request_email_code(EMAIL, "sign_in");
     let device = json!({ "email": EMAIL, "code": sign_in, "device": MORE_TEXTS[5] });
     server.post("/api/v1/auth/login").json(&device).send().expect(200);
+    server.edit(&format!(
+        "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
+         masked_text, created_at, user_id) values ('question', 'local', 1, 0, '[]', '[]', '{}', 1, {})",
+        MORE_TEXTS[7], user.user_id
+    ));
     user
 }
 

@@ -338,6 +338,84 @@ fn assert_consistent(facts: &Facts) {
     }
 }
 
+#[test]
+fn reading_takes_time_in_proportion_to_the_length() {
+    let pieces = [
+        "0",
+        "一",
+        "十",
+        "第",
+        "第1",
+        "第一",
+        "#",
+        "卦",
+        "屯卦",
+        "为",
+        "乾为",
+        "水雷",
+        "䷀",
+        "䷀卦",
+        "☵",
+        "上",
+        "坎上",
+        "初九",
+        "动爻",
+        "本卦:",
+        "变卦3",
+        "本卦1变",
+        "之",
+        " ",
+        "\n",
+        "。",
+        ",",
+        "is ",
+        "and ",
+        "the ",
+        "a",
+        "hexagram ",
+        "lines 1 ",
+        "1 ",
+        "7,",
+        "-",
+        "\"",
+        "[",
+        "{",
+        "\\",
+        "\u{FDFA}",
+        "e\u{301}",
+        "\u{301}",
+        "{\"value\":",
+        "{\"lines\":[",
+        "[[",
+        "\u{1F600}",
+    ];
+    let wholes = [
+        |text: &str| text.to_owned(),
+        |text: &str| json!(text).to_string(),
+        |text: &str| json!({ "hexagram": text, "lines": text, "changing": text }).to_string(),
+        |text: &str| json!({ "note": { "本卦": [text], "name": text } }).to_string(),
+        |text: &str| json!([{ "note": json!({ "data": text }).to_string() }]).to_string(),
+    ];
+    for piece in pieces {
+        for whole in wholes {
+            let (short, long) = (whole(&piece.repeat(500 / piece.len())), whole(&piece.repeat(8_000 / piece.len())));
+            // Sixteen times the length costs about sixteen times the time, or 256 times where it is compared with itself.
+            // What is over in a moment is too short to be measured, and a machine that was busy is asked again.
+            let is_bounded = (0..5).any(|_| {
+                let (short, long) = (time_of_reading(&short), time_of_reading(&long));
+                long < short * 64 || long.as_millis() < 5
+            });
+            assert!(is_bounded, "{piece:?} in {}", whole("…"));
+        }
+    }
+}
+
+fn time_of_reading(data: &str) -> std::time::Duration {
+    let begun = std::time::Instant::now();
+    std::hint::black_box(read(data));
+    begun.elapsed()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

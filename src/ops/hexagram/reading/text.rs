@@ -25,6 +25,9 @@ const JOINTS: [&str; 14] =
 /// What may stand right before 屯卦 without being part of another word.
 const BEFORE_NAMED: &str = "得为是到了出占卜抽之变化成遇问是看个";
 
+/// A longer row of digits is no number of a hexagram, whatever leads it. In characters.
+const LONGEST_NUMBER: usize = 8;
+
 /// Notes what a normalised text says.
 pub(super) fn observe(observed: &mut Observed, path: &str, text: &str) {
     if let Some(six) = six::from_text(text) {
@@ -163,8 +166,12 @@ fn numbered_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
     let prefix =
         ["第", "#", "no. ", "no.", "number "].into_iter().find(|prefix| value.starts_with(prefix)).unwrap_or("");
     let digits = &value[prefix.len()..];
-    let end = digits.find(|letter| !is_part(letter)).unwrap_or(digits.len());
-    let (number, rest) = digits.split_at(end);
+    // Not to the end of the row: a text may be nothing but digits.
+    let within_reach = digits.chars().take(LONGEST_NUMBER).take_while(|letter| is_part(*letter));
+    let (number, rest) = digits.split_at(within_reach.map(char::len_utf8).sum());
+    if rest.starts_with(is_part) {
+        return None;
+    }
     let is_chinese = number.starts_with(normal::is_ideograph);
     if prefix == "第" && !rest.starts_with('卦') || is_chinese && prefix != "第" {
         return None;
@@ -209,7 +216,7 @@ fn mention_at(text: &str, start: usize) -> Option<Mention> {
     let rest = &text[start..];
     let (hexagram, form, after) = names::sign_at_start(rest)
         .or_else(|| names::full_name_at_start(rest))
-        .or_else(|| numbered_at_start(rest).filter(|_| rest.starts_with('第')))
+        .or_else(|| rest.starts_with('第').then(|| numbered_at_start(rest)).flatten())
         .or_else(|| suffixed_name(text, start))?;
     Some(Mention { hexagram, form, end: text.len() - after.len() })
 }

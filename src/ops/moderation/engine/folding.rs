@@ -232,6 +232,8 @@ fn special_entry(character: char) -> Option<u32> {
         // Trade marks would glue two letters to the word before them, and the Japanese long vowel serves as a dash.
         // A modifier apostrophe counts as a letter in Unicode.
         '™' | '℠' | 'ー' | 'ｰ' | 'ʼ' | '\t' => Some(SEPARATOR),
+        // What draws a letter out is no letter.
+        '\u{640}' | '\u{7FA}' => Some(MARK),
         'a'..='z' | '0'..='9' => Some(SAME),
         _ => None,
     }

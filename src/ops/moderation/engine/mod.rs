@@ -25,6 +25,7 @@ mod pages;
 mod parts;
 mod signs;
 mod sound;
+mod twofold;
 mod verifier;
 mod view;
 
@@ -145,6 +146,15 @@ impl Engine {
 
     /// Screens a text. Takes time in proportion to its length, and allocates only for suspicious texts.
     pub fn check(&self, content_type: ContentType, text: &str) -> Verdict {
+        let (mut found, is_twofold) = self.suspected(content_type, text);
+        if is_twofold && let Some(other) = twofold::without_letters(text) {
+            found.extend(self.suspected(content_type, &other).0);
+        }
+        self.verdict(text, found)
+    }
+
+    /// What a glance gives reason to look for, and whether the text may have a second reading.
+    fn suspected(&self, content_type: ContentType, text: &str) -> (Vec<Found>, bool) {
         let glance = self.plain.glance(text);
         let ends_in = |view: &View, may_have: bool| {
             if may_have && view.word_count() > 0 { view.glance(text).ends } else { Vec::new() }
@@ -156,13 +166,11 @@ impl Engine {
             plain: glance.ends,
             is_split: glance.may_be_split,
         };
-        if suspicions.is_empty() {
-            return Verdict::default();
-        }
-        self.check_thoroughly(content_type, text, &suspicions)
+        let found = if suspicions.is_empty() { Vec::new() } else { self.confirmed(content_type, text, &suspicions) };
+        (found, glance.may_be_twofold)
     }
 
-    fn check_thoroughly(&self, content_type: ContentType, text: &str, suspicions: &Suspicions) -> Verdict {
+    fn confirmed(&self, content_type: ContentType, text: &str, suspicions: &Suspicions) -> Vec<Found> {
         let letters = letters::read(text, false);
         let page = Page { text, letters: &letters, runs: &[], leet: false, sound: false, content_type };
         let mut found = Vec::new();
@@ -178,6 +186,10 @@ impl Engine {
         if !found.is_empty() && self.allowed.len() > 0 {
             self.drop_allowed(&page, &mut found);
         }
+        found
+    }
+
+    fn verdict(&self, text: &str, mut found: Vec<Found>) -> Verdict {
         found.sort_unstable_by(|left, right| self.order(left, right));
         found.dedup_by(|later, kept| later.word == kept.word && later.span == kept.span);
         Verdict { matches: self.described(text, &found) }

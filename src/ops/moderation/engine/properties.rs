@@ -229,7 +229,7 @@ fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> V
         sound: if is_answer { Vec::new() } else { engine.sound.ends(&letters) },
         is_split: true,
     };
-    engine.check_thoroughly(content_type, text, &suspicions)
+    engine.verdict(text, engine.confirmed(content_type, text, &suspicions))
 }
 
 /// Letters looked at by the verifier for one text.

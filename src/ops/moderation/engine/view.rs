@@ -12,6 +12,7 @@ use super::{
     pages::PageTable,
     parts::parts,
     sound::{has_sound, sounds},
+    twofold,
 };
 
 /// Which letters count as equal.
@@ -44,6 +45,8 @@ pub(super) struct Glance {
     pub(super) may_be_leet: bool,
     /// Some word may stand in the text once letters that are taken apart are put together.
     pub(super) may_be_split: bool,
+    /// The text has emoji with letters in them, which may only stand between the letters of a word.
+    pub(super) may_be_twofold: bool,
 }
 
 const SYMBOL: u32 = (1 << 24) - 1;
@@ -65,6 +68,8 @@ const SECOND_PART: u32 = 1 << 28;
 const UNSEEN: u32 = 1 << 29;
 /// A symbol that is a word by itself, as that of 哈哈 is, whose repetition does not count.
 const ALONE: u32 = 1 << 30;
+/// A sign of an emoji with a letter in it.
+const TWOFOLD: u32 = 1 << 31;
 
 /// A letter with which some word may end.
 #[derive(Clone, Copy)]
@@ -172,6 +177,7 @@ impl View {
             (before, previous, previous_entry) = (start, character, entry);
         }
         glance.may_be_leet = seen & (LATIN | LEET) == LATIN | LEET;
+        glance.may_be_twofold = seen & TWOFOLD != 0;
         glance
     }
 
@@ -355,6 +361,7 @@ fn symbol_table(likeness: Likeness, alphabet: &[char]) -> PageTable {
     }
     if likeness == Likeness::Plain {
         mark_parts(&mut table);
+        twofold::signs().for_each(|sign| table.set(sign, table.get(sign) | TWOFOLD));
     }
     table
 }
