@@ -15,8 +15,7 @@ use crate::{
         reply::{Json, Replayable},
     },
     ops::{
-        coins::{self, Consumed, LARGEST_INCREASE, ResetBy},
-        confirmations::{Census, Demand},
+        coins::{self, Asked, Consumed, LARGEST_INCREASE, ResetBy},
         ledger::Discrepancy,
         users::User,
     },
@@ -98,14 +97,8 @@ pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
     let by = match (call.user(), of.reason, &call.bearer()) {
         (Ok(_), _, Some(token)) => ResetBy::Owner { token: token.clone() },
         (_, Some(Reason(reason)), _) => {
-            let authority = call.authority(Some(reason))?;
-            let balance = coins::balance(&call.app, id)?;
-            let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
             let token = of.confirm.map(|Credential(token)| token);
-            // Another balance is another loss.
-            let action = format!("coin reset {id} from {balance}");
-            let demand = Demand { actor: authority.actor.clone(), action, token, census };
-            ResetBy::Admin(authority, Some(demand))
+            ResetBy::Admin(call.authority(Some(reason))?, Asked::ByRefusal { token })
         }
         _ => return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required"))),
     };
