@@ -57,6 +57,12 @@ impl World {
         self.server.post(&format!("/admin/payments/{order_no}/query")).token(&self.key).send().expect(200).json()
     }
 
+    /// All the times have passed at which the provider is asked about the orders, but the last.
+    fn pass_the_last_check(&self) {
+        let days_ago = "created_at = created_at - 172800000, expires_at = expires_at - 172800000";
+        self.server.edit(&format!("update payment_orders set {days_ago}, next_check_at = 1"));
+    }
+
     fn coins(&self) -> i64 {
         self.server.coins(&self.user)
     }
@@ -289,4 +295,18 @@ fn a_payment_that_was_given_back_elsewhere_takes_the_coins_back() {
     let asked = world.ask(&order_no);
     assert_eq!((&asked["verdict"], &asked["order"]["state"]), (&json!("refunded"), &json!("refunded")));
     assert_eq!(world.coins(), 0);
+}
+
+#[test]
+fn an_order_that_cannot_be_closed_is_left_alone_for_a_while() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.open(&order_no, 600);
+    world.vendor.be(Mood::Unclosable);
+    world.pass_the_last_check();
+    eventually("the pause", || {
+        let is_far_off = "select next_check_at > unixepoch() * 1000 + 30000 from payment_orders";
+        world.vendor.methods().contains(&"close".to_owned()) && world.server.value::<bool>(is_far_off)
+    });
+    assert_eq!(world.server.order_state(&order_no).0, "created");
 }

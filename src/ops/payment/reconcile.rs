@@ -19,7 +19,7 @@ use crate::{
     types::{Fen, Timestamp, UserId},
 };
 
-/// How long it is until the provider is asked again that could not be asked.
+/// How long it is until the provider is asked again that could not be asked, or whose answers do not go together.
 const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
 /// Orders that one run of the job asks about.
 const SLICE: u32 = 50;
@@ -229,8 +229,8 @@ fn close(app: &App, order: &Order) -> Result<()> {
             };
             app.store.write(close).wait()
         }
-        // It was paid or closed between the question and now.
-        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now()).wait(),
+        // It was paid or closed between the question and now, or the provider contradicts itself for longer than that.
+        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now().plus(AFTER_A_FAILURE)).wait(),
     }
 }
 

@@ -94,6 +94,8 @@ pub enum Mood {
     Refusing,
     /// Asks to come back later.
     Busy,
+    /// Closes no trade, whatever it says of it.
+    Unclosable,
 }
 
 /// A trade on the provider's side, in fen.
@@ -137,6 +139,12 @@ impl AlipayGateway {
         let trade_no = format!("20260102220014{:014}", order_no.len() + self.book.lock().unwrap().trades.len());
         let trade = AlipayTrade { trade_no, amount: fen, status: "TRADE_SUCCESS", refunds: Vec::new() };
         self.book.lock().unwrap().trades.insert(order_no.to_owned(), trade);
+    }
+
+    /// Somebody opens the payment screen of an order.
+    pub fn open(&self, order_no: &str, fen: i64) {
+        self.pay(order_no, fen);
+        self.book.lock().unwrap().trades.get_mut(order_no).unwrap().status = "WAIT_BUYER_PAY";
     }
 
     /// The merchant gives some of it back without our asking.
@@ -200,10 +208,15 @@ impl Book {
             "code": "10000", "msg": "Success", "out_trade_no": order_no, "trade_no": trade.trade_no,
         });
         let told = match method {
+            "alipay.trade.query" if trade.status == "WAIT_BUYER_PAY" => json!({
+                "trade_status": trade.status, "total_amount": yuan(trade.amount),
+            }),
             "alipay.trade.query" => json!({
                 "trade_status": trade.status, "total_amount": yuan(trade.amount), "send_pay_date": "2026-01-02 03:04:05",
             }),
-            "alipay.trade.close" if trade.status != "WAIT_BUYER_PAY" => return refusal("ACQ.TRADE_STATUS_ERROR"),
+            "alipay.trade.close" if trade.status != "WAIT_BUYER_PAY" || self.mood == Mood::Unclosable => {
+                return refusal("ACQ.TRADE_STATUS_ERROR");
+            }
             "alipay.trade.close" => json!({}),
             "alipay.trade.refund" => {
                 let number = content["out_request_no"].as_str().unwrap().to_owned();
