@@ -362,8 +362,9 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
+/// An order that a clock dated that was ahead is not it: it would be returned for as long as that clock was ahead.
 fn find_open_in(
-    tx: &Read<'_>,
+    tx: &Write<'_>,
     user: UserId,
     channel: &str,
     amount: Fen,
@@ -373,9 +374,9 @@ fn find_open_in(
     tx.first(
         select_orders!(
             "where state = 'created' and user_id = ?1 and amount_fen = ?2 and coin_count = ?3 and created_at > ?4 \
-             and channel = ?5 order by created_at desc limit 1"
+             and created_at <= ?5 and channel = ?6 order by created_at desc limit 1"
         ),
-        (user.0, amount.as_fen(), coin_count, made_since.0, channel),
+        (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel),
         order_of,
     )
 }

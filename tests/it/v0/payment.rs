@@ -195,3 +195,14 @@ fn a_genuine_notification_for_an_order_of_another_channel_credits_nothing() {
     assert_eq!(server.value::<String>("select reason from payment_callbacks"), "wrong_channel");
     server.command(&["ledger", "verify"]).expect(0);
 }
+
+#[test]
+fn an_order_that_a_clock_dated_that_was_ahead_is_not_returned_again() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let first = order(&server, &user, "6.00", 60);
+    server.edit("update payment_orders set created_at = created_at + 365 * 86400000");
+    let second = order(&server, &user, "6.00", 60);
+    assert_ne!(second["orderNo"], first["orderNo"]);
+    assert_eq!(order(&server, &user, "6.00", 60)["orderNo"], second["orderNo"]);
+}
