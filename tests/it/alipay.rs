@@ -173,9 +173,15 @@ fn a_refund_that_the_provider_refuses_takes_nothing_back() {
     world.vendor.be(Mood::Well);
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (0, 60));
     assert_eq!(world.server.order_state(&order_no), ("credited".to_owned(), 0));
+    // Once the reason is gone the same can be asked for again, and happens once.
+    world.refund(&order_no, "2.00", "R1").expect_problem(422, "idempotency_key_reused");
+    for _ in 0..2 {
+        assert_eq!(world.refund(&order_no, "1.50", "R1").expect(200).json()["refund"]["failure"], Value::Null);
+    }
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
     // Another number is another refund.
     world.refund(&order_no, "1.50", "R2").expect(200);
-    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
 }
 
 #[test]

@@ -61,6 +61,10 @@ impl Refund {
     fn is_open(&self) -> bool {
         self.state == "requested"
     }
+
+    fn is_refused(&self) -> bool {
+        self.state == "refused"
+    }
 }
 
 /// What is to go back.
@@ -173,14 +177,16 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
     let is_wished = |known: &Refund| wish.amount.is_none_or(|amount| amount == known.amount);
-    if let Some(known) = named {
-        if known.order_no != order.order_no || !is_wished(&known) {
+    if let Some(known) = &named {
+        if known.order_no != order.order_no || !is_wished(known) {
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.is_open() {
             demand_channel(&order, channel)?;
         }
-        return Ok(known);
+        if !known.is_refused() {
+            return Ok(known.clone());
+        }
     }
     demand_channel(&order, channel)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
@@ -194,14 +200,17 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
     }
     let left = order.amount.checked_sub(order.refunded).unwrap_or(Fen::ZERO);
-    let amount = wish.amount.unwrap_or(left);
+    let amount = wish.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
         return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
     }
     let refund_no = wish.refund_no.clone().map_or_else(new_number, Ok)?;
+    // What the provider refused under this number it may do once the reason is gone, and does once at most.
     tx.execute(
         "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
-         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6)",
+         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6) on conflict (refund_no) do update set state = excluded.state, \
+         reason = excluded.reason, actor = excluded.actor, asked_at = excluded.asked_at, failure = null, \
+         finished_at = null",
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
