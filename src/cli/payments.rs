@@ -458,7 +458,8 @@ fn order_json(order: &Order) -> Value {
     json!({
         "orderNo": order.order_no, "userId": order.user, "channel": order.channel,
         "amount": order.amount.to_string(), "coinCount": order.coin_count, "state": order.state.name(),
-        "reason": order.reason, "tradeNo": order.trade_no, "refunded": order.refunded.to_string(),
+        "reason": order.reason, "tradeNo": order.trade_no, "paid": order.paid.to_string(),
+        "refunded": order.refunded.to_string(),
         "coinsReturned": order.coins_returned, "coinsWrittenOff": order.coins_written_off, "checks": order.checks,
         "nextCheckAt": order.next_check_at, "createdAt": order.created_at, "expiresAt": order.expires_at,
         "paidAt": order.paid_at, "creditedAt": order.credited_at, "closedAt": order.closed_at,

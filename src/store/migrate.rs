@@ -43,6 +43,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0024.sql"),
     include_str!("migrations/0025.sql"),
     include_str!("migrations/0026.sql"),
+    include_str!("migrations/0027.sql"),
 ];
 
 /// The version that this program reads and writes.
@@ -179,10 +180,27 @@ mod tests {
             older.execute("insert into users (phone_number, nickname, created_at) values (?1, ?1, 1)", [name]).unwrap();
             // Somebody has put the copy back, and goes on with the older version.
             older.pragma_update(None, "user_version", i64::try_from(SCHEMA_VERSION - 1).unwrap()).unwrap();
-            older.execute_batch("alter table history drop column json_data_crc32").unwrap_or_default();
+            let undo = "alter table payment_orders drop column app_id; alter table payment_orders drop column paid_fen";
+            older.execute_batch(undo).unwrap_or_default();
             bring_up_to_date(&mut older, &path).unwrap();
         }
         assert_eq!(nicknames(&copy), ["first", "second"]);
+    }
+
+    #[test]
+    fn orders_that_are_paid_have_their_price() {
+        let mut older = Connection::open_in_memory().unwrap();
+        apply(&mut older, &STEPS[..26]).unwrap();
+        let insert = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, created_at, \
+                     expires_at, paid_at) values (?1, 1, 'alipay', 600, 60, 'created', 1, 2, ?2)";
+        older.execute(insert, ("paid", Some(1))).unwrap();
+        older.execute(insert, ("unpaid", None::<i64>)).unwrap();
+        apply(&mut older, &STEPS[26..27]).unwrap();
+        let known = "select group_concat(order_no || ' ' || paid_fen || ' ' || refunded_fen) from payment_orders";
+        let known: String = older.query_row(known, [], |row| row.get(0)).unwrap();
+        assert_eq!(known, "paid 600 0,unpaid 0 0");
+        // More than the price may have come in, and go back.
+        older.execute("update payment_orders set paid_fen = 700, refunded_fen = 700", []).unwrap();
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     Caller, Server,
-    alipay::{AlipayGateway, Mood},
+    alipay::{AlipayGateway, Mood, signed_notification},
     eventually,
 };
 
@@ -55,6 +55,31 @@ impl World {
     /// An operator has the provider asked.
     fn ask(&self, order_no: &str) -> Value {
         self.server.post(&format!("/admin/payments/{order_no}/query")).token(&self.key).send().expect(200).json()
+    }
+
+    /// The provider reports a trade of the order's, with these fields.
+    fn notify(&self, order_no: &str, changes: &[(&str, &str)]) -> String {
+        self.server.notify(&signed_notification(order_no, changes))
+    }
+
+    fn refund_everything(&self, order_no: &str) -> crate::kit::Answer {
+        let path = format!("/admin/payments/{order_no}/refund");
+        self.server.post(&path).token(&self.key).json(&json!({ "reason": "changed their mind" })).send()
+    }
+
+    /// A person's decision about an order under review.
+    fn settle(&self, order_no: &str, decision: &str) -> crate::kit::Answer {
+        let body = json!({ "decision": decision, "reason": "as the provider's console shows" });
+        self.server.post(&format!("/admin/payments/{order_no}/settle")).token(&self.key).json(&body).send()
+    }
+
+    fn order_file(&self, order_no: &str) -> Value {
+        self.server.get(&format!("/admin/payments/{order_no}")).token(&self.key).send().expect(200).json()
+    }
+
+    fn report(&self, exit_code: i32) -> Value {
+        let report = ["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"];
+        self.server.command(&report).expect(exit_code).json()
     }
 
     /// All the times have passed at which the provider is asked about the orders, but the last.
@@ -315,4 +340,104 @@ fn an_order_that_cannot_be_closed_is_left_alone_for_a_while() {
         world.vendor.methods().contains(&"close".to_owned()) && world.server.value::<bool>(is_far_off)
     });
     assert_eq!(world.server.order_state(&order_no).0, "created");
+}
+
+#[test]
+fn what_came_in_above_the_price_goes_back_too() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 700);
+    let trade_no = world.ask(&order_no)["trade"]["tradeNo"].as_str().unwrap().to_owned();
+    for _ in 0..2 {
+        assert_eq!(world.notify(&order_no, &[("total_amount", "7.00"), ("trade_no", &trade_no)]), "fail");
+    }
+    let order = &world.order_file(&order_no)["order"];
+    assert_eq!(
+        (&order["state"], &order["reason"], &order["paid"]),
+        (&json!("review"), &json!("wrong_amount"), &json!("7.00"))
+    );
+    assert_eq!(world.report(5)["total"]["amountPaid"], "7.00");
+    let done = world.refund_everything(&order_no).expect(200).json();
+    assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("refunded"), &json!("7.00")));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (700, 0));
+    world.report(0);
+}
+
+#[test]
+fn the_excess_alone_goes_back_and_takes_no_coins() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 700);
+    world.ask(&order_no);
+    world.refund(&order_no, "1.00", "R1").expect(200);
+    assert_eq!(world.settle(&order_no, "credit").expect(200).json()["state"], "credited");
+    assert_eq!(world.coins(), 60);
+    world.report(0);
+    world.refund(&order_no, "3.00", "R2").expect(200);
+    assert_eq!(world.coins(), 30);
+}
+
+#[test]
+fn money_that_comes_in_while_a_person_looks_is_recorded() {
+    for by_report in [true, false] {
+        let world = World::new();
+        let order_no = world.order();
+        world.vendor.open(&order_no, 500);
+        assert_eq!(world.ask(&order_no)["order"]["reason"], "wrong_amount");
+        assert_eq!(world.order_file(&order_no)["order"]["paid"], "0.00");
+        world.vendor.pay(&order_no, 500);
+        if by_report {
+            assert_eq!(world.notify(&order_no, &[("total_amount", "5.00")]), "fail");
+        } else {
+            assert_eq!(world.ask(&order_no)["verdict"], "review");
+        }
+        let order = &world.order_file(&order_no)["order"];
+        assert_eq!((&order["state"], &order["paid"]), (&json!("review"), &json!("5.00")));
+        assert!(order["paidAt"].is_string(), "{order}");
+        let done = world.refund_everything(&order_no).expect(200).json();
+        assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("refunded"), &json!("5.00")));
+        assert_eq!(world.vendor.refunded(&order_no), 500);
+        world.report(0);
+    }
+}
+
+#[test]
+fn another_sum_for_a_closed_order_is_left_to_a_person_once() {
+    let world = World::new();
+    let order_no = world.order();
+    world.server.edit("update payment_orders set state = 'closed', closed_at = 1, next_check_at = null");
+    world.vendor.pay(&order_no, 500);
+    let trade_no = world.ask(&order_no)["trade"]["tradeNo"].as_str().unwrap().to_owned();
+    world.server.edit(
+        "update payment_orders set state = 'closed', reason = null, trade_no = null, paid_at = null, paid_fen = 0",
+    );
+    let late = || world.notify(&order_no, &[("total_amount", "5.00"), ("trade_no", &trade_no)]);
+    assert_eq!(late(), "fail");
+    assert_eq!(world.server.order_state(&order_no).0, "review");
+    world.settle(&order_no, "credit").expect(200);
+    // The provider goes on reporting it. The person has decided.
+    assert_eq!((late().as_str(), world.server.order_state(&order_no).0.as_str()), ("fail", "credited"));
+    assert_eq!(world.ask(&order_no)["verdict"], "unchanged");
+    assert_eq!((world.coins(), world.server.order_state(&order_no).0.as_str()), (60, "credited"));
+}
+
+#[test]
+fn what_went_back_before_it_was_heard_of_had_come_in() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.vendor.give_back(&order_no);
+    let returned =
+        [("trade_status", "TRADE_CLOSED"), ("refund_fee", "6.00"), ("gmt_refund", "2026-01-02 03:05:05.000")];
+    assert_eq!(world.notify(&order_no, &returned), "success");
+    let order = &world.order_file(&order_no)["order"];
+    assert_eq!((&order["state"], &order["paid"]), (&json!("refunded"), &json!("6.00")));
+    assert!(order["paidAt"].is_string(), "{order}");
+    let total = &world.report(0)["total"];
+    assert_eq!((&total["amountPaid"], &total["amountRefunded"]), (&json!("6.00"), &json!("6.00")));
+    // Of an order that was not told of the payment, the report tells, until the provider does.
+    world.server.edit("update payment_orders set paid_at = null, paid_fen = 0, trade_no = null");
+    assert_eq!(world.report(5)["differences"][0]["code"], "refund_unpaid");
+    assert_eq!(world.ask(&order_no)["order"]["paid"], "6.00");
+    world.report(0);
 }

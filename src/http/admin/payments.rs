@@ -88,6 +88,9 @@ pub struct AdminOrder {
     reason: Option<String>,
     #[schema(example = "2026010222001400000000000001")]
     trade_no: Option<String>,
+    /// What came in, which need not be the price.
+    #[schema(example = "6.00")]
+    paid: String,
     #[schema(example = "0.00")]
     refunded: String,
     /// Coins taken back for it.
@@ -132,6 +135,7 @@ impl From<Order> for AdminOrder {
             state: order.state.name(),
             reason: order.reason,
             trade_no: order.trade_no,
+            paid: order.paid.to_string(),
             refunded: order.refunded.to_string(),
             coins_returned: order.coins_returned,
             coins_written_off: order.coins_written_off,

@@ -35,6 +35,8 @@ pub struct Order {
     pub reason: Option<String>,
     /// The provider's number, once money came in.
     pub trade_no: Option<String>,
+    /// All money that came in, which need not be the price.
+    pub paid: Fen,
     /// All money that went back.
     pub refunded: Fen,
     /// Coins taken back for it.
@@ -76,8 +78,14 @@ impl Order {
             amount: self.amount,
             state: self.state,
             trade_no: self.trade_no.as_deref(),
+            paid: self.paid_at.map(|_| self.paid),
             refunded: self.refunded,
         }
+    }
+
+    /// What can go back at most: what came in, as far as that is known.
+    pub fn returnable(&self) -> Fen {
+        if self.paid_at.is_some() { self.paid } else { self.amount }
     }
 
     /// The business event of its credit in the ledger.
@@ -111,9 +119,13 @@ impl Order {
         Ok(entries)
     }
 
-    /// Coins that belong to money that went back, over all. A part of a coin stays with the user.
+    /// Coins that belong to money that went back, over all. A part of a coin stays with the user. What came in above the
+    /// price bought nothing, and less than the price bought all of them, if a person said so.
     pub fn coins_for(&self, refunded: Fen) -> i64 {
-        let exact = i128::from(self.coin_count) * i128::from(refunded.as_fen()) / i128::from(self.amount.as_fen());
+        let bought_by = self.amount.min(self.returnable()).as_fen();
+        let kept = self.returnable().as_fen() - refunded.as_fen();
+        let returned = (bought_by - kept).clamp(0, bought_by);
+        let exact = i128::from(self.coin_count) * i128::from(returned) / i128::from(bought_by.max(1));
         i64::try_from(exact).unwrap_or(i64::MAX)
     }
 
@@ -221,7 +233,7 @@ macro_rules! select_orders {
         concat!(
             "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
              coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
-             credited_at, closed_at, refunded_at, id from payment_orders ",
+             credited_at, closed_at, refunded_at, id, paid_fen from payment_orders ",
             $rest
         )
     };
@@ -240,7 +252,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
     let changed = tx.execute(
         "update payment_orders set state = ?2, reason = ?3, trade_no = ?4, refunded_fen = ?5, coins_returned = ?6, \
          coins_written_off = ?7, returns = ?8, checks = ?9, next_check_at = ?10, paid_at = ?11, credited_at = ?12, \
-         closed_at = ?13, refunded_at = ?14 where order_no = ?1",
+         closed_at = ?13, refunded_at = ?14, paid_fen = ?15 where order_no = ?1",
         (
             &order.order_no,
             order.state.name(),
@@ -256,6 +268,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
             order.credited_at.map(|at| at.0),
             order.closed_at.map(|at| at.0),
             order.refunded_at.map(|at| at.0),
+            order.paid.as_fen(),
         ),
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is gone")) }
@@ -418,5 +431,6 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         closed_at: time(18)?,
         refunded_at: time(19)?,
         id: row.get(20)?,
+        paid: fen(21)?,
     })
 }

@@ -163,11 +163,14 @@ pub fn compare(order: &Order, hint: &Hint) -> Result<()> {
 
 /// An answer about our own order that does not fit the order is for a person: nobody sent it by mistake.
 fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)> {
-    let mut outcome = settle::apply_in(tx, trade)?;
+    let outcome = settle::apply_in(tx, trade)?;
     let order = orders::find_in(tx, &trade.order_no)?;
-    if outcome.verdict == Verdict::Rejected && order.state != OrderState::Review {
-        outcome = settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?;
-    }
+    let outcome = match (outcome.verdict, order.state) {
+        (Verdict::Rejected, OrderState::Review) => Outcome { verdict: Verdict::Review, ..outcome },
+        (Verdict::Rejected, _) if settle::is_known_of(&order, trade) => Verdict::Unchanged.into(),
+        (Verdict::Rejected, _) => settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?,
+        _ => outcome,
+    };
     Ok((orders::find_in(tx, &trade.order_no)?, outcome))
 }
 

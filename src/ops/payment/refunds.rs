@@ -199,7 +199,7 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
     if order.paid_at.is_none() {
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
     }
-    let left = order.amount.checked_sub(order.refunded).unwrap_or(Fen::ZERO);
+    let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
     let amount = wish.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
         return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
@@ -347,8 +347,9 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
         |row| row.get(0),
     )?;
     // The provider also knows of what was returned without us.
-    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(done.total.unwrap_or(Fen::ZERO)).min(order.amount);
-    let full = total == order.amount;
+    let told = done.total.unwrap_or(Fen::ZERO);
+    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(told).min(order.returnable());
+    let full = total == order.returnable();
     // A notification may have told the sum already; it lets nothing out of review.
     if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
         return Ok(());

@@ -13,7 +13,7 @@ use crate::{
         payment::orders::{self, Order},
         users,
     },
-    providers::payment::{Judgement, OrderState, ReviewReason, Trade, TradeStatus, judge},
+    providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
     store::{Pending, Write},
     types::{Fen, Timestamp},
 };
@@ -106,15 +106,36 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     match judgement {
         Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
         Judgement::Close => close_in(tx, order),
-        Judgement::Refund { total, full } => {
-            let order = Order { trade_no: order.trade_no.or_else(|| Some(trade.trade_no.clone())), ..order };
-            refund_in(tx, order, total, full, None)
+        Judgement::Refund { total, full } => refund_in(tx, with_facts_of(order, trade, tx.now), total, full, None),
+        Judgement::Nothing => {
+            note_payment_in(tx, order, trade)?;
+            Ok(Verdict::Unchanged.into())
         }
-        Judgement::Nothing => Ok(Verdict::Unchanged.into()),
-        Judgement::Review(ReviewReason::OrderUnderReview) => Ok(under_review()),
+        Judgement::Review(ReviewReason::OrderUnderReview) => {
+            note_payment_in(tx, order, trade)?;
+            Ok(under_review())
+        }
         Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.code()),
-        Judgement::Reject(reason) => Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) }),
+        Judgement::Reject(reason) => {
+            if reason == RejectReason::WrongAmount && trade.is_paid() && !is_known_of(&order, trade) {
+                review_rejected_in(tx, order, trade, reason.code())?;
+            }
+            Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) })
+        }
     }
+}
+
+/// Whether the order has been told before that this came in. What a person made of it stays as they left it.
+pub(super) fn is_known_of(order: &Order, trade: &Trade) -> bool {
+    order.paid_at.is_some() && order.trade_no.as_ref() == Some(&trade.trade_no) && order.paid == trade.amount
+}
+
+/// Records that money came in for an order that changes in nothing else by it, however far the order is.
+fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
+    if !trade.is_paid() || order.paid_at.is_some() || is_trade_of_another_in(tx, &order, trade)? {
+        return Ok(());
+    }
+    orders::store_in(tx, &with_facts_of(order, trade, tx.now))
 }
 
 /// A person looks at the order already.
@@ -162,8 +183,7 @@ pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<O
 
 /// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the same.
 pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
-    let is_paid = matches!(trade.status, TradeStatus::Success | TradeStatus::Finished);
-    let is_its_own = is_paid && !is_trade_of_another_in(tx, &order, trade)?;
+    let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
     let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
     review_in(tx, order, reason)
 }
@@ -215,7 +235,7 @@ fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority)
             return Err(wrong_state("The money is there and bought nothing: credit the order, or return the money."));
         }
         Decision::Dismiss => {
-            let coins_written_off = order.coins_written_off + order.coins_owed();
+            let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
             let (state, closed_at) = match state_of_facts(&order) {
                 OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
                 state => (state, order.closed_at),
@@ -251,19 +271,21 @@ fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Resul
     Ok(other.is_some_and(|other| other.order_no != order.order_no))
 }
 
-/// The order with what a genuine report says about its own trade. Another trade's facts are not its own.
+/// The order with what a genuine report says about its own trade, if money came in by that. Another trade's facts are not its
+/// own.
 fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
-    if order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some() {
+    let has_another = order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some();
+    if has_another || !trade.is_paid() {
         return order;
     }
     let paid_at = order.paid_at.or(trade.paid_at.map(Timestamp)).or(Some(now));
     let total = trade.refunded.as_ref().and_then(|refunded| refunded.total);
     // Before the credit no coins depend on it, so it can be recorded while a person looks.
     let refunded = match (order.credited_at, total) {
-        (None, Some(total)) if total <= order.amount => total.max(order.refunded),
+        (None, Some(total)) if total <= trade.amount => total.max(order.refunded),
         _ => order.refunded,
     };
-    Order { trade_no: Some(trade.trade_no.clone()), paid_at, refunded, ..order }
+    Order { trade_no: Some(trade.trade_no.clone()), paid: trade.amount, paid_at, refunded, ..order }
 }
 
 /// Takes back as many of the coins that are owed as there are. The reason if some are missing.
@@ -321,7 +343,7 @@ fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
 
 /// Where an order stands by what is known of it.
 fn state_of_facts(order: &Order) -> OrderState {
-    if order.refunded == order.amount {
+    if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
         OrderState::Refunded
     } else if order.credited_at.is_some() {
         OrderState::Credited

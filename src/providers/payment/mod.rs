@@ -206,6 +206,13 @@ impl TradeStatus {
     }
 }
 
+impl Trade {
+    /// Whether money came in, wherever it is now.
+    pub fn is_paid(&self) -> bool {
+        matches!(self.status, TradeStatus::Success | TradeStatus::Finished) || self.refunded.is_some()
+    }
+}
+
 impl RefundRequest {
     /// Whether number, amount and reason are such as a provider takes.
     fn is_possible(&self) -> bool {

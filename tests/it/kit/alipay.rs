@@ -31,6 +31,34 @@ pub fn notification(name: &str) -> String {
     published()["alipay"]["notify"][name]["form_body"].as_str().unwrap().to_owned()
 }
 
+/// The form body of a report that an order of 6.00 is paid, signed, with these fields in the place of its own or beside them.
+pub fn signed_notification(order_no: &str, changes: &[(&str, &str)]) -> String {
+    let published = published();
+    let mut fields = BTreeMap::from([
+        ("app_id", published["alipay"]["app_id"].as_str().unwrap()),
+        ("charset", "utf-8"),
+        ("gmt_payment", "2026-01-02 03:04:05"),
+        ("notify_id", "2026010200222030405000000000001"),
+        ("notify_type", "trade_status_sync"),
+        ("out_trade_no", order_no),
+        ("seller_id", published["alipay"]["seller_id"].as_str().unwrap()),
+        ("total_amount", "6.00"),
+        ("trade_no", "2026010222001400000000000001"),
+        ("trade_status", "TRADE_SUCCESS"),
+    ]);
+    fields.extend(changes.iter().copied());
+    let text: Vec<_> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let signature = sign(&text.join("&"));
+    fields.extend([("sign_type", "RSA2"), ("sign", signature.as_str())]);
+    let encoded = |byte: u8| match byte {
+        b'.' | b'-' | b'_' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    let pairs = fields.iter().map(|(name, value)| format!("{name}={}", value.bytes().map(encoded).collect::<String>()));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
 impl Setup {
     /// Takes payments by `alipay` with the keys of the published messages. Nobody listens at the provider's address.
     pub fn with_published_keys(self) -> Self {

@@ -58,6 +58,8 @@ fn every_published_notification_does_what_is_expected() {
         let (state, refunded) = server.order_state(PUBLISHED_ORDER);
         let found = (answers[0].as_str(), state.as_str(), refunded > 0, server.coins(&user));
         let expected = match message["expect"].as_str().unwrap() {
+            // Another sum came in: a person must look, and nobody was told that all is well.
+            _ if name == "amount_mismatch_signed" => ("fail", "review", false, 0),
             "credit_once_answer_success" => ("success", "credited", false, 60),
             "reject_answer_fail" => ("fail", "created", false, 0),
             "no_credit_answer_success" => ("success", "created", false, 0),
