@@ -67,7 +67,8 @@ enum Action {
     Settle {
         /// The order's number, or the provider's.
         order: String,
-        /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off.
+        /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off; `collect` takes back
+        /// the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.
         decision: Verdict,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
@@ -153,6 +154,8 @@ impl From<State> for OrderState {
 enum Verdict {
     Credit,
     Dismiss,
+    Collect,
+    ReturnedElsewhere,
 }
 
 pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
@@ -263,6 +266,8 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason:
     let decision = match decision {
         Verdict::Credit => Decision::Credit,
         Verdict::Dismiss => Decision::Dismiss,
+        Verdict::Collect => Decision::Collect,
+        Verdict::ReturnedElsewhere => Decision::ReturnedElsewhere,
     };
     let order_no = orders::find(app, order_no)?.order_no;
     let order = done_now(settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;

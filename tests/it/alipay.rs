@@ -441,3 +441,53 @@ fn what_went_back_before_it_was_heard_of_had_come_in() {
     assert_eq!(world.ask(&order_no)["order"]["paid"], "6.00");
     world.report(0);
 }
+
+#[test]
+fn coins_that_are_owed_are_collected_once_they_are_there() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
+    world.refund_everything(&order_no).expect(200);
+    assert_eq!(world.order_file(&order_no)["order"]["reason"], "account_inconsistent");
+    world.settle(&order_no, "collect").expect_problem(503, "account_inconsistent");
+    world.server.edit("update balances set suspended_at = null");
+    assert_eq!(world.report(5)["differences"][0]["code"], "coins_owed");
+    world.server.post("/coin/consume").by(&world.user).send().expect(200);
+    // One is spent by now: what is there is taken, and the rest waits for the next purchase.
+    let order = world.settle(&order_no, "collect").expect(200).json();
+    assert_eq!(
+        (&order["state"], &order["reason"], &order["coinsReturned"]),
+        (&json!("review"), &json!("coins_spent"), &json!(59))
+    );
+    world.server.grant(&world.key, OWN, 10);
+    let collect = ["payments", "settle", &order_no, "collect", "--reason", "they bought more", "--yes"];
+    assert_eq!(world.server.command(&collect).expect(0).json()["state"], "refunded");
+    assert_eq!(world.coins(), 9);
+    world.report(0);
+    world.settle(&order_no, "collect").expect_problem(409, "order_state");
+    let taken = "select group_concat(actor || ' ' || balance_before || ' ' || balance_after, ', ') from ledger_audit \
+                 where action = 'refund_payment'";
+    assert_eq!(world.server.value::<String>(taken), "key:shop 59 0, cli 10 9");
+}
+
+#[test]
+fn money_that_was_returned_elsewhere_settles_an_order_that_nothing_else_does() {
+    let world = World::new();
+    let order_no = world.order();
+    world.server.edit("update payment_orders set user_id = 999");
+    world.vendor.pay(&order_no, 600);
+    assert_eq!(world.ask(&order_no)["order"]["reason"], "user_gone");
+    world.vendor.be(Mood::Refusing);
+    world.refund_everything(&order_no).expect_problem(502, "provider_failed");
+    world.settle(&order_no, "dismiss").expect_problem(409, "order_state");
+    world.settle(&order_no, "credit").expect_problem(409, "order_state");
+    world.settle(&order_no, "collect").expect_problem(409, "order_state");
+    let order = world.settle(&order_no, "returned-elsewhere").expect(200).json();
+    assert_eq!((&order["state"], &order["refunded"]), (&json!("refunded"), &json!("6.00")));
+    assert_eq!(order["reason"], "as the provider's console shows");
+    world.settle(&order_no, "returned-elsewhere").expect_problem(409, "order_state");
+    world.report(0);
+    let unpaid = world.order();
+    world.server.edit("update payment_orders set state = 'review', reason = 'test' where state = 'created'");
+    world.settle(&unpaid, "returned-elsewhere").expect_problem(409, "order_state");
+}

@@ -54,7 +54,7 @@ parameters! {
 
     Settle {
         order_no: path OrderNo = "orderNo", "The order's number.";
-        decision: required Decision = "decision", "`credit` gives the coins; `dismiss` leaves the order as it is.";
+        decision: required Decision = "decision", "`credit` gives the coins; `dismiss` leaves the order as it is; `collect` takes back the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.";
         reason: required Reason = "reason", "Why, for the audit.";
     }
 
@@ -287,10 +287,10 @@ impl Parameter for OrderState {
 
 impl Parameter for Decision {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &[("credit", Self::Credit), ("dismiss", Self::Dismiss)])
+        one_of(given, &Self::ALL.map(|decision| (decision.name(), decision)))
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": ["credit", "dismiss"], "example": "credit" })
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "credit" })
     }
 }

@@ -87,6 +87,23 @@ pub enum Decision {
     Credit,
     /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought nothing.
     Dismiss,
+    /// The coins that are owed are taken back, as many as there are. The order stays under review while any are missing.
+    Collect,
+    /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back for it.
+    ReturnedElsewhere,
+}
+
+impl Decision {
+    pub const ALL: [Self; 4] = [Self::Credit, Self::Dismiss, Self::Collect, Self::ReturnedElsewhere];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Credit => "credit",
+            Self::Dismiss => "dismiss",
+            Self::Collect => "collect",
+            Self::ReturnedElsewhere => "returned-elsewhere",
+        }
+    }
 }
 
 /// Carries out what a report means for the order that it names.
@@ -210,8 +227,8 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Optio
 /// Lets an order out of review.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order that is not under review, was credited before, or whose user is gone;
-/// those of posting to the ledger.
+/// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was credited
+/// before, its user is gone, no coins are owed, no money is there; those of posting to the ledger.
 pub fn settle(
     app: &App,
     order_no: &str,
@@ -228,11 +245,23 @@ fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority)
     if order.state != OrderState::Review {
         return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
     }
+    let before = order.clone();
     let order = Order { reason: Some(by.reason.clone()), ..order };
     match decision {
         Decision::Credit => credit_by_hand_in(tx, order, by)?,
+        Decision::Collect => collect_in(tx, before, by)?,
+        Decision::ReturnedElsewhere if order.paid_at.is_none() || order.refunded >= order.paid => {
+            return Err(wrong_state("No money of this order's is there that could have been returned."));
+        }
+        Decision::ReturnedElsewhere => {
+            let all = order.paid;
+            refund_in(tx, order, all, true, Some(by))?;
+        }
         Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
-            return Err(wrong_state("The money is there and bought nothing: credit the order, or return the money."));
+            return Err(wrong_state(
+                "The money is there and bought nothing: credit the order, return the money, or say that it was returned \
+                 elsewhere.",
+            ));
         }
         Decision::Dismiss => {
             let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
@@ -244,6 +273,22 @@ fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority)
         }
     }
     orders::find_in(tx, order_no)
+}
+
+fn collect_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+    if order.coins_owed() == 0 {
+        return Err(wrong_state("No coins are owed."));
+    }
+    let (order, missing) = take_coins_back_in(tx, order, Some(by))?;
+    match missing {
+        Some(reason) if reason == Code::AccountInconsistent.name() => Err(Code::AccountInconsistent.into()),
+        Some(reason) => review_in(tx, order, reason).map(drop),
+        None => {
+            let state = state_of_facts(&order);
+            let order = Order { reason: Some(by.reason.clone()), ..order };
+            store_in(tx, order, state)
+        }
+    }
 }
 
 fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
