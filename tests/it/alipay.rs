@@ -491,3 +491,17 @@ fn money_that_was_returned_elsewhere_settles_an_order_that_nothing_else_does() {
     world.server.edit("update payment_orders set state = 'review', reason = 'test' where state = 'created'");
     world.settle(&unpaid, "returned-elsewhere").expect_problem(409, "order_state");
 }
+
+#[test]
+fn a_second_payment_is_not_forgotten_when_the_first_one_goes_back() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    assert_eq!(world.notify(&order_no, &[("trade_no", "2026010222001400000000000099")]), "success");
+    let reason = || world.order_file(&order_no)["order"]["reason"].clone();
+    assert_eq!((world.server.order_state(&order_no).0.as_str(), reason()), ("review", json!("second_trade")));
+    let done = world.refund_everything(&order_no).expect(200).json();
+    assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("review"), &json!("6.00")));
+    assert_eq!((reason(), world.coins()), (json!("second_trade"), 0));
+    assert_eq!(world.settle(&order_no, "dismiss").expect(200).json()["state"], "refunded");
+    world.report(0);
+}

@@ -21,6 +21,9 @@ use crate::{
 /// How long a credit waits that the account cannot take before it is tried again.
 pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
+/// Why a person must look at an order whose trade has paid another one.
+const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
+
 /// What a report led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -117,7 +120,7 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     if changes_it && is_trade_of_another_in(tx, &order, trade)? {
         return match order.state {
             OrderState::Review => Ok(under_review()),
-            _ => review_in(tx, order, "trade_of_another_order"),
+            _ => review_in(tx, order, TRADE_OF_ANOTHER),
         };
     }
     match judgement {
@@ -212,7 +215,7 @@ pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &
 pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Option<&Authority>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = take_coins_back_in(tx, refunded, by)?;
-    if order.state == OrderState::Review && by.is_none() {
+    if order.state == OrderState::Review && (by.is_none() || is_about_another_trade(&order)) {
         store_in(tx, order, OrderState::Review)?;
         return Ok(under_review());
     }
@@ -282,6 +285,7 @@ fn collect_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
     let (order, missing) = take_coins_back_in(tx, order, Some(by))?;
     match missing {
         Some(reason) if reason == Code::AccountInconsistent.name() => Err(Code::AccountInconsistent.into()),
+        _ if is_about_another_trade(&order) => store_in(tx, order, OrderState::Review),
         Some(reason) => review_in(tx, order, reason).map(drop),
         None => {
             let state = state_of_facts(&order);
@@ -376,6 +380,12 @@ fn record_in(tx: &Write<'_>, order: &Order, action: &str, by: &Authority, before
     let changed =
         Changed { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
     changes::record_in(tx, by, changed)
+}
+
+/// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that settles.
+fn is_about_another_trade(order: &Order) -> bool {
+    let reason = order.reason.as_deref();
+    reason == Some(ReviewReason::SecondTrade.code()) || reason == Some(TRADE_OF_ANOTHER)
 }
 
 fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
