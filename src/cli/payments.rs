@@ -461,7 +461,7 @@ fn order_row(order: &Order) -> [String; 7] {
 
 fn order_json(order: &Order) -> Value {
     json!({
-        "orderNo": order.order_no, "userId": order.user, "channel": order.channel,
+        "orderNo": order.order_no, "userId": order.user, "channel": order.channel, "appId": order.app_id,
         "amount": order.amount.to_string(), "coinCount": order.coin_count, "state": order.state.name(),
         "reason": order.reason, "tradeNo": order.trade_no, "paid": order.paid.to_string(),
         "refunded": order.refunded.to_string(),

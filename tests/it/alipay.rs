@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Caller, Server,
+    Caller, Server, Setup,
     alipay::{AlipayGateway, Mood, signed_notification},
     eventually,
 };
@@ -24,6 +24,11 @@ impl World {
         let user = server.sign_in(OWN);
         let key = server.api_key("shop");
         Self { vendor, server, user, key }
+    }
+
+    /// The same after a restart with this setup.
+    fn restarted(self, setup: Setup) -> Self {
+        Self { server: self.server.crash_and_restart(setup), ..self }
     }
 
     fn order(&self) -> String {
@@ -85,7 +90,8 @@ impl World {
     /// All the times have passed at which the provider is asked about the orders, but the last.
     fn pass_the_last_check(&self) {
         let days_ago = "created_at = created_at - 172800000, expires_at = expires_at - 172800000";
-        self.server.edit(&format!("update payment_orders set {days_ago}, next_check_at = 1"));
+        self.server
+            .edit(&format!("update payment_orders set {days_ago}, next_check_at = 1 where next_check_at is not null"));
     }
 
     fn coins(&self) -> i64 {
@@ -504,4 +510,53 @@ fn a_second_payment_is_not_forgotten_when_the_first_one_goes_back() {
     assert_eq!((reason(), world.coins()), (json!("second_trade"), 0));
     assert_eq!(world.settle(&order_no, "dismiss").expect(200).json()["state"], "refunded");
     world.report(0);
+}
+
+#[test]
+fn an_order_of_an_app_that_was_replaced_is_not_taken_for_unpaid() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    let another = world.vendor.setup().with("PAYMENT_APP_ID", "2021000000009999");
+    let world = world.restarted(another.with("PAYMENT_REFUSED_CALLBACKS", 1));
+    assert_eq!(world.notify(&order_no, &[]), "fail");
+    for number in 0..3 {
+        assert_eq!(world.server.notify(&format!("out_trade_no={number}")), "fail");
+    }
+    let genuine = "select group_concat(order_no || ' ' || reason) from payment_callbacks where is_genuine = 1";
+    assert_eq!(world.server.value::<String>(genuine), format!("{order_no} wrong_app"));
+    assert_eq!(world.server.value::<i64>("select count(*) from payment_callbacks"), 2);
+    world.pass_the_last_check();
+    eventually("the review", || world.server.order_state(&order_no).0 == "review");
+    assert_eq!(world.order_file(&order_no)["order"]["reason"], "not_configured");
+    assert!(!world.vendor.methods().contains(&"close".to_owned()), "{:?}", world.vendor.methods());
+    // What the app is told to pay is an order of the app that is configured.
+    assert_ne!(world.order(), order_no);
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    let asked = world.ask(&order_no);
+    assert_eq!((&asked["verdict"], &asked["order"]["reason"]), (&json!("credited"), &Value::Null));
+    assert_eq!(world.coins(), 60);
+}
+
+#[test]
+fn orders_of_a_gateway_that_is_not_configured_come_to_an_end() {
+    let world = World::new();
+    let paid = world.order();
+    world.vendor.pay(&paid, 600);
+    world.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
+    assert_eq!(world.ask(&paid)["order"]["state"], "paid");
+    let unheard = world.order();
+    let world = world.restarted(Setup::default());
+    world.server.edit("update balances set suspended_at = null");
+    world.pass_the_last_check();
+    let state = |world: &World, order_no: &str| world.server.order_state(order_no).0;
+    eventually("the credit", || state(&world, &paid) == "credited");
+    eventually("the review", || state(&world, &unheard) == "review");
+    assert_eq!((world.order_file(&unheard)["order"]["reason"].clone(), world.coins()), (json!("not_configured"), 60));
+    let rehearsed = world.order();
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    world.pass_the_last_check();
+    eventually("the end", || state(&world, &rehearsed) == "closed");
 }

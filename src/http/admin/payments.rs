@@ -76,6 +76,9 @@ pub struct AdminOrder {
     /// The gateway that it was made with.
     #[schema(example = "alipay")]
     channel: String,
+    /// The provider's app that it was made for, where that is known.
+    #[schema(example = "2021000000000001")]
+    app_id: Option<String>,
     #[schema(example = "6.00")]
     amount: String,
     #[schema(example = 60)]
@@ -130,6 +133,7 @@ impl From<Order> for AdminOrder {
             order_no: order.order_no,
             user_id: order.user,
             channel: order.channel,
+            app_id: order.app_id,
             amount: order.amount.to_string(),
             coin_count: order.coin_count,
             state: order.state.name(),

@@ -28,6 +28,8 @@ pub struct Order {
     pub user: UserId,
     /// The gateway that it was made with.
     pub channel: String,
+    /// The provider's app that it was made for; nothing for orders from before that was kept.
+    pub app_id: Option<String>,
     pub amount: Fen,
     pub coin_count: u32,
     pub state: OrderState,
@@ -158,11 +160,12 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
     if !config.payment.packages.contains(amount, coin_count) {
         return Pending::known(Err(Code::UnknownPackage.into()));
     }
-    let channel = app.payments.gateway.name();
+    let gateway = Arc::clone(&app.payments.gateway);
     app.store.write(move |tx| {
+        let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
-        if let Some(open) = find_open_in(tx, user, channel, amount, coin_count, made_since)? {
+        if let Some(open) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
             return Ok(open);
         }
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
@@ -170,8 +173,8 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
         let order_no = new_order_no(&day_of(tx.now))?;
         tx.execute(
             "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, next_check_at, \
-             created_at, expires_at) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8)",
-            (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0),
+             created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
+            (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
         )?;
         find_in(tx, &order_no)
     })
@@ -233,7 +236,7 @@ macro_rules! select_orders {
         concat!(
             "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
              coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
-             credited_at, closed_at, refunded_at, id, paid_fen from payment_orders ",
+             credited_at, closed_at, refunded_at, id, paid_fen, app_id from payment_orders ",
             $rest
         )
     };
@@ -379,7 +382,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 fn find_open_in(
     tx: &Write<'_>,
     user: UserId,
-    channel: &str,
+    (channel, app_id): (&str, &str),
     amount: Fen,
     coin_count: u32,
     made_since: Timestamp,
@@ -387,9 +390,9 @@ fn find_open_in(
     tx.first(
         select_orders!(
             "where state = 'created' and user_id = ?1 and amount_fen = ?2 and coin_count = ?3 and created_at > ?4 \
-             and created_at <= ?5 and channel = ?6 order by created_at desc limit 1"
+             and created_at <= ?5 and channel = ?6 and app_id = ?7 order by created_at desc limit 1"
         ),
-        (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel),
+        (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel, app_id),
         order_of,
     )
 }
@@ -432,5 +435,6 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         refunded_at: time(19)?,
         id: row.get(20)?,
         paid: fen(21)?,
+        app_id: row.get(22)?,
     })
 }

@@ -21,6 +21,9 @@ use crate::{
 /// How long a credit waits that the account cannot take before it is tried again.
 pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
+/// Why a person must look at an order that was made for an app or with a gateway that is not configured, so that nobody could
+/// be asked whether it was paid. What the provider then says of it settles it after all.
+pub(super) const NOT_CONFIGURED: &str = "not_configured";
 /// Why a person must look at an order whose trade has paid another one.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
@@ -111,7 +114,7 @@ impl Decision {
 
 /// Carries out what a report means for the order that it names.
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
-    let order = orders::find_maybe_in(tx, &trade.order_no)?;
+    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(as_now_answered);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
     let Some(order) = order else {
         return Ok(Outcome { verdict: Verdict::Rejected, reason: Some("unknown_order") });
@@ -156,6 +159,14 @@ fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
         return Ok(());
     }
     orders::store_in(tx, &with_facts_of(order, trade, tx.now))
+}
+
+/// An order as it was before it was left to a person because its provider could not be asked.
+fn as_now_answered(order: Order) -> Order {
+    if order.state == OrderState::Review && order.reason.as_deref() == Some(NOT_CONFIGURED) {
+        return Order { state: OrderState::Created, reason: None, ..order };
+    }
+    order
 }
 
 /// A person looks at the order already.
