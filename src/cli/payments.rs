@@ -284,7 +284,10 @@ fn done_now<T>(answered: Answered<T>) -> Result<T> {
 
 fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
     let by = authority(Some(reason));
-    let wish = Wish { order_no: orders::find(app, &wish.order_no)?.order_no, ..wish };
+    let order = orders::find(app, &wish.order_no)?;
+    let wish = Wish { order_no: order.order_no, ..wish };
+    // The money may go back without this command hearing of it, which must not leave the audit without who asked for it.
+    super::record_beginning(app, "payments refund", Some(order.user), by.clone())?;
     let done = done_now(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
     record(app, "payments refund", Some(done.order.user), by)?;
     let json = json!({ "refund": refund_json(&done.refund), "order": order_json(&done.order) });

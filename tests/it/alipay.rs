@@ -560,3 +560,22 @@ fn orders_of_a_gateway_that_is_not_configured_come_to_an_end() {
     world.pass_the_last_check();
     eventually("the end", || state(&world, &rehearsed) == "closed");
 }
+
+#[test]
+fn a_refund_that_is_reported_before_it_is_answered_is_at_its_administrators_word() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    let trade_no = world.ask(&order_no)["trade"]["tradeNo"].as_str().unwrap().to_owned();
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    let part = [("trade_no", trade_no.as_str()), ("refund_fee", "1.50"), ("gmt_refund", "2026-01-02 03:05:05.000")];
+    assert_eq!(world.notify(&order_no, &part), "success");
+    assert_eq!(world.coins(), 45);
+    let audited = "select group_concat(actor || ': ' || reason || ' ' || balance_after) from ledger_audit \
+                   where action = 'refund_payment'";
+    assert_eq!(world.server.value::<String>(audited), "key:shop: changed their mind 45");
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_refunds set asked_at = asked_at - 60000");
+    world.refund(&order_no, "1.50", "R1").expect(200);
+    assert_eq!((world.coins(), world.server.value::<i64>("select count(*) from ledger_audit")), (45, 1));
+}

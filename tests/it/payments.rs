@@ -310,3 +310,14 @@ fn coins_that_no_order_gave_are_reported() {
     let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2020-02-01"];
     assert_eq!(server.command(&arguments).expect(0).json()["differences"], json!([]));
 }
+
+#[test]
+fn a_command_that_returns_money_is_audited_before_it_knows_what_became_of_it() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = paid_order(&server, &user);
+    server.command(&["payments", "refund", &order_no, "--amount", "7.00", "--reason", "too much", "--yes"]).expect(1);
+    let begun = "select actor || ' ' || action || ' ' || reason || ' ' || outcome || ' ' || user_id from audit \
+                 where action = 'yarrow payments refund'";
+    assert_eq!(server.value::<String>(begun), format!("cli yarrow payments refund too much 202 {}", user.user_id));
+}

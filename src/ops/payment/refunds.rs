@@ -65,6 +65,11 @@ impl Refund {
     fn is_refused(&self) -> bool {
         self.state == "refused"
     }
+
+    /// At whose word the money goes back.
+    fn authority(&self) -> Authority {
+        Authority { actor: self.actor.clone(), reason: self.reason.clone(), request_id: self.refund_no.clone() }
+    }
 }
 
 /// What is to go back.
@@ -139,12 +144,7 @@ pub(super) fn ask_about_open(app: &App) -> Result<()> {
         )
     })?;
     for refund in open {
-        let by = Authority {
-            actor: refund.actor.clone(),
-            reason: refund.reason.clone(),
-            request_id: refund.refund_no.clone(),
-        };
-        if let Err(error) = carry_out(app, &refund, &by) {
+        if let Err(error) = carry_out(app, &refund, &refund.authority()) {
             tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
         }
     }
@@ -232,6 +232,13 @@ fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
         [order_no],
         refund_of,
     )
+}
+
+/// At whose word so much went back, if it covers the order's open refund.
+pub(super) fn authority_for_in(tx: &Read<'_>, order: &Order, total: Fen) -> Result<Option<Authority>> {
+    let open = open_in(tx, &order.order_no)?;
+    let is_covered = |refund: &Refund| order.refunded.checked_add(refund.amount).is_some_and(|sum| sum <= total);
+    Ok(open.filter(is_covered).map(|refund| refund.authority()))
 }
 
 /// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.

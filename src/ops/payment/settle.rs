@@ -10,7 +10,10 @@ use crate::{
     ops::{
         idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Kind, Posting, changes, changes::Changed},
-        payment::orders::{self, Order},
+        payment::{
+            orders::{self, Order},
+            refunds,
+        },
         users,
     },
     providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
@@ -129,7 +132,11 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     match judgement {
         Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
         Judgement::Close => close_in(tx, order),
-        Judgement::Refund { total, full } => refund_in(tx, with_facts_of(order, trade, tx.now), total, full, None),
+        Judgement::Refund { total, full } => {
+            // The report of a refund of ours may be faster than the provider's answer to whoever asked for it.
+            let by = refunds::authority_for_in(tx, &order, total)?;
+            refund_in(tx, with_facts_of(order, trade, tx.now), total, full, by.as_ref())
+        }
         Judgement::Nothing => {
             note_payment_in(tx, order, trade)?;
             Ok(Verdict::Unchanged.into())
