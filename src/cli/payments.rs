@@ -13,12 +13,12 @@ use yarrow::{
         idempotency::{Answered, Once},
         payment::{
             callbacks::{self, Callback},
+            decisions::{self, Decision},
             orders::{self, Order, OrderFile},
             reconcile,
             refunds::{self, Refund, Wish},
             report::{self, Difference, Report, Sums},
             sandbox::{self, Delivery, Rehearsal},
-            settle::{self, Decision},
         },
     },
     providers::payment::OrderState,
@@ -270,7 +270,7 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason:
         Verdict::ReturnedElsewhere => Decision::ReturnedElsewhere,
     };
     let order_no = orders::find(app, order_no)?.order_no;
-    let order = done_now(settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
+    let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record(app, "payments settle", Some(order.user), by)?;
     show_order(common, &order)
 }

@@ -30,10 +30,11 @@ use crate::{
     ops::{
         ledger::{self, Asset, Entry},
         payment::{
+            decisions::{self, Decision},
             orders::{self, Order},
             reconcile,
             sandbox::{self, Delivery, Rehearsal},
-            settle::{self, Decision, Outcome},
+            settle::Outcome,
         },
     },
     providers::payment::{OrderState, Trade},
@@ -258,7 +259,7 @@ pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>
     let user = orders::find(&call.app, &order_no)?.user;
     call.context.subject.get_or_init(|| user);
     let decision = settle.decision;
-    let operation = |app: &App, once| settle::settle(app, &order_no, decision, by, once);
+    let operation = |app: &App, once| decisions::settle(app, &order_no, decision, by, once);
     call.answer_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 

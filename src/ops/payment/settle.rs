@@ -5,10 +5,8 @@
 //! counts twice. Coins that can no longer be taken back leave the order to a person, never a balance below zero.
 
 use crate::{
-    app::App,
     error::{Code, Error, Result},
     ops::{
-        idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Kind, Posting, changes, changes::Changed},
         payment::{
             orders::{self, Order},
@@ -17,7 +15,7 @@ use crate::{
         users,
     },
     providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
-    store::{Pending, Write},
+    store::Write,
     types::{Fen, Timestamp},
 };
 
@@ -86,32 +84,6 @@ pub struct Outcome {
 impl From<Verdict> for Outcome {
     fn from(verdict: Verdict) -> Self {
         Self { verdict, reason: None }
-    }
-}
-
-/// How a person lets an order out of review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The user gets the coins, less those for money that went back.
-    Credit,
-    /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought nothing.
-    Dismiss,
-    /// The coins that are owed are taken back, as many as there are. The order stays under review while any are missing.
-    Collect,
-    /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back for it.
-    ReturnedElsewhere,
-}
-
-impl Decision {
-    pub const ALL: [Self; 4] = [Self::Credit, Self::Dismiss, Self::Collect, Self::ReturnedElsewhere];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Credit => "credit",
-            Self::Dismiss => "dismiss",
-            Self::Collect => "collect",
-            Self::ReturnedElsewhere => "returned-elsewhere",
-        }
     }
 }
 
@@ -245,93 +217,6 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Optio
     Ok(Verdict::Refunded.into())
 }
 
-/// Lets an order out of review.
-///
-/// # Errors
-/// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was credited
-/// before, its user is gone, no coins are owed, no money is there; those of posting to the ledger.
-pub fn settle(
-    app: &App,
-    order_no: &str,
-    decision: Decision,
-    by: Authority,
-    once: Once<Order>,
-) -> Pending<Answered<Order>> {
-    let order_no = order_no.to_owned();
-    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, &order_no, decision, &by)))
-}
-
-fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority) -> Result<Order> {
-    let order = orders::find_in(tx, order_no)?;
-    if order.state != OrderState::Review {
-        return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
-    }
-    let before = order.clone();
-    let order = Order { reason: Some(by.reason.clone()), ..order };
-    match decision {
-        Decision::Credit => credit_by_hand_in(tx, order, by)?,
-        Decision::Collect => collect_in(tx, before, by)?,
-        Decision::ReturnedElsewhere if order.paid_at.is_none() || order.refunded >= order.paid => {
-            return Err(wrong_state("No money of this order's is there that could have been returned."));
-        }
-        Decision::ReturnedElsewhere => {
-            let all = order.paid;
-            refund_in(tx, order, all, true, Some(by))?;
-        }
-        Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
-            return Err(wrong_state(
-                "The money is there and bought nothing: credit the order, return the money, or say that it was returned \
-                 elsewhere.",
-            ));
-        }
-        Decision::Dismiss => {
-            let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
-            let (state, closed_at) = match state_of_facts(&order) {
-                OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
-                state => (state, order.closed_at),
-            };
-            store_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
-        }
-    }
-    orders::find_in(tx, order_no)
-}
-
-fn collect_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
-    if order.coins_owed() == 0 {
-        return Err(wrong_state("No coins are owed."));
-    }
-    let (order, missing) = take_coins_back_in(tx, order, Some(by))?;
-    match missing {
-        Some(reason) if reason == Code::AccountInconsistent.name() => Err(Code::AccountInconsistent.into()),
-        _ if is_about_another_trade(&order) => store_in(tx, order, OrderState::Review),
-        Some(reason) => review_in(tx, order, reason).map(drop),
-        None => {
-            let state = state_of_facts(&order);
-            let order = Order { reason: Some(by.reason.clone()), ..order };
-            store_in(tx, order, state)
-        }
-    }
-}
-
-fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
-    if order.credited_at.is_some() {
-        return Err(wrong_state("The order was credited before; it can only be dismissed."));
-    }
-    if is_user_gone_in(tx, &order)? {
-        return Err(wrong_state("The user is gone: return the money."));
-    }
-    let after = post_credit_in(tx, &order)?;
-    let before = after - i64::from(order.coin_count);
-    record_in(tx, &order, "settle_payment", by, before, after)?;
-    let credited = Order { credited_at: Some(tx.now), ..order };
-    let (order, missing) = take_coins_back_in(tx, credited, Some(by))?;
-    if missing.is_some() {
-        return Err(Error::internal("coins that were just given could not be taken back"));
-    }
-    let state = state_of_facts(&order);
-    store_in(tx, order, state)
-}
-
 /// One payment pays one order, whatever the provider's reports say.
 fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Result<bool> {
     let other = orders::find_by_trade_in(tx, trade.channel, &trade.trade_no)?;
@@ -356,7 +241,11 @@ fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
 }
 
 /// Takes back as many of the coins that are owed as there are. The reason if some are missing.
-fn take_coins_back_in(tx: &Write<'_>, order: Order, by: Option<&Authority>) -> Result<(Order, Option<&'static str>)> {
+pub(super) fn take_coins_back_in(
+    tx: &Write<'_>,
+    order: Order,
+    by: Option<&Authority>,
+) -> Result<(Order, Option<&'static str>)> {
     let owed = order.coins_owed();
     let account = ledger::account_in(tx, order.user, Asset::Coin)?;
     if owed > 0 && account.suspended_at.is_some() {
@@ -383,7 +272,7 @@ fn take_coins_back_in(tx: &Write<'_>, order: Order, by: Option<&Authority>) -> R
 }
 
 /// The balance after the credit.
-fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
+pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
     let posting = Posting {
         user: order.user,
         asset: Asset::Coin,
@@ -394,19 +283,26 @@ fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
     ledger::post_in(tx, posting).map(|entry| entry.balance_after)
 }
 
-fn record_in(tx: &Write<'_>, order: &Order, action: &str, by: &Authority, before: i64, after: i64) -> Result<()> {
+pub(super) fn record_in(
+    tx: &Write<'_>,
+    order: &Order,
+    action: &str,
+    by: &Authority,
+    before: i64,
+    after: i64,
+) -> Result<()> {
     let changed =
         Changed { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
     changes::record_in(tx, by, changed)
 }
 
 /// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that settles.
-fn is_about_another_trade(order: &Order) -> bool {
+pub(super) fn is_about_another_trade(order: &Order) -> bool {
     let reason = order.reason.as_deref();
     reason == Some(ReviewReason::SecondTrade.code()) || reason == Some(TRADE_OF_ANOTHER)
 }
 
-fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
+pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
     match users::find_in(tx, order.user) {
         Ok(_) => Ok(false),
         Err(error) if error.code == Code::NotFound => Ok(true),
@@ -415,7 +311,7 @@ fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
 }
 
 /// Where an order stands by what is known of it.
-fn state_of_facts(order: &Order) -> OrderState {
+pub(super) fn state_of_facts(order: &Order) -> OrderState {
     if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
         OrderState::Refunded
     } else if order.credited_at.is_some() {
@@ -426,7 +322,7 @@ fn state_of_facts(order: &Order) -> OrderState {
 }
 
 /// Stores the order in its new state. Unless its credit waits, nothing is to be done about it any more.
-fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
+pub(super) fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
     if !may_become(order.state, state) {
         let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
         return Err(Error::internal(detail));
@@ -446,8 +342,4 @@ const fn may_become(from: OrderState, to: OrderState) -> bool {
         Refunded => matches!(to, Refunded | Review),
         Review => !matches!(to, Created),
     }
-}
-
-fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(Code::OrderState).detail(detail)
 }
