@@ -614,7 +614,7 @@ create table payment_orders (
     state text not null check (state in ('created', 'paid', 'credited', 'closed', 'refunded', 'review')),
     reason text,                           -- why a person must look, or how a person settled it
     trade_no text,                         -- the provider's number, once money came in
-    refunded_fen integer not null default 0 check (refunded_fen between 0 and amount_fen),
+    refunded_fen integer not null default 0 check (refunded_fen >= 0),
     coins_returned integer not null default 0 check (coins_returned >= 0),
     coins_written_off integer not null default 0 check (coins_written_off >= 0),
     returns integer not null default 0,    -- ledger entries by which coins were taken back
@@ -627,6 +627,8 @@ create table payment_orders (
     credited_at integer,
     closed_at integer,
     refunded_at integer,
+    app_id text,                           -- the provider's app that it was made for; null for orders of before
+    paid_fen integer not null default 0 check (paid_fen >= 0),    -- what came in, which need not be the price
     check (coins_returned + coins_written_off <= coin_count),
     check (state <> 'review' or reason is not null)
 ) strict;

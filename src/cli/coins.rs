@@ -8,7 +8,7 @@ use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{
-        coins::{self, LARGEST_INCREASE, ResetBy},
+        coins::{self, Asked, LARGEST_INCREASE, ResetBy},
         idempotency::{Answered, Once},
         users::User,
     },
@@ -74,7 +74,8 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         Action::Reset { who, reason, yes } => {
             let (user, by) = (find_user(&app, &who)?, authority(Some(reason)));
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
-            let balance = outcome(coins::reset(&app, user.id, ResetBy::Admin(by.clone(), None), Once::unkeyed(None)))?;
+            let reset_by = ResetBy::Admin(by.clone(), Asked::Already);
+            let balance = outcome(coins::reset(&app, user.id, reset_by, Once::unkeyed(None)))?;
             record(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }

@@ -320,12 +320,21 @@ fn authority(reason: Option<String>) -> Authority {
 
 /// Writes down that a command was done.
 fn record(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
+    record_outcome(app, command, user, by, 200)
+}
+
+/// Writes down that a command begins what may be done although the command hears nothing of it.
+fn record_beginning(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
+    record_outcome(app, command, user, by, 202)
+}
+
+fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority, outcome: u16) -> Result<()> {
     let act = Act {
         actor: by.actor,
         action: format!("yarrow {command}"),
         user,
         reason: Some(by.reason).filter(|reason| !reason.is_empty()),
-        outcome: 200,
+        outcome,
         client_ip: None,
         request_id: by.request_id,
     };

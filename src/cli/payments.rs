@@ -13,12 +13,12 @@ use yarrow::{
         idempotency::{Answered, Once},
         payment::{
             callbacks::{self, Callback},
+            decisions::{self, Decision},
             orders::{self, Order, OrderFile},
             reconcile,
             refunds::{self, Refund, Wish},
             report::{self, Difference, Report, Sums},
             sandbox::{self, Delivery, Rehearsal},
-            settle::{self, Decision},
         },
     },
     providers::payment::OrderState,
@@ -67,7 +67,8 @@ enum Action {
     Settle {
         /// The order's number, or the provider's.
         order: String,
-        /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off.
+        /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off; `collect` takes back
+        /// the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.
         decision: Verdict,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
@@ -153,6 +154,8 @@ impl From<State> for OrderState {
 enum Verdict {
     Credit,
     Dismiss,
+    Collect,
+    ReturnedElsewhere,
 }
 
 pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
@@ -263,9 +266,11 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason:
     let decision = match decision {
         Verdict::Credit => Decision::Credit,
         Verdict::Dismiss => Decision::Dismiss,
+        Verdict::Collect => Decision::Collect,
+        Verdict::ReturnedElsewhere => Decision::ReturnedElsewhere,
     };
     let order_no = orders::find(app, order_no)?.order_no;
-    let order = done_now(settle::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
+    let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record(app, "payments settle", Some(order.user), by)?;
     show_order(common, &order)
 }
@@ -279,7 +284,10 @@ fn done_now<T>(answered: Answered<T>) -> Result<T> {
 
 fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
     let by = authority(Some(reason));
-    let wish = Wish { order_no: orders::find(app, &wish.order_no)?.order_no, ..wish };
+    let order = orders::find(app, &wish.order_no)?;
+    let wish = Wish { order_no: order.order_no, ..wish };
+    // The money may go back without this command hearing of it, which must not leave the audit without who asked for it.
+    super::record_beginning(app, "payments refund", Some(order.user), by.clone())?;
     let done = done_now(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
     record(app, "payments refund", Some(done.order.user), by)?;
     let json = json!({ "refund": refund_json(&done.refund), "order": order_json(&done.order) });
@@ -456,10 +464,11 @@ fn order_row(order: &Order) -> [String; 7] {
 
 fn order_json(order: &Order) -> Value {
     json!({
-        "orderNo": order.order_no, "userId": order.user, "channel": order.channel,
+        "orderNo": order.order_no, "userId": order.user, "channel": order.channel, "appId": order.app_id,
         "amount": order.amount.to_string(), "coinCount": order.coin_count, "state": order.state.name(),
         "status": order.state.name(),
-        "reason": order.reason, "tradeNo": order.trade_no, "refunded": order.refunded.to_string(),
+        "reason": order.reason, "tradeNo": order.trade_no, "paid": order.paid.to_string(),
+        "refunded": order.refunded.to_string(),
         "coinsReturned": order.coins_returned, "coinsWrittenOff": order.coins_written_off, "checks": order.checks,
         "nextCheckAt": order.next_check_at, "createdAt": order.created_at, "expiresAt": order.expires_at,
         "paidAt": order.paid_at, "creditedAt": order.credited_at, "closedAt": order.closed_at,

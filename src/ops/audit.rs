@@ -29,7 +29,7 @@ pub struct Act {
     /// Whom it was about, if it was about one user.
     pub user: Option<UserId>,
     pub reason: Option<String>,
-    /// The answer's status; 200 for a command that was done.
+    /// The answer's status; 200 for a command that was done, 202 for one that began what may go on without it.
     pub outcome: u16,
     pub client_ip: Option<String>,
     pub request_id: String,

@@ -10,7 +10,7 @@ use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
     ops::{
-        confirmations::{self, Demand},
+        confirmations::{self, Census, Demand},
         idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Discrepancy, Kind, Posting, Repair, changes, changes::Changed},
         settings, tokens,
@@ -41,8 +41,17 @@ pub struct Consumed {
 pub enum ResetBy {
     /// The owner, who must have proved a code a short while ago.
     Owner { token: Secret },
-    /// An administrator, who must have been told what will be gone; nothing for who was asked at a terminal.
-    Admin(Authority, Option<Demand>),
+    /// An administrator.
+    Admin(Authority, Asked),
+}
+
+/// How an administrator was asked whether they mean it.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// At a terminal.
+    Already,
+    /// By the refusal of the same request, which told what would be gone and gave this token.
+    ByRefusal { token: Option<String> },
 }
 
 /// What a synchronisation did.
@@ -88,9 +97,9 @@ pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<A
                 tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
                 reset_in(tx, user, None)
             }
-            ResetBy::Admin(authority, demand) => {
-                if let Some(demand) = demand {
-                    confirmations::require_in(tx, demand.clone())?;
+            ResetBy::Admin(authority, asked) => {
+                if let Asked::ByRefusal { token } = asked {
+                    confirmations::require_in(tx, demand_in(tx, user, authority, token.clone())?)?;
                 }
                 reset_in(tx, user, Some(authority))
             }
@@ -186,6 +195,14 @@ fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> 
         created += u64::from(ledger::open_account_in(tx, *user, Asset::Coin)?);
     }
     Ok((users, created))
+}
+
+/// What must be confirmed. Counted in the write that resets, so that nothing comes in between: another balance is another
+/// loss, for which no earlier token is good.
+fn demand_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<Demand> {
+    let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
+    let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
+    Ok(Demand { actor: by.actor.clone(), action: format!("coin reset {user} from {balance}"), token, census })
 }
 
 fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64> {

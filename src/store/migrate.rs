@@ -45,6 +45,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0026.sql"),
     include_str!("migrations/0027.sql"),
     include_str!("migrations/0028.sql"),
+    include_str!("migrations/0029.sql"),
 ];
 
 /// What may be done to a file whose schema is not today's.
@@ -223,6 +224,22 @@ mod tests {
             bring_up_to_date(&mut older, &path).unwrap();
         }
         assert_eq!(nicknames(&copy), ["first", "second"]);
+    }
+
+    #[test]
+    fn orders_that_are_paid_have_their_price() {
+        let mut older = Connection::open_in_memory().unwrap();
+        apply(&mut older, &STEPS[..28]).unwrap();
+        let insert = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, created_at, \
+                     expires_at, paid_at) values (?1, 1, 'alipay', 600, 60, 'created', 1, 2, ?2)";
+        older.execute(insert, ("paid", Some(1))).unwrap();
+        older.execute(insert, ("unpaid", None::<i64>)).unwrap();
+        apply(&mut older, &STEPS[28..29]).unwrap();
+        let known = "select group_concat(order_no || ' ' || paid_fen || ' ' || refunded_fen) from payment_orders";
+        let known: String = older.query_row(known, [], |row| row.get(0)).unwrap();
+        assert_eq!(known, "paid 600 0,unpaid 0 0");
+        // More than the price may have come in, and go back.
+        older.execute("update payment_orders set paid_fen = 700, refunded_fen = 700", []).unwrap();
     }
 
     #[test]

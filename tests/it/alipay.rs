@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Caller, Server,
-    alipay::{AlipayGateway, Mood},
+    Caller, Server, Setup,
+    alipay::{AlipayGateway, Mood, signed_notification},
     eventually,
 };
 
@@ -24,6 +24,11 @@ impl World {
         let user = server.sign_in(OWN);
         let key = server.api_key("shop");
         Self { vendor, server, user, key }
+    }
+
+    /// The same after a restart with this setup.
+    fn restarted(self, setup: Setup) -> Self {
+        Self { server: self.server.crash_and_restart(setup), ..self }
     }
 
     fn order(&self) -> String {
@@ -55,6 +60,38 @@ impl World {
     /// An operator has the provider asked.
     fn ask(&self, order_no: &str) -> Value {
         self.server.post(&format!("/admin/payments/{order_no}/query")).token(&self.key).send().expect(200).json()
+    }
+
+    /// The provider reports a trade of the order's, with these fields.
+    fn notify(&self, order_no: &str, changes: &[(&str, &str)]) -> String {
+        self.server.notify(&signed_notification(order_no, changes))
+    }
+
+    fn refund_everything(&self, order_no: &str) -> crate::kit::Answer {
+        let path = format!("/admin/payments/{order_no}/refund");
+        self.server.post(&path).token(&self.key).json(&json!({ "reason": "changed their mind" })).send()
+    }
+
+    /// A person's decision about an order under review.
+    fn settle(&self, order_no: &str, decision: &str) -> crate::kit::Answer {
+        let body = json!({ "decision": decision, "reason": "as the provider's console shows" });
+        self.server.post(&format!("/admin/payments/{order_no}/settle")).token(&self.key).json(&body).send()
+    }
+
+    fn order_file(&self, order_no: &str) -> Value {
+        self.server.get(&format!("/admin/payments/{order_no}")).token(&self.key).send().expect(200).json()
+    }
+
+    fn report(&self, exit_code: i32) -> Value {
+        let report = ["payments", "report", "--from", "2020-01-01", "--to", "2100-01-01"];
+        self.server.command(&report).expect(exit_code).json()
+    }
+
+    /// All the times have passed at which the provider is asked about the orders, but the last.
+    fn pass_the_last_check(&self) {
+        let days_ago = "created_at = created_at - 172800000, expires_at = expires_at - 172800000";
+        self.server
+            .edit(&format!("update payment_orders set {days_ago}, next_check_at = 1 where next_check_at is not null"));
     }
 
     fn coins(&self) -> i64 {
@@ -167,9 +204,15 @@ fn a_refund_that_the_provider_refuses_takes_nothing_back() {
     world.vendor.be(Mood::Well);
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (0, 60));
     assert_eq!(world.server.order_state(&order_no), ("credited".to_owned(), 0));
+    // Once the reason is gone the same can be asked for again, and happens once.
+    world.refund(&order_no, "2.00", "R1").expect_problem(422, "idempotency_key_reused");
+    for _ in 0..2 {
+        assert_eq!(world.refund(&order_no, "1.50", "R1").expect(200).json()["refund"]["failure"], Value::Null);
+    }
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
     // Another number is another refund.
     world.refund(&order_no, "1.50", "R2").expect(200);
-    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
 }
 
 #[test]
@@ -289,4 +332,250 @@ fn a_payment_that_was_given_back_elsewhere_takes_the_coins_back() {
     let asked = world.ask(&order_no);
     assert_eq!((&asked["verdict"], &asked["order"]["state"]), (&json!("refunded"), &json!("refunded")));
     assert_eq!(world.coins(), 0);
+}
+
+#[test]
+fn an_order_that_cannot_be_closed_is_left_alone_for_a_while() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.open(&order_no, 600);
+    world.vendor.be(Mood::Unclosable);
+    world.pass_the_last_check();
+    eventually("the pause", || {
+        let is_far_off = "select next_check_at > unixepoch() * 1000 + 30000 from payment_orders";
+        world.vendor.methods().contains(&"close".to_owned()) && world.server.value::<bool>(is_far_off)
+    });
+    assert_eq!(world.server.order_state(&order_no).0, "created");
+}
+
+#[test]
+fn what_came_in_above_the_price_goes_back_too() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 700);
+    let trade_no = world.ask(&order_no)["trade"]["tradeNo"].as_str().unwrap().to_owned();
+    for _ in 0..2 {
+        assert_eq!(world.notify(&order_no, &[("total_amount", "7.00"), ("trade_no", &trade_no)]), "fail");
+    }
+    let order = &world.order_file(&order_no)["order"];
+    assert_eq!(
+        (&order["state"], &order["reason"], &order["paid"]),
+        (&json!("review"), &json!("wrong_amount"), &json!("7.00"))
+    );
+    assert_eq!(world.report(5)["total"]["amountPaid"], "7.00");
+    let done = world.refund_everything(&order_no).expect(200).json();
+    assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("refunded"), &json!("7.00")));
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (700, 0));
+    world.report(0);
+}
+
+#[test]
+fn the_excess_alone_goes_back_and_takes_no_coins() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 700);
+    world.ask(&order_no);
+    world.refund(&order_no, "1.00", "R1").expect(200);
+    assert_eq!(world.settle(&order_no, "credit").expect(200).json()["state"], "credited");
+    assert_eq!(world.coins(), 60);
+    world.report(0);
+    world.refund(&order_no, "3.00", "R2").expect(200);
+    assert_eq!(world.coins(), 30);
+}
+
+#[test]
+fn money_that_comes_in_while_a_person_looks_is_recorded() {
+    for by_report in [true, false] {
+        let world = World::new();
+        let order_no = world.order();
+        world.vendor.open(&order_no, 500);
+        assert_eq!(world.ask(&order_no)["order"]["reason"], "wrong_amount");
+        assert_eq!(world.order_file(&order_no)["order"]["paid"], "0.00");
+        world.vendor.pay(&order_no, 500);
+        if by_report {
+            assert_eq!(world.notify(&order_no, &[("total_amount", "5.00")]), "fail");
+        } else {
+            assert_eq!(world.ask(&order_no)["verdict"], "review");
+        }
+        let order = &world.order_file(&order_no)["order"];
+        assert_eq!((&order["state"], &order["paid"]), (&json!("review"), &json!("5.00")));
+        assert!(order["paidAt"].is_string(), "{order}");
+        let done = world.refund_everything(&order_no).expect(200).json();
+        assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("refunded"), &json!("5.00")));
+        assert_eq!(world.vendor.refunded(&order_no), 500);
+        world.report(0);
+    }
+}
+
+#[test]
+fn another_sum_for_a_closed_order_is_left_to_a_person_once() {
+    let world = World::new();
+    let order_no = world.order();
+    world.server.edit("update payment_orders set state = 'closed', closed_at = 1, next_check_at = null");
+    world.vendor.pay(&order_no, 500);
+    let trade_no = world.ask(&order_no)["trade"]["tradeNo"].as_str().unwrap().to_owned();
+    world.server.edit(
+        "update payment_orders set state = 'closed', reason = null, trade_no = null, paid_at = null, paid_fen = 0",
+    );
+    let late = || world.notify(&order_no, &[("total_amount", "5.00"), ("trade_no", &trade_no)]);
+    assert_eq!(late(), "fail");
+    assert_eq!(world.server.order_state(&order_no).0, "review");
+    world.settle(&order_no, "credit").expect(200);
+    // The provider goes on reporting it. The person has decided.
+    assert_eq!((late().as_str(), world.server.order_state(&order_no).0.as_str()), ("fail", "credited"));
+    assert_eq!(world.ask(&order_no)["verdict"], "unchanged");
+    assert_eq!((world.coins(), world.server.order_state(&order_no).0.as_str()), (60, "credited"));
+}
+
+#[test]
+fn what_went_back_before_it_was_heard_of_had_come_in() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.vendor.give_back(&order_no);
+    let returned =
+        [("trade_status", "TRADE_CLOSED"), ("refund_fee", "6.00"), ("gmt_refund", "2026-01-02 03:05:05.000")];
+    assert_eq!(world.notify(&order_no, &returned), "success");
+    let order = &world.order_file(&order_no)["order"];
+    assert_eq!((&order["state"], &order["paid"]), (&json!("refunded"), &json!("6.00")));
+    assert!(order["paidAt"].is_string(), "{order}");
+    let total = &world.report(0)["total"];
+    assert_eq!((&total["amountPaid"], &total["amountRefunded"]), (&json!("6.00"), &json!("6.00")));
+    // Of an order that was not told of the payment, the report tells, until the provider does.
+    world.server.edit("update payment_orders set paid_at = null, paid_fen = 0, trade_no = null");
+    assert_eq!(world.report(5)["differences"][0]["code"], "refund_unpaid");
+    assert_eq!(world.ask(&order_no)["order"]["paid"], "6.00");
+    world.report(0);
+}
+
+#[test]
+fn coins_that_are_owed_are_collected_once_they_are_there() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
+    world.refund_everything(&order_no).expect(200);
+    assert_eq!(world.order_file(&order_no)["order"]["reason"], "account_inconsistent");
+    world.settle(&order_no, "collect").expect_problem(503, "account_inconsistent");
+    world.server.edit("update balances set suspended_at = null");
+    assert_eq!(world.report(5)["differences"][0]["code"], "coins_owed");
+    world.server.post("/coin/consume").by(&world.user).send().expect(200);
+    // One is spent by now: what is there is taken, and the rest waits for the next purchase.
+    let order = world.settle(&order_no, "collect").expect(200).json();
+    assert_eq!(
+        (&order["state"], &order["reason"], &order["coinsReturned"]),
+        (&json!("review"), &json!("coins_spent"), &json!(59))
+    );
+    world.server.grant(&world.key, OWN, 10);
+    let collect = ["payments", "settle", &order_no, "collect", "--reason", "they bought more", "--yes"];
+    assert_eq!(world.server.command(&collect).expect(0).json()["state"], "refunded");
+    assert_eq!(world.coins(), 9);
+    world.report(0);
+    world.settle(&order_no, "collect").expect_problem(409, "order_state");
+    let taken = "select group_concat(actor || ' ' || balance_before || ' ' || balance_after, ', ') from ledger_audit \
+                 where action = 'refund_payment'";
+    assert_eq!(world.server.value::<String>(taken), "key:shop 59 0, cli 10 9");
+}
+
+#[test]
+fn money_that_was_returned_elsewhere_settles_an_order_that_nothing_else_does() {
+    let world = World::new();
+    let order_no = world.order();
+    world.server.edit("update payment_orders set user_id = 999");
+    world.vendor.pay(&order_no, 600);
+    assert_eq!(world.ask(&order_no)["order"]["reason"], "user_gone");
+    world.vendor.be(Mood::Refusing);
+    world.refund_everything(&order_no).expect_problem(502, "provider_failed");
+    world.settle(&order_no, "dismiss").expect_problem(409, "order_state");
+    world.settle(&order_no, "credit").expect_problem(409, "order_state");
+    world.settle(&order_no, "collect").expect_problem(409, "order_state");
+    let order = world.settle(&order_no, "returned-elsewhere").expect(200).json();
+    assert_eq!((&order["state"], &order["refunded"]), (&json!("refunded"), &json!("6.00")));
+    assert_eq!(order["reason"], "as the provider's console shows");
+    world.settle(&order_no, "returned-elsewhere").expect_problem(409, "order_state");
+    world.report(0);
+    let unpaid = world.order();
+    world.server.edit("update payment_orders set state = 'review', reason = 'test' where state = 'created'");
+    world.settle(&unpaid, "returned-elsewhere").expect_problem(409, "order_state");
+}
+
+#[test]
+fn a_second_payment_is_not_forgotten_when_the_first_one_goes_back() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    assert_eq!(world.notify(&order_no, &[("trade_no", "2026010222001400000000000099")]), "success");
+    let reason = || world.order_file(&order_no)["order"]["reason"].clone();
+    assert_eq!((world.server.order_state(&order_no).0.as_str(), reason()), ("review", json!("second_trade")));
+    let done = world.refund_everything(&order_no).expect(200).json();
+    assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("review"), &json!("6.00")));
+    assert_eq!((reason(), world.coins()), (json!("second_trade"), 0));
+    assert_eq!(world.settle(&order_no, "dismiss").expect(200).json()["state"], "refunded");
+    world.report(0);
+}
+
+#[test]
+fn an_order_of_an_app_that_was_replaced_is_not_taken_for_unpaid() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    let another = world.vendor.setup().with("PAYMENT_APP_ID", "2021000000009999");
+    let world = world.restarted(another.with("PAYMENT_REFUSED_CALLBACKS", 1));
+    assert_eq!(world.notify(&order_no, &[]), "fail");
+    for number in 0..3 {
+        assert_eq!(world.server.notify(&format!("out_trade_no={number}")), "fail");
+    }
+    let genuine = "select group_concat(order_no || ' ' || reason) from payment_callbacks where is_genuine = 1";
+    assert_eq!(world.server.value::<String>(genuine), format!("{order_no} wrong_app"));
+    assert_eq!(world.server.value::<i64>("select count(*) from payment_callbacks"), 2);
+    world.pass_the_last_check();
+    eventually("the review", || world.server.order_state(&order_no).0 == "review");
+    assert_eq!(world.order_file(&order_no)["order"]["reason"], "not_configured");
+    assert!(!world.vendor.methods().contains(&"close".to_owned()), "{:?}", world.vendor.methods());
+    // What the app is told to pay is an order of the app that is configured.
+    assert_ne!(world.order(), order_no);
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    let asked = world.ask(&order_no);
+    assert_eq!((&asked["verdict"], &asked["order"]["reason"]), (&json!("credited"), &Value::Null));
+    assert_eq!(world.coins(), 60);
+}
+
+#[test]
+fn orders_of_a_gateway_that_is_not_configured_come_to_an_end() {
+    let world = World::new();
+    let paid = world.order();
+    world.vendor.pay(&paid, 600);
+    world.server.edit("update balances set suspended_at = 1 where asset = 'coin'");
+    assert_eq!(world.ask(&paid)["order"]["state"], "paid");
+    let unheard = world.order();
+    let world = world.restarted(Setup::default());
+    world.server.edit("update balances set suspended_at = null");
+    world.pass_the_last_check();
+    let state = |world: &World, order_no: &str| world.server.order_state(order_no).0;
+    eventually("the credit", || state(&world, &paid) == "credited");
+    eventually("the review", || state(&world, &unheard) == "review");
+    assert_eq!((world.order_file(&unheard)["order"]["reason"].clone(), world.coins()), (json!("not_configured"), 60));
+    let rehearsed = world.order();
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    world.pass_the_last_check();
+    eventually("the end", || state(&world, &rehearsed) == "closed");
+}
+
+#[test]
+fn a_refund_that_is_reported_before_it_is_answered_is_at_its_administrators_word() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    let trade_no = world.ask(&order_no)["trade"]["tradeNo"].as_str().unwrap().to_owned();
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    let part = [("trade_no", trade_no.as_str()), ("refund_fee", "1.50"), ("gmt_refund", "2026-01-02 03:05:05.000")];
+    assert_eq!(world.notify(&order_no, &part), "success");
+    assert_eq!(world.coins(), 45);
+    let audited = "select group_concat(actor || ': ' || reason || ' ' || balance_after) from ledger_audit \
+                   where action = 'refund_payment'";
+    assert_eq!(world.server.value::<String>(audited), "key:shop: changed their mind 45");
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_refunds set asked_at = asked_at - 60000");
+    world.refund(&order_no, "1.50", "R1").expect(200);
+    assert_eq!((world.coins(), world.server.value::<i64>("select count(*) from ledger_audit")), (45, 1));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Server, Setup, at_once, settled};
+use crate::kit::{Caller, Server, Setup, at_once, eventually, settled};
 
 const OWN: &str = "13800138000";
 
@@ -235,18 +235,48 @@ fn operators_see_orders_and_ask_the_provider() {
 
 #[test]
 fn orders_that_were_cleared_are_not_missed() {
-    let server = Setup::default().start();
+    let server = Setup::default().with("RETENTION_PAYMENT_RECORDS", "2 s").start();
     let user = server.sign_in(OWN);
     let (settled, unknown) = (paid_order(&server, &user), paid_order(&server, &user));
     server.edit(&format!(
         "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
-         values ('R1', '{unknown}', 100, 'requested', 'test', 'cli', 9000000000000, 1)"
+         values ('R1', '{unknown}', 100, 'requested', 'test', 'cli', unixepoch() * 1000, 1)"
     ));
-    server.edit("update payment_orders set created_at = 1");
-    server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
+    let clear = ["cleanup", "payment-records", "--yes"];
+    let retention = [("YARROW_RETENTION_PAYMENT_RECORDS", "2 s")];
+    eventually("an order is old enough", || {
+        server.command_with(&retention, &clear).expect(0).json()["deleted"]["payment_orders"] == 1
+    });
     assert_ne!(settled, unknown);
     assert_eq!(server.value::<String>("select group_concat(order_no) from payment_orders"), unknown);
     report(&server, 0);
+}
+
+#[test]
+fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let (credited, heard, refunded) =
+        (paid_order(&server, &user), paid_order(&server, &user), paid_order(&server, &user));
+    server.command(&["payments", "refund", &refunded, "--amount", "1.00", "--reason", "test", "--yes"]).expect(0);
+    server.edit(&format!(
+        "update payment_orders set created_at = 1; \
+         update payment_orders set credited_at = 1 where order_no <> '{credited}'; \
+         update payment_orders set refunded_at = 1 where order_no = '{refunded}'; \
+         update payment_callbacks set received_at = 1 where order_no <> '{heard}'"
+    ));
+    server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
+    assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 3);
+    let later = "select count(*) from settings where name = 'payments.cleared_until'";
+    assert_eq!(server.value::<i64>(later), 0);
+    // Once that is long ago, too, they go.
+    server.edit(
+        "update payment_orders set credited_at = 1; update payment_callbacks set received_at = 1; \
+         update payment_refunds set created_at = 1, finished_at = 1",
+    );
+    server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
+    assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 0);
+    assert_eq!(server.value::<String>("select value from settings where name = 'payments.cleared_until'"), "1");
 }
 
 #[test]
@@ -287,4 +317,15 @@ fn coins_that_no_order_gave_are_reported() {
     // What was made at another time is in another report.
     let arguments = ["payments", "report", "--from", "2020-01-01", "--to", "2020-02-01"];
     assert_eq!(server.command(&arguments).expect(0).json()["differences"], json!([]));
+}
+
+#[test]
+fn a_command_that_returns_money_is_audited_before_it_knows_what_became_of_it() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = paid_order(&server, &user);
+    server.command(&["payments", "refund", &order_no, "--amount", "7.00", "--reason", "too much", "--yes"]).expect(1);
+    let begun = "select actor || ' ' || action || ' ' || reason || ' ' || outcome || ' ' || user_id from audit \
+                 where action = 'yarrow payments refund'";
+    assert_eq!(server.value::<String>(begun), format!("cli yarrow payments refund too much 202 {}", user.user_id));
 }

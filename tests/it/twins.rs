@@ -20,7 +20,7 @@ const TWINS: &[(&str, &str, &str)] = &[
     ("POST /coin/reset/phone", "coins reset", "coins::reset"),
     ("POST /coin/increase/phone", "coins grant", "coins::increase"),
     ("POST /coin/sync", "coins sync", "coins::synchronise"),
-    ("POST /payment/update-balance", "payments settle", "settle::settle"),
+    ("POST /payment/update-balance", "payments settle", "decisions::settle"),
     (
         "GET /divination/records/user/{userId}",
         "records user",
@@ -44,7 +44,7 @@ const TWINS: &[(&str, &str, &str)] = &[
     ("POST /admin/payments/callbacks/{id}/replay", "payments replay", "callbacks::replay"),
     ("GET /admin/payments/{orderNo}", "payments show", "orders::file"),
     ("POST /admin/payments/{orderNo}/query", "payments query", "reconcile::inquire"),
-    ("POST /admin/payments/{orderNo}/settle", "payments settle", "settle::settle"),
+    ("POST /admin/payments/{orderNo}/settle", "payments settle", "decisions::settle"),
     ("POST /admin/payments/{orderNo}/refund", "payments refund", "refunds::refund"),
     ("POST /admin/payments/{orderNo}/sandbox-pay", "payments sandbox-pay", "sandbox::pay"),
     ("GET /admin/network-logs/user/{userId}", "logs user", "search::list"),

@@ -30,10 +30,11 @@ use crate::{
     ops::{
         ledger::{self, Asset, Entry},
         payment::{
+            decisions::{self, Decision},
             orders::{self, Order},
             reconcile,
             sandbox::{self, Delivery, Rehearsal},
-            settle::{self, Decision, Outcome},
+            settle::Outcome,
         },
     },
     providers::payment::{OrderState, Trade},
@@ -57,7 +58,7 @@ parameters! {
 
     Settle {
         order_no: path OrderNo = "orderNo", "The order's number.";
-        decision: required Decision = "decision", "`credit` gives the coins; `dismiss` leaves the order as it is.";
+        decision: required Decision = "decision", "`credit` gives the coins; `dismiss` leaves the order as it is; `collect` takes back the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.";
         reason: required Reason = "reason", "Why, for the audit.";
     }
 
@@ -79,6 +80,9 @@ pub struct AdminOrder {
     /// The gateway that it was made with.
     #[schema(example = "alipay")]
     channel: String,
+    /// The provider's app that it was made for, where that is known.
+    #[schema(example = "2021000000000001")]
+    app_id: Option<String>,
     #[schema(example = "6.00")]
     amount: String,
     #[schema(example = 60)]
@@ -94,6 +98,9 @@ pub struct AdminOrder {
     reason: Option<String>,
     #[schema(example = "2026010222001400000000000001")]
     trade_no: Option<String>,
+    /// What came in, which need not be the price.
+    #[schema(example = "6.00")]
+    paid: String,
     #[schema(example = "0.00")]
     refunded: String,
     /// Coins taken back for it.
@@ -133,12 +140,14 @@ impl From<Order> for AdminOrder {
             order_no: order.order_no,
             user_id: order.user,
             channel: order.channel,
+            app_id: order.app_id,
             amount: order.amount.to_string(),
             coin_count: order.coin_count,
             state: order.state.name(),
             status: order.state.name(),
             reason: order.reason,
             trade_no: order.trade_no,
+            paid: order.paid.to_string(),
             refunded: order.refunded.to_string(),
             coins_returned: order.coins_returned,
             coins_written_off: order.coins_written_off,
@@ -267,7 +276,7 @@ pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>
     let user = orders::find(&call.app, &order_no)?.user;
     call.context.subject.get_or_init(|| user);
     let decision = settle.decision;
-    let operation = |app: &App, once| settle::settle(app, &order_no, decision, by, once);
+    let operation = |app: &App, once| decisions::settle(app, &order_no, decision, by, once);
     call.answer_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 
@@ -300,10 +309,10 @@ impl Parameter for OrderState {
 
 impl Parameter for Decision {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &[("credit", Self::Credit), ("dismiss", Self::Dismiss)])
+        one_of(given, &Self::ALL.map(|decision| (decision.name(), decision)))
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": ["credit", "dismiss"], "example": "credit" })
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "credit" })
     }
 }

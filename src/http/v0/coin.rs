@@ -15,8 +15,7 @@ use crate::{
         reply::{Json, Replayable},
     },
     ops::{
-        coins::{self, Consumed, LARGEST_INCREASE, ResetBy},
-        confirmations::{Census, Demand},
+        coins::{self, Asked, Consumed, LARGEST_INCREASE, ResetBy},
         ledger::Discrepancy,
         users::User,
     },
@@ -102,14 +101,9 @@ pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
     let user = call.subject(&of.whom)?;
     let id = user.id;
     let by = if call.is_admin() {
-        let authority = call.authority(of.reason.map(|Reason(reason)| reason))?;
-        let balance = coins::balance(&call.app, id)?;
-        let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
         let token = of.confirm.map(|Credential(token)| token);
-        // Another balance is another loss.
-        let action = format!("coin reset {id} from {balance}");
-        let demand = Demand { actor: authority.actor.clone(), action, token, census };
-        ResetBy::Admin(authority, Some(demand))
+        let authority = call.authority(of.reason.map(|Reason(reason)| reason))?;
+        ResetBy::Admin(authority, Asked::ByRefusal { token })
     } else {
         ResetBy::Owner { token: call.bearer().ok_or(Code::Unauthenticated)? }
     };

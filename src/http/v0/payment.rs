@@ -24,10 +24,11 @@ use crate::{
         coins,
         idempotency::Once,
         payment::{
-            callbacks, orders,
+            callbacks,
+            decisions::{self, Decision},
+            orders,
             orders::Order,
             reconcile::{self, Confirmation, Hint},
-            settle::{self, Decision},
         },
     },
     types::{Fen, Timestamp, UserId, clean},
@@ -142,7 +143,7 @@ async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
     }
     reconcile::compare(&order, &hint)?;
     call.context.subject.get_or_init(|| order.user);
-    let pending = settle::settle(&call.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
+    let pending = decisions::settle(&call.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
     call.committed(pending).await?;
     let order = orders::find(&call.app, &order.order_no)?;
     let balance = coins::balance(&call.app, order.user)?;

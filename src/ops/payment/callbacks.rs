@@ -1,7 +1,8 @@
 //! Everything that comes in as a notification: kept as it came, judged, and acknowledged once that is on disk.
 //!
 //! Anybody can post here, so what the provider did not sign is kept up to a number only. A genuine report is kept in
-//! the transaction of what it changed; if that fails, the provider sends it again.
+//! the transaction of what it changed; if that fails, the provider sends it again. One that is signed and meant for another
+//! app or receiver changes nothing, and is kept like any other: it may be all that is known of somebody's money.
 
 use crate::{
     app::App,
@@ -121,7 +122,7 @@ fn take_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) ->
 fn refuse_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, kept_at_most: u32) -> Result<Receipt> {
     let reason = rejection.reason.to_string();
     let names = [rejection.order_no.clone(), rejection.trade_no.clone(), rejection.notify_id.clone()];
-    let id = insert_in(tx, message, false, Verdict::Rejected, Some(&reason), &names)?;
+    let id = insert_in(tx, message, rejection.is_genuine, Verdict::Rejected, Some(&reason), &names)?;
     tx.execute(
         "delete from payment_callbacks where is_genuine = 0 and id <= (select id from payment_callbacks \
          where is_genuine = 0 order by id desc limit 1 offset ?1)",

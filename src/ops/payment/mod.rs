@@ -8,6 +8,7 @@
 //! take money late. Such money is credited, or left to a person; it is never ignored.
 
 pub mod callbacks;
+pub mod decisions;
 pub mod orders;
 pub mod reconcile;
 pub mod refunds;

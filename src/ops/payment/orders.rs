@@ -28,6 +28,8 @@ pub struct Order {
     pub user: UserId,
     /// The gateway that it was made with.
     pub channel: String,
+    /// The provider's app that it was made for; nothing for orders from before that was kept.
+    pub app_id: Option<String>,
     pub amount: Fen,
     pub coin_count: u32,
     pub state: OrderState,
@@ -35,6 +37,8 @@ pub struct Order {
     pub reason: Option<String>,
     /// The provider's number, once money came in.
     pub trade_no: Option<String>,
+    /// All money that came in, which need not be the price.
+    pub paid: Fen,
     /// All money that went back.
     pub refunded: Fen,
     /// Coins taken back for it.
@@ -76,8 +80,14 @@ impl Order {
             amount: self.amount,
             state: self.state,
             trade_no: self.trade_no.as_deref(),
+            paid: self.paid_at.map(|_| self.paid),
             refunded: self.refunded,
         }
+    }
+
+    /// What can go back at most: what came in, as far as that is known.
+    pub fn returnable(&self) -> Fen {
+        if self.paid_at.is_some() { self.paid } else { self.amount }
     }
 
     /// The business event of its credit in the ledger.
@@ -111,9 +121,13 @@ impl Order {
         Ok(entries)
     }
 
-    /// Coins that belong to money that went back, over all. A part of a coin stays with the user.
+    /// Coins that belong to money that went back, over all. A part of a coin stays with the user. What came in above the
+    /// price bought nothing, and less than the price bought all of them, if a person said so.
     pub fn coins_for(&self, refunded: Fen) -> i64 {
-        let exact = i128::from(self.coin_count) * i128::from(refunded.as_fen()) / i128::from(self.amount.as_fen());
+        let bought_by = self.amount.min(self.returnable()).as_fen();
+        let kept = self.returnable().as_fen() - refunded.as_fen();
+        let returned = (bought_by - kept).clamp(0, bought_by);
+        let exact = i128::from(self.coin_count) * i128::from(returned) / i128::from(bought_by.max(1));
         i64::try_from(exact).unwrap_or(i64::MAX)
     }
 
@@ -146,11 +160,12 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
     if !config.payment.packages.contains(amount, coin_count) {
         return Pending::known(Err(Code::UnknownPackage.into()));
     }
-    let channel = app.payments.gateway.name();
+    let gateway = Arc::clone(&app.payments.gateway);
     app.store.write(move |tx| {
+        let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
-        if let Some(open) = find_open_in(tx, user, channel, amount, coin_count, made_since)? {
+        if let Some(open) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
             return Ok(open);
         }
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
@@ -158,8 +173,8 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
         let order_no = new_order_no(&day_of(tx.now))?;
         tx.execute(
             "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, next_check_at, \
-             created_at, expires_at) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8)",
-            (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0),
+             created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
+            (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
         )?;
         find_in(tx, &order_no)
     })
@@ -221,7 +236,7 @@ macro_rules! select_orders {
         concat!(
             "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
              coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
-             credited_at, closed_at, refunded_at, id from payment_orders ",
+             credited_at, closed_at, refunded_at, id, paid_fen, app_id from payment_orders ",
             $rest
         )
     };
@@ -240,7 +255,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
     let changed = tx.execute(
         "update payment_orders set state = ?2, reason = ?3, trade_no = ?4, refunded_fen = ?5, coins_returned = ?6, \
          coins_written_off = ?7, returns = ?8, checks = ?9, next_check_at = ?10, paid_at = ?11, credited_at = ?12, \
-         closed_at = ?13, refunded_at = ?14 where order_no = ?1",
+         closed_at = ?13, refunded_at = ?14, paid_fen = ?15 where order_no = ?1",
         (
             &order.order_no,
             order.state.name(),
@@ -256,6 +271,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
             order.credited_at.map(|at| at.0),
             order.closed_at.map(|at| at.0),
             order.refunded_at.map(|at| at.0),
+            order.paid.as_fen(),
         ),
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is gone")) }
@@ -362,10 +378,11 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
+/// An order that a clock dated that was ahead is not it: it would be returned for as long as that clock was ahead.
 fn find_open_in(
-    tx: &Read<'_>,
+    tx: &Write<'_>,
     user: UserId,
-    channel: &str,
+    (channel, app_id): (&str, &str),
     amount: Fen,
     coin_count: u32,
     made_since: Timestamp,
@@ -373,9 +390,9 @@ fn find_open_in(
     tx.first(
         select_orders!(
             "where state = 'created' and user_id = ?1 and amount_fen = ?2 and coin_count = ?3 and created_at > ?4 \
-             and channel = ?5 order by created_at desc limit 1"
+             and created_at <= ?5 and channel = ?6 and app_id = ?7 order by created_at desc limit 1"
         ),
-        (user.0, amount.as_fen(), coin_count, made_since.0, channel),
+        (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel, app_id),
         order_of,
     )
 }
@@ -417,5 +434,7 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         closed_at: time(18)?,
         refunded_at: time(19)?,
         id: row.get(20)?,
+        paid: fen(21)?,
+        app_id: row.get(22)?,
     })
 }

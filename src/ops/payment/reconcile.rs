@@ -14,12 +14,12 @@ use crate::{
             settle::{self, Outcome, Verdict},
         },
     },
-    providers::payment::{CloseOutcome, OrderState, Trade, TradeState},
+    providers::payment::{CHANNELS, CloseOutcome, OrderState, Trade, TradeState, sandbox},
     store::{Pending, Write},
     types::{Fen, Timestamp, UserId},
 };
 
-/// How long it is until the provider is asked again that could not be asked.
+/// How long it is until the provider is asked again that could not be asked, or whose answers do not go together.
 const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
 /// Orders that one run of the job asks about.
 const SLICE: u32 = 50;
@@ -85,7 +85,16 @@ pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
 
 /// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
 pub fn check_due(app: &App) -> Result<()> {
-    let channel = app.payments.gateway.name();
+    let own = app.payments.gateway.name();
+    // A provider that cannot be reached keeps nothing waiting that is not its own.
+    for channel in CHANNELS.into_iter().filter(|channel| *channel != own) {
+        check_due_of(app, channel)?;
+    }
+    check_due_of(app, own)?;
+    refunds::ask_about_open(app)
+}
+
+fn check_due_of(app: &App, channel: &str) -> Result<()> {
     let payment = &app.config.payment;
     let latest =
         payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER.max(payment.order_lifetime), Duration::max);
@@ -100,7 +109,7 @@ pub fn check_due(app: &App) -> Result<()> {
             }
         }
     }
-    refunds::ask_about_open(app)
+    Ok(())
 }
 
 /// The provider is asked, unless it answered a moment ago; true if what it says is not known yet.
@@ -163,11 +172,14 @@ pub fn compare(order: &Order, hint: &Hint) -> Result<()> {
 
 /// An answer about our own order that does not fit the order is for a person: nobody sent it by mistake.
 fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)> {
-    let mut outcome = settle::apply_in(tx, trade)?;
+    let outcome = settle::apply_in(tx, trade)?;
     let order = orders::find_in(tx, &trade.order_no)?;
-    if outcome.verdict == Verdict::Rejected && order.state != OrderState::Review {
-        outcome = settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?;
-    }
+    let outcome = match (outcome.verdict, order.state) {
+        (Verdict::Rejected, OrderState::Review) => Outcome { verdict: Verdict::Review, ..outcome },
+        (Verdict::Rejected, _) if settle::is_known_of(&order, trade) => Verdict::Unchanged.into(),
+        (Verdict::Rejected, _) => settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?,
+        _ => outcome,
+    };
     Ok((orders::find_in(tx, &trade.order_no)?, outcome))
 }
 
@@ -176,7 +188,8 @@ fn check(app: &App, order: Order) -> Result<()> {
         let order_no = order.order_no;
         return app.store.write(move |tx| credit_again_in(tx, &order_no)).wait();
     }
-    let order = inquire(app, &order.order_no)?.order;
+    let can_be_asked = order.channel == app.payments.gateway.name();
+    let order = if can_be_asked { inquire(app, &order.order_no)?.order } else { order };
     if order.state != OrderState::Created {
         return Ok(());
     }
@@ -184,8 +197,30 @@ fn check(app: &App, order: Order) -> Result<()> {
         Some(at) => schedule(app, &order.order_no, at).wait(),
         // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
         None if app.clock.now() < order.expires_at => schedule(app, &order.order_no, order.expires_at).wait(),
-        None => close(app, &order),
+        None if is_of_this_app(app, &order) => close(app, &order),
+        None => give_up(app, order).wait(),
     }
+}
+
+/// Whether the provider that is configured knows of the order, if it was ever paid.
+fn is_of_this_app(app: &App, order: &Order) -> bool {
+    let gateway = &app.payments.gateway;
+    order.channel == gateway.name() && order.app_id.as_ref().is_none_or(|made_for| made_for == gateway.app_id())
+}
+
+/// Nobody will ever say whether the order was paid. Where money is real, that is for a person to find out.
+fn give_up(app: &App, order: Order) -> Pending<()> {
+    app.store.write(move |tx| {
+        let order = orders::find_in(tx, &order.order_no)?;
+        if order.state != OrderState::Created {
+            return Ok(());
+        }
+        let order = Order { checks: order.checks + 1, ..order };
+        match order.channel.as_str() {
+            sandbox::PROVIDER => settle::close_in(tx, order).map(drop),
+            _ => settle::review_in(tx, order, settle::NOT_CONFIGURED).map(drop),
+        }
+    })
 }
 
 fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
@@ -229,8 +264,8 @@ fn close(app: &App, order: &Order) -> Result<()> {
             };
             app.store.write(close).wait()
         }
-        // It was paid or closed between the question and now.
-        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now()).wait(),
+        // It was paid or closed between the question and now, or the provider contradicts itself for longer than that.
+        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now().plus(AFTER_A_FAILURE)).wait(),
     }
 }
 

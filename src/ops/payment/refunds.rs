@@ -61,6 +61,15 @@ impl Refund {
     fn is_open(&self) -> bool {
         self.state == "requested"
     }
+
+    fn is_refused(&self) -> bool {
+        self.state == "refused"
+    }
+
+    /// At whose word the money goes back.
+    fn authority(&self) -> Authority {
+        Authority { actor: self.actor.clone(), reason: self.reason.clone(), request_id: self.refund_no.clone() }
+    }
 }
 
 /// What is to go back.
@@ -135,12 +144,7 @@ pub(super) fn ask_about_open(app: &App) -> Result<()> {
         )
     })?;
     for refund in open {
-        let by = Authority {
-            actor: refund.actor.clone(),
-            reason: refund.reason.clone(),
-            request_id: refund.refund_no.clone(),
-        };
-        if let Err(error) = carry_out(app, &refund, &by) {
+        if let Err(error) = carry_out(app, &refund, &refund.authority()) {
             tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
         }
     }
@@ -179,14 +183,16 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
     let is_wished = |known: &Refund| wish.amount.is_none_or(|amount| amount == known.amount);
-    if let Some(known) = named {
-        if known.order_no != order.order_no || !is_wished(&known) {
+    if let Some(known) = &named {
+        if known.order_no != order.order_no || !is_wished(known) {
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.is_open() {
             demand_channel(&order, channel)?;
         }
-        return Ok(known);
+        if !known.is_refused() {
+            return Ok(known.clone());
+        }
     }
     demand_channel(&order, channel)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
@@ -199,15 +205,18 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
     if order.paid_at.is_none() {
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
     }
-    let left = order.amount.checked_sub(order.refunded).unwrap_or(Fen::ZERO);
-    let amount = wish.amount.unwrap_or(left);
+    let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
+    let amount = wish.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
         return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
     }
     let refund_no = wish.refund_no.clone().map_or_else(new_number, Ok)?;
+    // What the provider refused under this number it may do once the reason is gone, and does once at most.
     tx.execute(
         "insert into payment_refunds (refund_no, order_no, amount_fen, state, reason, actor, asked_at, created_at) \
-         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6)",
+         values (?1, ?2, ?3, 'requested', ?4, ?5, ?6, ?6) on conflict (refund_no) do update set state = excluded.state, \
+         reason = excluded.reason, actor = excluded.actor, asked_at = excluded.asked_at, failure = null, \
+         finished_at = null",
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
@@ -229,6 +238,13 @@ fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
         [order_no],
         refund_of,
     )
+}
+
+/// At whose word so much went back, if it covers the order's open refund.
+pub(super) fn authority_for_in(tx: &Read<'_>, order: &Order, total: Fen) -> Result<Option<Authority>> {
+    let open = open_in(tx, &order.order_no)?;
+    let is_covered = |refund: &Refund| order.refunded.checked_add(refund.amount).is_some_and(|sum| sum <= total);
+    Ok(open.filter(is_covered).map(|refund| refund.authority()))
 }
 
 /// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
@@ -344,8 +360,9 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
         |row| row.get(0),
     )?;
     // The provider also knows of what was returned without us.
-    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(done.total.unwrap_or(Fen::ZERO)).min(order.amount);
-    let full = total == order.amount;
+    let told = done.total.unwrap_or(Fen::ZERO);
+    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(told).min(order.returnable());
+    let full = total == order.returnable();
     // A notification may have told the sum already; it lets nothing out of review.
     if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
         return Ok(());

@@ -49,8 +49,8 @@ pub struct Sums {
 /// An order whose money and coins do not agree, or an entry whose order is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, or `order_missing` for coins
-    /// that were given or taken back for no order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more money went
+    /// back than came in, or `order_missing` for coins that were given or taken back for no order.
     pub code: &'static str,
     /// As the entry names it, where there is no such order; empty if it names none.
     pub order_no: String,
@@ -150,7 +150,7 @@ impl Sums {
         self.open += count(matches!(order.state, OrderState::Created | OrderState::Paid));
         self.closed += count(order.state == OrderState::Closed);
         self.in_review += count(order.state == OrderState::Review);
-        self.amount_paid += if order.paid_at.is_some() { order.amount.as_fen() } else { 0 };
+        self.amount_paid += order.paid.as_fen();
         self.amount_refunded += order.refunded.as_fen();
         self.coins_credited += coins.credited;
         self.coins_returned += coins.returned;
@@ -174,7 +174,7 @@ impl Coins {
 }
 
 fn difference(order: &Order, coins: Coins) -> Option<Difference> {
-    let has_money = order.paid_at.is_some() && order.refunded < order.amount;
+    let has_money = order.refunded < order.paid;
     let price = i64::from(order.coin_count);
     let (code, expected, found) = if coins.credited != 0 && order.paid_at.is_none() && order.credited_at.is_none() {
         ("credit_unpaid", 0, coins.credited)
@@ -186,6 +186,8 @@ fn difference(order: &Order, coins: Coins) -> Option<Difference> {
         ("returns_wrong", order.coins_returned, coins.returned)
     } else if order.coins_owed() != 0 {
         ("coins_owed", order.coins_returned + order.coins_owed(), coins.returned)
+    } else if order.refunded > order.paid {
+        ("refund_unpaid", order.coins_returned, coins.returned)
     } else {
         return None;
     };

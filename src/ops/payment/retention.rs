@@ -18,6 +18,17 @@ macro_rules! is_over {
     };
 }
 
+/// When the newest of what is known of an order happened.
+macro_rules! newest {
+    () => {
+        "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
+         coalesce((select max(callback.received_at) from payment_callbacks as callback \
+         where callback.order_no = payment_orders.order_no), 0), \
+         coalesce((select max(max(refund.created_at, coalesce(refund.finished_at, 0))) from payment_refunds as refund \
+         where refund.order_no = payment_orders.order_no), 0))"
+    };
+}
+
 /// The newest moment of the orders that were cleared. What the ledger tells of orders before it need not have one any more.
 pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
     let text = settings::find_in(tx, CLEARED_UNTIL)?;
@@ -29,7 +40,13 @@ pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
 pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
     let orders: i64 = tx.one("select count(*) from payment_orders", (), |row| row.get(0))?;
     let old: i64 = tx.one(
-        concat!("select count(*) from payment_orders where created_at < ?1 and ", is_over!()),
+        concat!(
+            "select count(*) from payment_orders where created_at < ?1 and ",
+            is_over!(),
+            " and ",
+            newest!(),
+            " < ?1"
+        ),
         [floor.0],
         |row| row.get(0),
     )?;
@@ -49,19 +66,22 @@ pub struct Finished {
     callbacks: i64,
     refunds: i64,
     refunds_done: i64,
-    /// When it was last credited or returned.
+    /// When something last happened about it.
     newest: i64,
 }
 
-const FINISHED: &str = "id, order_no, state, refunded_fen, coins_returned, coins_written_off, \
+const FINISHED: &str = concat!(
+    "id, order_no, state, refunded_fen, coins_returned, coins_written_off, \
      (select count(*) from payment_callbacks as callback where callback.order_no = payment_orders.order_no), \
      (select count(*) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
-     (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
-     max(created_at, coalesce(credited_at, 0), coalesce(refunded_at, 0))";
+     (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no), ",
+    newest!()
+);
 
 /// Up to `limit` finished orders that are old enough to go, behind one.
 ///
-/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it.
+/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it. One about
+/// which something happened lately is as young as that.
 pub fn finished_after_in(
     tx: &Read<'_>,
     floor: Timestamp,
@@ -69,8 +89,9 @@ pub fn finished_after_in(
     limit: u32,
 ) -> Result<Vec<Finished>> {
     let sql = format!(
-        "select {FINISHED} from payment_orders where id > ?1 and created_at < ?2 and {} order by id limit ?3",
-        is_over!()
+        "select {FINISHED} from payment_orders where id > ?1 and created_at < ?2 and {} and {} < ?2 order by id limit ?3",
+        is_over!(),
+        newest!()
     );
     tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), finished_of)
 }

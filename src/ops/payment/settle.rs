@@ -5,21 +5,28 @@
 //! counts twice. Coins that can no longer be taken back leave the order to a person, never a balance below zero.
 
 use crate::{
-    app::App,
     error::{Code, Error, Result},
     ops::{
-        idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Kind, Posting, changes, changes::Changed},
-        payment::orders::{self, Order},
+        payment::{
+            orders::{self, Order},
+            refunds,
+        },
         users,
     },
-    providers::payment::{Judgement, OrderState, ReviewReason, Trade, TradeStatus, judge},
-    store::{Pending, Write},
+    providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
+    store::Write,
     types::{Fen, Timestamp},
 };
 
 /// How long a credit waits that the account cannot take before it is tried again.
 pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// Why a person must look at an order that was made for an app or with a gateway that is not configured, so that nobody could
+/// be asked whether it was paid. What the provider then says of it settles it after all.
+pub(super) const NOT_CONFIGURED: &str = "not_configured";
+/// Why a person must look at an order whose trade has paid another one.
+const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
 /// What a report led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,18 +87,9 @@ impl From<Verdict> for Outcome {
     }
 }
 
-/// How a person lets an order out of review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The user gets the coins, less those for money that went back.
-    Credit,
-    /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought nothing.
-    Dismiss,
-}
-
 /// Carries out what a report means for the order that it names.
 pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
-    let order = orders::find_maybe_in(tx, &trade.order_no)?;
+    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(as_now_answered);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
     let Some(order) = order else {
         return Ok(Outcome { verdict: Verdict::Rejected, reason: Some("unknown_order") });
@@ -100,21 +98,54 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     if changes_it && is_trade_of_another_in(tx, &order, trade)? {
         return match order.state {
             OrderState::Review => Ok(under_review()),
-            _ => review_in(tx, order, "trade_of_another_order"),
+            _ => review_in(tx, order, TRADE_OF_ANOTHER),
         };
     }
     match judgement {
         Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
         Judgement::Close => close_in(tx, order),
         Judgement::Refund { total, full } => {
-            let order = Order { trade_no: order.trade_no.or_else(|| Some(trade.trade_no.clone())), ..order };
-            refund_in(tx, order, total, full, None)
+            // The report of a refund of ours may be faster than the provider's answer to whoever asked for it.
+            let by = refunds::authority_for_in(tx, &order, total)?;
+            refund_in(tx, with_facts_of(order, trade, tx.now), total, full, by.as_ref())
         }
-        Judgement::Nothing => Ok(Verdict::Unchanged.into()),
-        Judgement::Review(ReviewReason::OrderUnderReview) => Ok(under_review()),
+        Judgement::Nothing => {
+            note_payment_in(tx, order, trade)?;
+            Ok(Verdict::Unchanged.into())
+        }
+        Judgement::Review(ReviewReason::OrderUnderReview) => {
+            note_payment_in(tx, order, trade)?;
+            Ok(under_review())
+        }
         Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.code()),
-        Judgement::Reject(reason) => Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) }),
+        Judgement::Reject(reason) => {
+            if reason == RejectReason::WrongAmount && trade.is_paid() && !is_known_of(&order, trade) {
+                review_rejected_in(tx, order, trade, reason.code())?;
+            }
+            Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) })
+        }
     }
+}
+
+/// Whether the order has been told before that this came in. What a person made of it stays as they left it.
+pub(super) fn is_known_of(order: &Order, trade: &Trade) -> bool {
+    order.paid_at.is_some() && order.trade_no.as_ref() == Some(&trade.trade_no) && order.paid == trade.amount
+}
+
+/// Records that money came in for an order that changes in nothing else by it, however far the order is.
+fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
+    if !trade.is_paid() || order.paid_at.is_some() || is_trade_of_another_in(tx, &order, trade)? {
+        return Ok(());
+    }
+    orders::store_in(tx, &with_facts_of(order, trade, tx.now))
+}
+
+/// An order as it was before it was left to a person because its provider could not be asked.
+fn as_now_answered(order: Order) -> Order {
+    if order.state == OrderState::Review && order.reason.as_deref() == Some(NOT_CONFIGURED) {
+        return Order { state: OrderState::Created, reason: None, ..order };
+    }
+    order
 }
 
 /// A person looks at the order already.
@@ -162,8 +193,7 @@ pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<O
 
 /// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the same.
 pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
-    let is_paid = matches!(trade.status, TradeStatus::Success | TradeStatus::Finished);
-    let is_its_own = is_paid && !is_trade_of_another_in(tx, &order, trade)?;
+    let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
     let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
     review_in(tx, order, reason)
 }
@@ -175,7 +205,7 @@ pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &
 pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Option<&Authority>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = take_coins_back_in(tx, refunded, by)?;
-    if order.state == OrderState::Review && by.is_none() {
+    if order.state == OrderState::Review && (by.is_none() || is_about_another_trade(&order)) {
         store_in(tx, order, OrderState::Review)?;
         return Ok(under_review());
     }
@@ -187,87 +217,35 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Optio
     Ok(Verdict::Refunded.into())
 }
 
-/// Lets an order out of review.
-///
-/// # Errors
-/// `not_found`; `order_state` for an order that is not under review, was credited before, or whose user is gone;
-/// those of posting to the ledger.
-pub fn settle(
-    app: &App,
-    order_no: &str,
-    decision: Decision,
-    by: Authority,
-    once: Once<Order>,
-) -> Pending<Answered<Order>> {
-    let order_no = order_no.to_owned();
-    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, &order_no, decision, &by)))
-}
-
-fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority) -> Result<Order> {
-    let order = orders::find_in(tx, order_no)?;
-    if order.state != OrderState::Review {
-        return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
-    }
-    let order = Order { reason: Some(by.reason.clone()), ..order };
-    match decision {
-        Decision::Credit => credit_by_hand_in(tx, order, by)?,
-        Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
-            return Err(wrong_state("The money is there and bought nothing: credit the order, or return the money."));
-        }
-        Decision::Dismiss => {
-            let coins_written_off = order.coins_written_off + order.coins_owed();
-            let (state, closed_at) = match state_of_facts(&order) {
-                OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
-                state => (state, order.closed_at),
-            };
-            store_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
-        }
-    }
-    orders::find_in(tx, order_no)
-}
-
-fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
-    if order.credited_at.is_some() {
-        return Err(wrong_state("The order was credited before; it can only be dismissed."));
-    }
-    if is_user_gone_in(tx, &order)? {
-        return Err(wrong_state("The user is gone: return the money."));
-    }
-    let after = post_credit_in(tx, &order)?;
-    let before = after - i64::from(order.coin_count);
-    record_in(tx, &order, "settle_payment", by, before, after)?;
-    let credited = Order { credited_at: Some(tx.now), ..order };
-    let (order, missing) = take_coins_back_in(tx, credited, Some(by))?;
-    if missing.is_some() {
-        return Err(Error::internal("coins that were just given could not be taken back"));
-    }
-    let state = state_of_facts(&order);
-    store_in(tx, order, state)
-}
-
 /// One payment pays one order, whatever the provider's reports say.
 fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Result<bool> {
     let other = orders::find_by_trade_in(tx, trade.channel, &trade.trade_no)?;
     Ok(other.is_some_and(|other| other.order_no != order.order_no))
 }
 
-/// The order with what a genuine report says about its own trade. Another trade's facts are not its own.
+/// The order with what a genuine report says about its own trade, if money came in by that. Another trade's facts are not its
+/// own.
 fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
-    if order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some() {
+    let has_another = order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some();
+    if has_another || !trade.is_paid() {
         return order;
     }
     let paid_at = order.paid_at.or(trade.paid_at.map(Timestamp)).or(Some(now));
     let total = trade.refunded.as_ref().and_then(|refunded| refunded.total);
     // Before the credit no coins depend on it, so it can be recorded while a person looks.
     let refunded = match (order.credited_at, total) {
-        (None, Some(total)) if total <= order.amount => total.max(order.refunded),
+        (None, Some(total)) if total <= trade.amount => total.max(order.refunded),
         _ => order.refunded,
     };
-    Order { trade_no: Some(trade.trade_no.clone()), paid_at, refunded, ..order }
+    Order { trade_no: Some(trade.trade_no.clone()), paid: trade.amount, paid_at, refunded, ..order }
 }
 
 /// Takes back as many of the coins that are owed as there are. The reason if some are missing.
-fn take_coins_back_in(tx: &Write<'_>, order: Order, by: Option<&Authority>) -> Result<(Order, Option<&'static str>)> {
+pub(super) fn take_coins_back_in(
+    tx: &Write<'_>,
+    order: Order,
+    by: Option<&Authority>,
+) -> Result<(Order, Option<&'static str>)> {
     let owed = order.coins_owed();
     let account = ledger::account_in(tx, order.user, Asset::Coin)?;
     if owed > 0 && account.suspended_at.is_some() {
@@ -294,7 +272,7 @@ fn take_coins_back_in(tx: &Write<'_>, order: Order, by: Option<&Authority>) -> R
 }
 
 /// The balance after the credit.
-fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
+pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
     let posting = Posting {
         user: order.user,
         asset: Asset::Coin,
@@ -305,13 +283,26 @@ fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
     ledger::post_in(tx, posting).map(|entry| entry.balance_after)
 }
 
-fn record_in(tx: &Write<'_>, order: &Order, action: &str, by: &Authority, before: i64, after: i64) -> Result<()> {
+pub(super) fn record_in(
+    tx: &Write<'_>,
+    order: &Order,
+    action: &str,
+    by: &Authority,
+    before: i64,
+    after: i64,
+) -> Result<()> {
     let changed =
         Changed { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
     changes::record_in(tx, by, changed)
 }
 
-fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
+/// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that settles.
+pub(super) fn is_about_another_trade(order: &Order) -> bool {
+    let reason = order.reason.as_deref();
+    reason == Some(ReviewReason::SecondTrade.code()) || reason == Some(TRADE_OF_ANOTHER)
+}
+
+pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
     match users::find_in(tx, order.user) {
         Ok(_) => Ok(false),
         Err(error) if error.code == Code::NotFound => Ok(true),
@@ -320,8 +311,8 @@ fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
 }
 
 /// Where an order stands by what is known of it.
-fn state_of_facts(order: &Order) -> OrderState {
-    if order.refunded == order.amount {
+pub(super) fn state_of_facts(order: &Order) -> OrderState {
+    if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
         OrderState::Refunded
     } else if order.credited_at.is_some() {
         OrderState::Credited
@@ -331,7 +322,7 @@ fn state_of_facts(order: &Order) -> OrderState {
 }
 
 /// Stores the order in its new state. Unless its credit waits, nothing is to be done about it any more.
-fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
+pub(super) fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
     if !may_become(order.state, state) {
         let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
         return Err(Error::internal(detail));
@@ -351,8 +342,4 @@ const fn may_become(from: OrderState, to: OrderState) -> bool {
         Refunded => matches!(to, Refunded | Review),
         Review => !matches!(to, Created),
     }
-}
-
-fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(Code::OrderState).detail(detail)
 }

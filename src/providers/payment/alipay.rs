@@ -39,7 +39,7 @@ mod tests;
 /// The provider's own default for the whole of a call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-const PROVIDER: &str = "alipay";
+pub const PROVIDER: &str = "alipay";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER_BYTES: usize = 256 * 1024;
 
@@ -133,6 +133,10 @@ impl Alipay {
 impl PaymentGateway for Alipay {
     fn name(&self) -> &'static str {
         PROVIDER
+    }
+
+    fn app_id(&self) -> &str {
+        &self.merchant.app_id
     }
 
     fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {

@@ -31,6 +31,8 @@ pub struct OrderView<'a> {
     pub state: OrderState,
     /// The provider's number under which the order was paid, once known.
     pub trade_no: Option<&'a str>,
+    /// What came in for it, once known.
+    pub paid: Option<Fen>,
     /// All refunds recorded so far.
     pub refunded: Fen,
 }
@@ -42,7 +44,7 @@ pub enum Judgement {
     Credit,
     /// It will not be paid: close the order.
     Close,
-    /// Money went back: record `total` as all that was refunded. `full` when nothing of the price is left. An order under
+    /// Money went back: record `total` as all that was refunded. `full` when nothing is left of it. An order under
     /// review stays there, and whoever looks at it must know the sum.
     Refund { total: Fen, full: bool },
     /// Nothing new.
@@ -131,14 +133,16 @@ pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> Judgement {
     if order.channel != trade.channel {
         return Judgement::Reject(RejectReason::WrongChannel);
     }
-    if order.amount != trade.amount {
-        return Judgement::Reject(RejectReason::WrongAmount);
-    }
     if is_second_trade(trade, order) {
         return judge_second_trade(trade);
     }
+    // What goes back is measured against what came in, if that is known to be another sum than the price.
+    let is_return_of_it = trade.refunded.is_some() && order.paid == Some(trade.amount);
+    if order.amount != trade.amount && !is_return_of_it {
+        return Judgement::Reject(RejectReason::WrongAmount);
+    }
     match (&trade.refunded, trade.status) {
-        (Some(refunded), status) => judge_refund(refunded, status, order),
+        (Some(refunded), _) => judge_refund(refunded, trade, order),
         (None, TradeStatus::WaitBuyerPay) => Judgement::Nothing,
         (None, TradeStatus::Success | TradeStatus::Finished) => judge_payment(order.state),
         (None, TradeStatus::Closed) => judge_closing(order.state),
@@ -172,19 +176,19 @@ fn judge_closing(state: OrderState) -> Judgement {
     }
 }
 
-fn judge_refund(refunded: &Refunded, status: TradeStatus, order: &OrderView<'_>) -> Judgement {
-    // A paid trade is closed by nothing but the return of the whole price.
-    let implied = (status == TradeStatus::Closed).then_some(order.amount);
+fn judge_refund(refunded: &Refunded, trade: &Trade, order: &OrderView<'_>) -> Judgement {
+    // A paid trade is closed by nothing but the return of all that came in.
+    let implied = (trade.status == TradeStatus::Closed).then_some(trade.amount);
     let Some(total) = refunded.total.or(implied) else {
         return Judgement::Review(ReviewReason::RefundTotalUnknown);
     };
-    if total > order.amount {
+    if total > trade.amount {
         return Judgement::Review(ReviewReason::RefundExceedsAmount);
     }
     if total <= order.refunded {
         return Judgement::Nothing;
     }
-    let full = total == order.amount;
+    let full = total == trade.amount;
     match order.state {
         OrderState::Created | OrderState::Paid | OrderState::Closed if !full => {
             Judgement::Review(ReviewReason::RefundBeforeCredit)
@@ -229,7 +233,8 @@ mod tests {
 
     fn order(state: OrderState) -> OrderView<'static> {
         let trade_no = (!matches!(state, OrderState::Created | OrderState::Closed)).then_some("T1");
-        OrderView { channel: "alipay", order_no: "D1", amount: fen("6.00"), state, trade_no, refunded: Fen::ZERO }
+        let paid = trade_no.map(|_| fen("6.00"));
+        OrderView { channel: "alipay", order_no: "D1", amount: fen("6.00"), state, trade_no, paid, refunded: Fen::ZERO }
     }
 
     fn judged(trade: &Trade, state: OrderState) -> Judgement {
@@ -308,6 +313,21 @@ mod tests {
         let dearer = OrderView { amount: fen("30.00"), ..order(OrderState::Created) };
         assert_eq!(judge(&paid, Some(&dearer)), Judgement::Reject(RejectReason::WrongAmount));
         assert!(matches!(judge(&paid, None), Judgement::Reject(_)));
+    }
+
+    #[test]
+    fn another_sum_than_the_price_goes_back_as_it_came_in() {
+        let overpaid = OrderView { paid: Some(fen("7.00")), ..order(OrderState::Review) };
+        let of_seven = |trade: Trade| Trade { amount: fen("7.00"), ..trade };
+        let judged = |trade: Trade| judge(&of_seven(trade), Some(&overpaid));
+        assert_eq!(judged(trade(TradeStatus::Success)), Judgement::Reject(RejectReason::WrongAmount));
+        let part = Judgement::Refund { total: fen("6.00"), full: false };
+        assert_eq!(judged(refunded(TradeStatus::Success, Some("6.00"))), part);
+        let all = Judgement::Refund { total: fen("7.00"), full: true };
+        assert_eq!(judged(refunded(TradeStatus::Closed, None)), all);
+        let unheard = OrderView { paid: None, ..order(OrderState::Review) };
+        let early = judge(&of_seven(refunded(TradeStatus::Closed, None)), Some(&unheard));
+        assert_eq!(early, Judgement::Reject(RejectReason::WrongAmount));
     }
 
     #[test]

@@ -30,10 +30,16 @@ pub use notification::{MAX_NOTIFICATION_BYTES, Rejection, RejectionReason};
 /// The present time in epoch milliseconds. A gateway is handed one, because only the application reads the clock.
 pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
 
+/// The names of all gateways there are.
+pub const CHANNELS: [&str; 2] = [alipay::PROVIDER, sandbox::PROVIDER];
+
 /// A payment provider. All calls block; all but `order_string` and `read_notification` may take seconds.
 pub trait PaymentGateway: Send + Sync {
     /// The channel that an order made with this gateway is stored under.
     fn name(&self) -> &'static str;
+
+    /// The provider's number of the app that orders are made for. Under another one the provider does not know them.
+    fn app_id(&self) -> &str;
 
     /// The signed string that the app hands unchanged to the provider's payment screen. No network is used.
     fn order_string(&self, order: &OrderRequest) -> Result<String, Failure>;
@@ -203,6 +209,13 @@ impl TradeStatus {
             Self::Finished => "TRADE_FINISHED",
             Self::Closed => "TRADE_CLOSED",
         }
+    }
+}
+
+impl Trade {
+    /// Whether money came in, wherever it is now.
+    pub fn is_paid(&self) -> bool {
+        matches!(self.status, TradeStatus::Success | TradeStatus::Finished) || self.refunded.is_some()
     }
 }
 

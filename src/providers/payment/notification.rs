@@ -17,15 +17,17 @@ use super::{Fen, Notification, Refunded, Trade, TradeStatus};
 /// The largest form body that is read at all.
 pub const MAX_NOTIFICATION_BYTES: usize = 16 * 1024;
 
-/// A message that is not to be believed, with what it claims to be about.
+/// A message that is not acted upon, with what it claims to be about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     pub reason: RejectionReason,
-    /// Unproved, at most 64 characters.
+    /// The provider signed it all the same, so that it is evidence: what follows is proved.
+    pub is_genuine: bool,
+    /// At most 64 characters.
     pub order_no: Option<String>,
-    /// Unproved, at most 64 characters.
+    /// At most 64 characters.
     pub trade_no: Option<String>,
-    /// Unproved, at most 128 characters.
+    /// At most 128 characters.
     pub notify_id: Option<String>,
 }
 
@@ -122,10 +124,10 @@ impl NotificationReader {
             return Err(rejection(RejectionReason::TooLarge, &[]));
         }
         let fields = form::decode(form_body).map_err(|fault| rejection(fault.into(), &[]))?;
-        let outcome = self.prove(&fields).and_then(|()| self.trade(&fields));
-        match outcome {
+        self.prove(&fields).map_err(|reason| rejection(reason, &fields))?;
+        match self.trade(&fields) {
             Ok((notify_id, trade)) => Ok(Notification { notify_id, trade, fields }),
-            Err(reason) => Err(rejection(reason, &fields)),
+            Err(reason) => Err(Rejection { is_genuine: true, ..rejection(reason, &fields) }),
         }
     }
 
@@ -202,6 +204,7 @@ fn rejection(reason: RejectionReason, fields: &[Field]) -> Rejection {
     };
     Rejection {
         reason,
+        is_genuine: false,
         order_no: claim("out_trade_no", 64),
         trade_no: claim("trade_no", 64),
         notify_id: claim("notify_id", 128),

@@ -32,7 +32,7 @@ mod terms;
 mod tests;
 mod trade;
 
-const PROVIDER: &str = "sandbox";
+pub const PROVIDER: &str = "sandbox";
 /// Stands where the real provider's numbers for application and receiver stand.
 const APP_ID: &str = "sandbox";
 const SELLER_ID: &str = "sandbox_seller";
@@ -182,6 +182,10 @@ impl Sandbox {
 impl PaymentGateway for Sandbox {
     fn name(&self) -> &'static str {
         PROVIDER
+    }
+
+    fn app_id(&self) -> &str {
+        APP_ID
     }
 
     fn order_string(&self, order: &OrderRequest) -> Result<String, Failure> {

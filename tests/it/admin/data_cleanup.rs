@@ -82,7 +82,9 @@ fn payment_records_younger_than_the_floor_and_open_ones_stay() {
     }
     let age = |order: &str, days: i64| {
         server.edit(&format!(
-            "update payment_orders set created_at = created_at - {days} * 86400000 where order_no = '{order}'"
+            "update payment_orders set created_at = created_at - {days} * 86400000, \
+             credited_at = credited_at - {days} * 86400000 where order_no = '{order}'; \
+             update payment_callbacks set received_at = received_at - {days} * 86400000 where order_no = '{order}'"
         ));
     };
     age(&paid, 1100);
@@ -325,7 +327,11 @@ fn an_order_stays_of_which_something_came_in_after_the_backup() {
     let order = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6.00"), ("coinCount", "60")]);
     let order = order.send().expect(200).json()["orderNo"].as_str().unwrap().to_owned();
     server.command(&["payments", "sandbox-pay", &order]).expect(0);
-    server.edit("update payment_orders set created_at = created_at - 1100 * 86400000");
+    server.edit(
+        "update payment_orders set created_at = created_at - 1100 * 86400000, \
+         credited_at = credited_at - 1100 * 86400000; \
+         update payment_callbacks set received_at = received_at - 1100 * 86400000",
+    );
     let receive = |number: u32| {
         server.edit(&format!(
             "insert into payment_callbacks (received_at, channel, is_genuine, verdict, order_no, notify_id, form) \

@@ -16,7 +16,13 @@ pub struct Ended(Output);
 impl Ended {
     /// Runs a command on this data directory, with this on its standard input, answering in JSON.
     pub fn run(directory: &Path, arguments: &[&str], input: &str) -> Self {
+        Self::run_with(directory, &[], arguments, input)
+    }
+
+    /// The same, with these settings by their environment variables.
+    pub fn run_with(directory: &Path, settings: &[(&str, &str)], arguments: &[&str], input: &str) -> Self {
         let mut command = Binary::command();
+        command.envs(settings.iter().copied());
         command.arg("--json").arg("--data-dir").arg(directory).args(arguments);
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = pipes.spawn().unwrap();
@@ -63,6 +69,11 @@ impl Server {
     /// Runs a command beside this server.
     pub fn command(&self, arguments: &[&str]) -> Ended {
         Ended::run(self.directory(), arguments, "")
+    }
+
+    /// Runs a command beside this server, with these settings by their environment variables.
+    pub fn command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> Ended {
+        Ended::run_with(self.directory(), settings, arguments, "")
     }
 
     /// Makes an API key.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Caller, Server, Setup};
+use crate::kit::{Caller, Server, Setup, at_once};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
@@ -203,6 +203,32 @@ fn an_administrator_resets_with_a_reason() {
         )
         .unwrap();
     assert_eq!(row, ("key:shop".into(), "chargeback".into(), 6, 0));
+}
+
+#[test]
+fn an_administrator_resets_what_was_told_and_nothing_that_came_in_meanwhile() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let key = server.api_key("shop");
+    for round in 1..=20 {
+        server.grant(&key, OWN, round);
+        let reset = server.post("/coin/reset/phone").token(&key);
+        let pairs = [("phoneNumber", OWN), ("reason", "chargeback")];
+        let asked = reset.clone().form(&pairs).send().expect_problem(428, "confirmation_required").json();
+        let told = asked["wouldDelete"]["coins"].as_i64().unwrap();
+        let confirmed = [pairs[0], pairs[1], ("confirm", asked["confirm"].as_str().unwrap())];
+        let increase = json!({ "phoneNumber": OWN, "coinCount": 1000 });
+        let increase = server.post("/coin/increase/phone").token(&key).json(&increase);
+        let answers = at_once(vec![increase, reset.form(&confirmed)]);
+        if answers[1].status == 200 {
+            let newest = "select balance_before from ledger_audit where action = 'reset' order by id desc limit 1";
+            assert_eq!(server.value::<i64>(newest), told);
+        } else {
+            let anew = answers[1].json();
+            assert_eq!((answers[1].status, &anew["wouldDelete"]["coins"]), (428, &json!(told + 1000)));
+        }
+        server.command(&["coins", "reset", &user.user_id, "--reason", "the next round", "--yes"]).expect(0);
+    }
 }
 
 #[test]

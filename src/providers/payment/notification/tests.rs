@@ -26,7 +26,15 @@ fn body(name: &str) -> Vec<u8> {
 
 fn order(state: OrderState) -> OrderView<'static> {
     let amount = Fen::parse("6.00").unwrap();
-    OrderView { channel: "alipay", order_no: "D202601150000000001", amount, state, trade_no: None, refunded: Fen::ZERO }
+    OrderView {
+        channel: "alipay",
+        order_no: "D202601150000000001",
+        amount,
+        state,
+        trade_no: None,
+        paid: None,
+        refunded: Fen::ZERO,
+    }
 }
 
 fn judged(body: &[u8], state: OrderState) -> Result<Judgement, RejectionReason> {

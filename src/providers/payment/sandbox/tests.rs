@@ -84,7 +84,15 @@ fn order() -> OrderRequest {
 }
 
 fn view(state: OrderState) -> OrderView<'static> {
-    OrderView { channel: "sandbox", order_no: "D1", amount: fen("6.00"), state, trade_no: None, refunded: Fen::ZERO }
+    OrderView {
+        channel: "sandbox",
+        order_no: "D1",
+        amount: fen("6.00"),
+        state,
+        trade_no: None,
+        paid: None,
+        refunded: Fen::ZERO,
+    }
 }
 
 fn refund(number: &str, amount: &str) -> RefundRequest {
