@@ -192,7 +192,7 @@ pub fn time(data: &[u8]) {
 
 /// Every line of a word list is a word, skipped with a reason, or nothing.
 pub fn word_list(data: &[u8]) {
-    let lines = data.split(|byte| *byte == b'\n').count();
+    let lines = data.split(|byte| matches!(byte, b'\n' | b'\r')).count();
     let (words, skipped) = words::parse(data, &words::Entry::default(), |_| {});
     assert!(words.len() + skipped.len() <= lines);
     assert!(words.iter().all(|word| !word.text.trim().is_empty()));

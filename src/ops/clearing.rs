@@ -16,7 +16,7 @@ use crate::{
         backups::{self, Occasion},
         codes,
         confirmations::Census,
-        feedback,
+        feedback, ledger,
         payment::retention,
         residue,
     },
@@ -157,6 +157,7 @@ fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     let counted: Result<Vec<_>> = tables.iter().map(|table| counted_in(tx, table.clone())).collect();
     let counted = counted?;
     tx.empty(&tables)?;
+    ledger::changes::begin_anew_in(tx)?;
     residue::note_in(tx)?;
     Ok(counted)
 }

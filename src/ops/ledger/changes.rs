@@ -82,6 +82,11 @@ pub(super) fn last_written_in(tx: &Read<'_>) -> Result<i64> {
     Ok(settings::find_in(tx, LAST)?.and_then(|last| last.parse().ok()).unwrap_or(0))
 }
 
+/// Forgets the last row: the ledger was emptied with everything else, and its rows are counted anew.
+pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
+    settings::put_in(tx, LAST, "0")
+}
+
 /// What was done to a user's accounts, newest first.
 pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Change>> {
     let items = tx.all(

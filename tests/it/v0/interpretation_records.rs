@@ -171,7 +171,7 @@ fn lists_and_counts_use_their_indexes() {
         "select count(*) from interpretations where status in ('failed', 'interrupted')",
         "select count(*) from interpretations where duration_ms >= ?1",
         "update interpretations set status = 'interrupted' where status = 'running'",
-        "select model from chats where user_id = ?1 order by id",
+        "select model from chats where user_id = ?1 order by created_at, id",
         "update chats set status = 'interrupted' where status = 'running'",
         "select calls from model_usage where day >= ?1 and day <= ?2 order by day, kind, provider, model, outcome",
         "select tokens from model_spending where day = ?1 and user_id = ?2",
