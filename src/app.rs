@@ -7,11 +7,9 @@ use std::{
     time::Duration,
 };
 
-use secrecy::SecretString;
-
 use crate::{
     clock::Clock,
-    config::{Config, EmailProvider, EmailTls, LlmProvider, ModerationProvider, SmsProvider},
+    config::Config,
     error::{Code, Error, Result},
     keys::{ServerKey, kept_key},
     ops::{
@@ -26,37 +24,27 @@ use crate::{
     },
     providers::{
         breaker::Breaker,
-        email::{self, EmailSender, smtp},
-        llm::{
-            models::{Guarded, Models},
-            offline::Offline,
-            openai,
-        },
-        moderation::{TextModerator, aliyun as aliyun_moderation},
+        email::EmailSender,
+        llm::models::{Guarded, Models},
         payment::sandbox::Sandbox,
-        sms::{SmsSender, aliyun, console::Console},
+        sms::SmsSender,
     },
     store::{
         self, Store, Tuning, Upkeep,
         restore::{self, DATABASE, KEYS, SERVER_KEY},
     },
     types::{PhoneRules, UserId},
+    vendors::{self, Announce},
 };
 
 /// A vendor that takes its time must leave threads for everybody else.
 const MESSAGES_AT_ONCE: u32 = 32;
-/// The ports that mail servers listen on, by how they encrypt.
-const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Starttls, 587), (EmailTls::Tls, 465)];
-
 /// How long a server waits for the lock of a command that opens, and how often it looks.
 const OPENING: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
 /// The file in a data directory whose lock its server holds.
 pub const LOCK: &str = "yarrow.lock";
-
-/// Prints a line for whoever runs the program; the development drivers speak through it.
-pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Who opens the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,14 +152,14 @@ impl App {
         leave_to_owner(&directory)?;
         Ok(Self {
             phone_rules: config.phone_rules(),
-            sms: sms_sender(config, clock.clone(), announce),
+            sms: vendors::sms_sender(config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
             requests: Slots::new(config.limits.requests),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
-            email: email_sender(config, clock.clone(), announce)?,
+            email: vendors::email_sender(config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),
             email_sending: Slots::new(MESSAGES_AT_ONCE),
-            llm: language_models(config),
+            llm: vendors::language_models(config),
             calls: Places::new(config.llm.calls, config.llm.calls_per_user, config.llm.queue),
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
@@ -330,114 +318,12 @@ fn tuning(config: &Config) -> Tuning {
     }
 }
 
-/// Who sends text messages.
-pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn SmsSender> {
-    match config.sms.provider {
-        SmsProvider::Console => {
-            let announce = Arc::clone(announce);
-            Box::new(Console::new(Box::new(move |line| announce(line))))
-        }
-        SmsProvider::Aliyun => {
-            let settings = aliyun::Settings {
-                endpoint: config.sms.endpoint.clone(),
-                access_key_id: config.sms.access_key_id.clone(),
-                access_key_secret: config.sms.access_key_secret.clone().unwrap_or_default(),
-                sign_name: config.sms.sign_name.clone(),
-                template_code: config.sms.template_code.clone(),
-            };
-            Box::new(aliyun::Aliyun::new(settings, Box::new(move || clock.now().0)))
-        }
-    }
-}
-
-/// Who sends email.
-///
-/// # Errors
-/// `configuration` for a sender or certificates that are none.
-pub fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
-    let email = &config.email;
-    if email.provider == EmailProvider::Console {
-        let announce = Arc::clone(announce);
-        return Ok(Box::new(email::console::Console::new(Box::new(move |line| announce(line)))));
-    }
-    let usual_port = SMTP_PORTS.iter().find(|(tls, _)| *tls == email.tls).map_or(0, |(_, port)| *port);
-    let settings = smtp::Settings {
-        host: email.host.clone(),
-        port: if email.port == 0 { usual_port } else { email.port },
-        encryption: match email.tls {
-            EmailTls::None => smtp::Encryption::None,
-            EmailTls::Starttls => smtp::Encryption::StartTls,
-            EmailTls::Tls => smtp::Encryption::Tls,
-        },
-        ca: email.ca.clone(),
-        username: email.username.clone(),
-        password: email.password.clone(),
-        from: email.from.clone(),
-        timeout: email.timeout,
-    };
-    let sender = smtp::Smtp::new(settings, Box::new(move || clock.now().0));
-    let wrong = |fault: String| Error::new(Code::Configuration).detail(fault);
-    Ok(Box::new(sender.map_err(wrong)?))
-}
-
 fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
     let settings = &config.moderation;
     Moderation {
         screen: Screen::new(store.clone()),
-        external: External::new(text_moderator(config, clock.clone()), clock.clone(), settings.calls),
+        external: External::new(vendors::text_moderator(config, clock.clone()), clock.clone(), settings.calls),
         shadow: Shadow::new(settings.shadow_share),
-    }
-}
-
-/// The outside service that judges texts, if there is one.
-pub fn text_moderator(config: &Config, clock: Clock) -> Option<Box<dyn TextModerator>> {
-    let settings = &config.moderation;
-    match settings.provider {
-        ModerationProvider::None => None,
-        ModerationProvider::Aliyun => {
-            let settings = aliyun_moderation::Settings {
-                endpoint: settings.endpoint.clone(),
-                backup_endpoint: settings.backup_endpoint.clone(),
-                access_key_id: settings.access_key_id.clone(),
-                access_key_secret: settings.access_key_secret.clone().unwrap_or_default(),
-                nickname_service: settings.nickname_service.clone(),
-                prose_service: settings.text_service.clone(),
-                output_service: settings.answer_service.clone(),
-                ignored_labels: settings.ignored_labels.clone(),
-                refuses_medium: settings.refuse_medium,
-                connect: settings.connect_timeout,
-                total: settings.timeout,
-            };
-            Some(Box::new(aliyun_moderation::Aliyun::new(settings, Box::new(move || clock.now().0))))
-        }
-    }
-}
-
-/// The models that interpret, each behind its breaker.
-pub fn language_models(config: &Config) -> Models {
-    let breaker = |name| Breaker::new(name, config.llm.breaker_faults, config.llm.breaker_pause);
-    let openai = |base_url: &str, api_key: &Option<SecretString>, model: &str, name| {
-        let settings = openai::Settings {
-            base_url: base_url.to_owned(),
-            api_key: api_key.clone(),
-            model: model.to_owned(),
-            connect_timeout: config.llm.connect_timeout,
-            first_byte_timeout: config.llm.first_byte_timeout,
-            idle_timeout: config.llm.idle_timeout,
-            total_timeout: config.llm.total_timeout,
-            longest_retry_wait: config.llm.longest_retry_wait,
-            largest_answer: config.llm.largest_answer.as_usize(),
-            ..openai::Settings::default()
-        };
-        Guarded::new(Box::new(openai::OpenAi::new(settings)), breaker(name))
-    };
-    let (first, second) = (&config.llm, &config.llm_fallback);
-    match first.provider {
-        LlmProvider::Builtin => Models::new(Guarded::new(Box::new(Offline), breaker("builtin")), None),
-        LlmProvider::Openai => Models::new(
-            openai(&first.base_url, &first.api_key, &first.model, "llm"),
-            second.base_url.as_ref().map(|base_url| openai(base_url, &second.api_key, &second.model, "llm.fallback")),
-        ),
     }
 }
 

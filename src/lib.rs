@@ -31,6 +31,7 @@ pub mod keys;
 pub mod certificate;
 pub mod store;
 pub mod providers;
+pub mod vendors;
 pub mod ops;
 pub mod app;
 pub mod jobs;

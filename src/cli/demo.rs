@@ -6,11 +6,12 @@ use clap::Args;
 
 use super::{Common, announce, start_logging};
 use yarrow::{
-    app::{Announce, App, Role},
+    app::{App, Role},
     config::{Directory, Sources, load},
     error::{Error, Result},
     http::serve,
     ops::demonstration::{self, Made, PHONE_NUMBER},
+    vendors::Announce,
 };
 
 const CODE: &str = "246810";

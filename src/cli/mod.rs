@@ -51,7 +51,7 @@ use self::{
     taming::{tamed, tamed_line},
 };
 use yarrow::{
-    app::{Announce, App, Role},
+    app::{App, Role},
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
     error::{Code, Error, FieldError, Result},
     ops::{
@@ -60,6 +60,7 @@ use yarrow::{
         users::{self as ops_users, Address, User},
     },
     types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId, in_order},
+    vendors::Announce,
 };
 
 /// The whole backend of an I Ching app in one binary over one SQLite file.

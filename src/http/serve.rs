@@ -45,11 +45,12 @@ use super::{
     trace::Envelope,
 };
 use crate::{
-    app::{Announce, App},
+    app::App,
     error::{Code, Error, Result},
     jobs,
     ops::{chat, codes::client_network, interpretation},
     store,
+    vendors::Announce,
 };
 
 /// Threads for operations that block, beside those that running model calls take: so that none waits for another.

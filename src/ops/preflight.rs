@@ -7,13 +7,13 @@ use std::{
 };
 
 use crate::{
-    app,
     certificate::PemFiles,
     clock::Clock,
     config::{Config, PaymentGateway},
     error::Error,
     ops::payment,
     providers::authority::Authority,
+    vendors,
 };
 
 /// Everything that would keep the service from serving.
@@ -25,7 +25,7 @@ pub fn faults(config: &Config) -> Vec<String> {
 
 /// What the drivers say to their settings.
 pub fn driver_faults(config: &Config) -> Vec<String> {
-    let email = app::email_sender(config, Clock::default(), &silent()).err();
+    let email = vendors::email_sender(config, Clock::default(), &silent()).err();
     let is_real = config.payment.gateway == PaymentGateway::Alipay;
     let payment = is_real.then(|| payment::alipay_gateway(config, Box::new(|| 0)).err()).flatten();
     let has_authority = !config.server.domain.is_empty();
@@ -35,7 +35,7 @@ pub fn driver_faults(config: &Config) -> Vec<String> {
 }
 
 /// Nothing is sent here, so there is nothing to announce.
-fn silent() -> app::Announce {
+fn silent() -> vendors::Announce {
     Arc::new(|_| ())
 }
 

@@ -469,9 +469,10 @@ fn a_backup_directory_that_cannot_be_read_is_told_as_a_failure() {
 #[test]
 fn a_directory_that_cannot_be_read_is_tried_again_after_a_pause() {
     use yarrow::{
-        app::{Announce, App, Role},
+        app::{App, Role},
         config::{Sources, load},
         ops::backups,
+        vendors::Announce,
     };
     let temporary = tempfile::tempdir().unwrap();
     let (data, place) = (temporary.path().join("data"), temporary.path().join("no-directory"));

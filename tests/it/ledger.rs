@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use yarrow::{
-    app::{Announce, App, Role},
+    app::{App, Role},
     config::{Sources, load},
+    vendors::Announce,
 };
 
 use crate::kit::{Caller, Server, Setup};

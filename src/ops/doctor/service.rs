@@ -7,7 +7,6 @@ use secrecy::ExposeSecret;
 
 use super::{Check, Installation, Verdict};
 use crate::{
-    app::{self, Announce},
     config::{Config, EmailProvider, LlmProvider, PaymentGateway, SmsProvider, without_secrets},
     error::Result,
     ops::{
@@ -20,6 +19,7 @@ use crate::{
         payment::alipay_gateway,
     },
     providers::{Failure, payment::PaymentGateway as Gateway, webhook::Webhook},
+    vendors::{self, Announce},
 };
 
 /// Requests that are looked at for who they say they come from.
@@ -100,15 +100,15 @@ pub(super) fn clock(installation: &Installation<'_>) -> Result<Vec<Check>> {
 pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
     let (config, clock) = (installation.config, &installation.clock);
     let silent: Announce = Arc::new(|_| ());
-    let sms = app::sms_sender(config, clock.clone(), &silent);
+    let sms = vendors::sms_sender(config, clock.clone(), &silent);
     let mut checks = vec![probed("sms", sms.name(), sms.probe())];
-    checks.push(match app::email_sender(config, clock.clone(), &silent) {
+    checks.push(match vendors::email_sender(config, clock.clone(), &silent) {
         Ok(email) => probed("email", email.name(), email.probe()),
         Err(error) => Check::new(PROVIDERS, "email", Verdict::Fail, error.explained()),
     });
     checks.push(moderation(installation));
     checks.extend(payment(installation));
-    for (name, model) in ["llm", "llm fallback"].into_iter().zip(app::language_models(config).all()) {
+    for (name, model) in ["llm", "llm fallback"].into_iter().zip(vendors::language_models(config).all()) {
         checks.push(probed(name, model.name(), model.probe()));
     }
     match offsite::bucket(config) {
@@ -127,7 +127,7 @@ pub(super) fn providers(installation: &Installation<'_>) -> Vec<Check> {
 fn moderation(installation: &Installation<'_>) -> Check {
     let check = |verdict, detail: String| Check::new(PROVIDERS, "moderation", verdict, detail);
     let (config, clock) = (installation.config, installation.clock.clone());
-    let moderator = app::text_moderator(config, clock.clone());
+    let moderator = vendors::text_moderator(config, clock.clone());
     let external = External::new(moderator, clock, config.moderation.calls);
     let policy = installation.app.map(policy::current);
     let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use yarrow::{
-    app::{Announce, App, Role},
+    app::{App, Role},
     config::{Sources, load},
     ops::cleanup,
+    vendors::Announce,
 };
 
 use crate::kit::{Ended, Setup, eventually, found_eventually};
