@@ -2,7 +2,7 @@
 //!
 //! The client brings what was said; the service adds who it is talking to, in a message of its own that the client
 //! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
-//! screened: the earlier ones were, when they were the last.
+//! screened: what stands before them, clients make up as they like.
 
 use std::{sync::Arc, time::Duration};
 
