@@ -5,7 +5,7 @@
 //! configured. Plain `http://` is allowed: a model server on the same host speaks nothing else.
 //!
 //! The surprise: the same kind of I/O error means "certainly not accepted" before the request was written and "nobody
-//! knows" after it, which is why [`connecting`] marks its own.
+//! knows" after it, which is why `connecting` marks its own.
 
 mod connecting;
 mod wanted;

@@ -148,7 +148,7 @@ fn counted(usage: &Value) -> Option<Usage> {
     })
 }
 
-/// The vendor's document with nothing in it that a listener could read but what [`Assembly`] takes as the answer and
+/// The vendor's document with nothing in it that a listener could read but what `Assembly` takes as the answer and
 /// its reasoning: no second choice, no member of the vendor's own.
 pub fn with_the_answer_only(document: &str) -> String {
     let Ok(Value::Object(mut members)) = serde_json::from_str(&halves::marked(document)) else { return String::new() };
