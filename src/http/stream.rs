@@ -56,8 +56,7 @@ pub struct LastEvent(Bytes);
 impl LastEvent {
     /// One with a name, as [`Events::send`] makes it.
     pub fn named(event: &str, data: &impl Serialize) -> Self {
-        let data = serde_json::to_string(data).unwrap_or_default();
-        Self(format!("event: {event}\ndata: {data}\n\n").into())
+        Self(named_event(event, data).into())
     }
 
     /// One without.
@@ -127,8 +126,7 @@ impl Events {
 
     /// Sends one event; false if nobody listens any more. Not for worker threads.
     pub fn send(&self, event: &str, data: &impl Serialize) -> bool {
-        let data = serde_json::to_string(data).unwrap_or_default();
-        self.send_bytes(format!("event: {event}\ndata: {data}\n\n"))
+        self.send_bytes(named_event(event, data))
     }
 
     /// Sends one event without a name, whose data may have several lines.
@@ -148,6 +146,11 @@ impl Events {
     fn send_bytes(&self, bytes: impl Into<Bytes>) -> bool {
         self.sender.blocking_send(bytes.into()).is_ok()
     }
+}
+
+fn named_event(event: &str, data: &impl Serialize) -> String {
+    let data = serde_json::to_string(data).unwrap_or_default();
+    format!("event: {event}\ndata: {data}\n\n")
 }
 
 impl Listening {

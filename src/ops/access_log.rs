@@ -184,13 +184,7 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
 /// # Errors
 /// Storage errors; what was deleted by then stays deleted.
 pub fn clean_up(app: &App, age: Duration) -> Result<usize> {
-    let mut deleted = 0;
-    loop {
-        match app.store.write(move |tx| residue::noting_in(tx, delete_older_in(tx, age)?)).wait()? {
-            0 => break,
-            some => deleted += some,
-        }
-    }
-    while app.store.write(|tx| residue::noting_in(tx, pieces::delete_empty_in(tx)?)).wait()? > 0 {}
+    let deleted = residue::delete_in_slices(app, move |tx| delete_older_in(tx, age))?;
+    residue::delete_in_slices(app, pieces::delete_empty_in)?;
     Ok(deleted)
 }

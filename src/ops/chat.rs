@@ -4,7 +4,7 @@
 //! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
 //! screened: what stands before them, clients make up as they like.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
@@ -17,7 +17,6 @@ use crate::{
         budget::{self, Reservation, Used},
         model_calls::{self, Asker, Outcome, Ran, SURPLUS},
         moderation::{self, Field, engine::ContentType},
-        sliding_window::{self, Window},
         users::{self, Gender, Profile},
     },
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
@@ -26,7 +25,6 @@ use crate::{
 };
 
 const KIND: &str = "chat";
-const HOUR: Duration = Duration::from_hours(1);
 /// The version of the instructions, kept with every record.
 const PROMPT_VERSION: &str = "1";
 const CHINESE: &str = include_str!("../../assets/prompts/chat.zh.txt");
@@ -236,7 +234,7 @@ fn finish(app: &App, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp>
 fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
     let newest_first = "select created_at from chats where user_id = ?1 and created_at <= ?3 \
                         order by created_at desc limit 1 offset ?2";
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+    model_calls::require_open_in(tx, newest_first, user, allowed)
 }
 
 /// Deletes what is over beyond the user's newest `kept`, a few at a time.

@@ -49,6 +49,25 @@ pub fn noting_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
     Ok(deleted)
 }
 
+/// Deletes slice by slice until none is left, so that the writer is never held for long, and says how many rows went.
+/// Blocks for as long as that takes.
+///
+/// # Errors
+/// Storage errors; what was deleted by then stays deleted.
+pub fn delete_in_slices(
+    app: &App,
+    delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
+) -> Result<usize> {
+    let mut deleted = 0;
+    loop {
+        let delete = delete.clone();
+        match app.store.write(move |tx| noting_in(tx, delete(tx)?)).wait()? {
+            0 => return Ok(deleted),
+            some => deleted += some,
+        }
+    }
+}
+
 /// Clears what was left by all that was deleted until now, if there is something that no pass came after. Blocks for
 /// as long as reading the file takes.
 ///

@@ -174,13 +174,8 @@ fn delete_orphans(app: &App) -> Result<u64> {
         if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
             continue;
         }
-        loop {
-            let delete = move |tx: &Write<'_>| residue::noting_in(tx, history::delete_orphans_in(tx, owner, SLICE)?);
-            match app.store.write(delete).wait()? {
-                0 => break,
-                some => deleted += some as u64,
-            }
-        }
+        let orphans = residue::delete_in_slices(app, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
+        deleted += orphans as u64;
     }
     Ok(deleted)
 }

@@ -174,15 +174,8 @@ pub fn frequent(app: &App, days: u32, threshold: u32, page: Page) -> Result<List
 
 /// Deletes refusals older than so many days and says how many. Blocks, in slices that hold nobody up.
 pub fn clean_up(app: &App, days_to_keep: u32) -> Result<u64> {
-    let mut deleted = 0;
-    loop {
-        let age = Duration::from_hours(24) * days_to_keep;
-        let slice = app.store.write(move |tx| residue::noting_in(tx, delete_older_in(tx, age, SLICE)?));
-        match slice.wait()? {
-            0 => return Ok(deleted),
-            some => deleted += some as u64,
-        }
-    }
+    let age = Duration::from_hours(24) * days_to_keep;
+    Ok(residue::delete_in_slices(app, move |tx| delete_older_in(tx, age, SLICE))? as u64)
 }
 
 /// Deletes so many of the refusals that are older than this, and says how many there were.

@@ -11,15 +11,12 @@ use crate::{
     ops::{
         Each,
         budget::{self, Used},
-        model_calls::{Outcome, SURPLUS, Status},
-        sliding_window::{self, Window},
+        model_calls::{self, Outcome, SURPLUS, Status},
         users,
     },
     store::{Read, Row, Write},
     types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId},
 };
-
-const HOUR: Duration = Duration::from_hours(1);
 
 /// The columns of a record, in the order in which [`record_of`] reads them.
 macro_rules! columns {
@@ -236,7 +233,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 pub(super) fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
     let newest_first = "select created_at from interpretations where user_id = ?1 and created_at <= ?3 \
                         order by created_at desc limit 1 offset ?2";
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+    model_calls::require_open_in(tx, newest_first, user, allowed)
 }
 
 /// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too many

@@ -23,12 +23,13 @@ use crate::{
         budget::{self, Amount, Reservation, Used, Warning},
         model_calls::screening::Gate,
         moderation,
+        sliding_window::{self, Window},
     },
     providers::{
         Failure, FailureKind,
         llm::{Completion, Flow, Piece, Request, Usage, models::Asked, offline},
     },
-    store::Write,
+    store::{Read, Write},
     types::{Micros, UserId, fill_random, hex},
 };
 
@@ -138,6 +139,15 @@ impl Outcome {
 /// How many records of calls are kept of a user: never fewer than those by which the calls of an hour are counted.
 pub fn records_kept(config: &config::Config) -> u32 {
     config.limits.interpretation_records.max(config.llm.calls_per_user_hour)
+}
+
+/// Refuses more than so many in an hour. `newest_first` asks the caller's own records, as a [`Window`] does.
+///
+/// # Errors
+/// `too_many_requests`.
+pub fn require_open_in(tx: &Read<'_>, newest_first: &'static str, user: UserId, allowed: u32) -> Result<()> {
+    let length = Duration::from_hours(1);
+    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length }])
 }
 
 /// A new trace id: 32 hexadecimal digits.

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use crate::providers::percent;
+
 /// A parameter, decoded: name and value.
 pub type Field = (String, String);
 
