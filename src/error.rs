@@ -97,7 +97,8 @@ codes! {
     /// Never sent to a client.
     Configuration = "configuration", "The configuration is wrong.";
     /// Never sent to a client.
-    DataDirectoryUnusable = "data_directory_unusable", "The data directory is in use, or made by a newer version.";
+    DataDirectoryUnusable = "data_directory_unusable",
+        "The data directory is in use, was made by a newer version, or has yet to be migrated from an older one.";
 }
 
 /// What is wrong with one field.

@@ -1,16 +1,18 @@
 //! Yarrow: the whole backend of an I Ching app in one binary over one SQLite file.
 //!
-//! The modules in reading order, each knowing only those above it:
+//! The modules in reading order. Each knows only those above it, with one exception: an operation is handed the whole
+//! [`app`]lication, which is made of what the operations keep.
 //!
 //! - [`error`] and [`types`]: what can go wrong, and values that are parsed once.
-//! - [`clock`], [`tally`], [`priority`], [`config`], [`keys`] and [`certificate`]: the time, counting, who goes first, every
-//!   setting declared once, the server's own key, its certificate.
+//! - [`clock`], [`tally`], [`priority`], [`config`], [`keys`] and [`certificate`]: the time, counting, who goes first,
+//!   every setting declared once, the server's own key, its certificate.
 //! - [`store`]: the database file; reading in place, writing by one thread with one sync for many operations.
 //! - [`providers`]: the outside world.
+//! - [`vendors`]: which drivers there are by the settings.
 //! - [`ops`]: what the service can do, one subject a file.
 //! - [`app`]: all of this opened together.
-//! - [`jobs`], [`http`] and, in the binary's own crate, `cli`: the doors. They parse, prove who is calling, and reply; none of them
-//!   reaches SQL.
+//! - [`jobs`], [`http`] and, in the binary's own crate, `cli`: the doors. They parse, prove who is calling, and reply;
+//!   none of them reaches SQL.
 //!
 //! What always holds:
 //!

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 }
 
 /// 1 failed, 2 usage (mostly found by the parser), 3 configuration, 4 not found, 5 a check found problems,
-/// 6 data directory locked, newer or older.
+/// 6 the data directory is in use, newer or older than the program, or may not be used.
 const fn exit_code(code: Code) -> u8 {
     match code {
         Code::InvalidRequest | Code::InvalidParameters => 2,

@@ -1,5 +1,6 @@
-//! Which vendors there are by the configuration: the one place that turns settings into drivers. A name that none has stops
-//! the start before it comes here.
+//! Which drivers there are by the settings. A name that none has stops the start before it comes here.
+//!
+//! The payment gateway is made in `ops/payment`, because the sandbox keeps its books in the store.
 
 use std::sync::Arc;
 
