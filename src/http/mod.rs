@@ -12,6 +12,7 @@ pub mod client_ip;
 mod connection;
 pub mod cursor_page;
 mod device;
+mod door;
 mod doorkeeper;
 mod download;
 mod endpoint;
