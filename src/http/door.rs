@@ -103,7 +103,7 @@ impl Gate {
         let caller = self.admit(request, context).await?;
         let body = if takes_body(request.method()) { self.read_body(request).await? } else { Bytes::new() };
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
-        let _place = self.app.requests.enter().map_err(|_| too_many_requests())?;
+        let _place = self.app.requests.enter().map_err(|_| no_place())?;
         let path = path_parameters(request, self.path).await?;
         let audited = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
@@ -192,7 +192,7 @@ impl Audited {
     }
 }
 
-fn too_many_requests() -> Error {
+fn no_place() -> Error {
     Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
 }
 
