@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Members, Parameter, Parameters, Rules,
-    given::{is_absent, is_literal, text_of},
+    given::{is_absent, is_literal, is_null, required, text_of},
 };
 use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
@@ -85,7 +85,7 @@ impl<'request> Fields<'request> {
     pub fn required<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
         let value = self.optional(name)?;
         if value.is_none() {
-            self.errors.push(Fault::new(FieldCode::Required, "is required").in_field(name));
+            self.errors.push(required().in_field(name));
         }
         value
     }
@@ -133,7 +133,7 @@ impl<'request> Fields<'request> {
             }
             (Some(token), _) | (None, Some(token)) => Some(token),
             (None, None) => {
-                self.errors.push(Fault::new(FieldCode::Required, "is required").in_field(name));
+                self.errors.push(required().in_field(name));
                 None
             }
         }
@@ -141,8 +141,7 @@ impl<'request> Fields<'request> {
 
     /// Notes a fault for a name that must not be given.
     pub fn refuse(&mut self, name: &'static str) {
-        let is_given = |given: &Given<'_>| !matches!(given, Given::Json(raw) if raw.get() == "null");
-        if self.query.iter().chain(&self.body).any(|(known, given)| known == name && is_given(given)) {
+        if self.query.iter().chain(&self.body).any(|(known, given)| known == name && !is_null(given)) {
             self.errors.push(Fault::new(FieldCode::NotAllowed, "is not for clients to say").in_field(name));
         }
     }
@@ -170,7 +169,7 @@ impl<'request> Fields<'request> {
     pub fn objects<T: Members>(&mut self, name: &'static str) -> Option<Vec<T>> {
         let items = self.given_items(name)?;
         if items.is_empty() {
-            self.errors.push(Fault::new(FieldCode::Required, "is required").in_field(name));
+            self.errors.push(required().in_field(name));
             return None;
         }
         let read: Vec<_> = items.iter().map(|item| T::read(item, &self.rules)).collect();
@@ -226,7 +225,7 @@ impl<'request> Fields<'request> {
         let mut items = Vec::new();
         for (_, given) in pairs.iter().filter(|(known, _)| known == name) {
             match given {
-                Given::Json(raw) if raw.get() == "null" => {}
+                given if is_null(given) => {}
                 Given::Json(raw) if raw.get().starts_with('[') => {
                     let elements: Vec<&'request RawValue> = serde_json::from_str(raw.get()).ok()?;
                     items.extend(elements.into_iter().map(Given::Json));

@@ -23,10 +23,14 @@ pub(super) fn is_literal(given: &Given<'_>) -> bool {
     matches!(given, Given::Json(raw) if matches!(raw.get(), "true" | "false" | "null"))
 }
 
+pub(super) fn is_null(given: &Given<'_>) -> bool {
+    matches!(given, Given::Json(raw) if raw.get() == "null")
+}
+
 /// Whether a value is as good as none.
 pub fn is_absent<T: Parameter>(given: &Given<'_>) -> bool {
     match given {
-        Given::Json(raw) if raw.get() == "null" => true,
+        given if is_null(given) => true,
         _ if T::EMPTY_IS_A_VALUE => false,
         given => text_of(given).is_some_and(|text| text.trim().is_empty()),
     }
@@ -54,9 +58,17 @@ pub fn text<'value>(given: &'value Given<'_>) -> Result<Cow<'value, str>, Fault>
     }
     text_of(given).ok_or_else(|| match given {
         // The JSON was well formed, so a string that cannot be read has a surrogate without its partner.
-        Given::Json(raw) if raw.get().starts_with('"') => {
-            Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")
-        }
+        Given::Json(raw) if raw.get().starts_with('"') => half_pair(),
         _ => Fault::new(FieldCode::InvalidType, "must be a single value"),
     })
+}
+
+/// What is said of a value that is not there and must be.
+pub fn required() -> Fault {
+    Fault::new(FieldCode::Required, "is required")
+}
+
+/// What is said of a text that is no Unicode.
+pub fn half_pair() -> Fault {
+    Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")
 }

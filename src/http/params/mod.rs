@@ -27,7 +27,7 @@ use crate::{
 
 pub(crate) use declare::{kind_described, kind_place, kind_read, kind_required, kind_schema, kind_type, parameters};
 pub use fields::{Claims, Fields};
-pub use given::{is_absent, text};
+pub use given::{half_pair, is_absent, required, text};
 pub use together::{TimeRange, Tried, reason_of_admin, time_range};
 pub use values::{
     AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,

@@ -234,12 +234,7 @@ pub struct TraceId(pub String);
 
 impl Parameter for TraceId {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().to_ascii_lowercase();
-        if id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            Ok(Self(id))
-        } else {
-            Err(Fault::new(FieldCode::InvalidFormat, "must be 32 hexadecimal digits"))
-        }
+        hexadecimal(given, 32).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -252,16 +247,21 @@ pub struct DeviceId(pub String);
 
 impl Parameter for DeviceId {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().to_ascii_lowercase();
-        if id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            Ok(Self(id))
-        } else {
-            Err(Fault::new(FieldCode::InvalidFormat, "must be 16 hexadecimal digits"))
-        }
+        hexadecimal(given, 16).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
         json!({ "type": "string", "pattern": "^[0-9a-fA-F]{16}$", "example": "9f2c1b7d03aa41c5" })
+    }
+}
+
+/// So many hexadecimal digits, in lower case.
+fn hexadecimal(given: &Given<'_>, digits: usize) -> Result<String, Fault> {
+    let id = text(given)?.trim().to_ascii_lowercase();
+    if id.len() == digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(id)
+    } else {
+        Err(Fault::new(FieldCode::InvalidFormat, format!("must be {digits} hexadecimal digits")))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
         body::Given,
         params::{
             Parameter, Rules,
-            given::{is_literal, text_of},
+            given::{half_pair, is_literal, text_of},
         },
     },
     types::JsonText,
@@ -80,7 +80,7 @@ fn check_escapes(json: &str) -> Result<(), Fault> {
         if (0xd800..0xe000).contains(&unit) {
             let partner = rest.strip_prefix('\\').and_then(utf16_unit);
             if unit >= 0xdc00 || !partner.is_some_and(|partner| (0xdc00..0xe000).contains(&partner)) {
-                return Err(Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair"));
+                return Err(half_pair());
             }
             rest = rest.get(1 + UNIT_LENGTH..).unwrap_or_default();
         }

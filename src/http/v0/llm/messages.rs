@@ -7,7 +7,7 @@ use crate::{
     error::{Fault, FieldCode, Result},
     http::{
         body::Given,
-        params::{Parameter, Rules, text, whole_number},
+        params::{Parameter, Rules, half_pair, text, whole_number},
     },
     providers::llm::{Message, Role},
     types::{clean, clean_as_sent},
@@ -56,8 +56,9 @@ impl Parameter for Messages {
 /// The JSON of a body, or of a text in a query or a form.
 fn document(given: &Given<'_>) -> Result<Value, Fault> {
     match given {
-        Given::Json(raw) if raw.get().starts_with(['[', '{']) => serde_json::from_str(raw.get())
-            .map_err(|_| Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")),
+        Given::Json(raw) if raw.get().starts_with(['[', '{']) => {
+            serde_json::from_str(raw.get()).map_err(|_| half_pair())
+        }
         given => serde_json::from_str(&text(given)?).map_err(|_| shape()),
     }
 }
