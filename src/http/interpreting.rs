@@ -1,7 +1,5 @@
 //! Having something interpreted, for every endpoint that does: whole, or told as it is written.
 
-use std::future::Future;
-
 use super::{
     call::Call,
     narration::{Interpretation, retell, tell},
@@ -36,16 +34,7 @@ pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Reco
 /// `too_many_calls`; `overloaded` when the queue is full, or when waiting in it took too long.
 pub async fn place(call: &Call, user: UserId) -> Result<Place> {
     let entering = call.app.calls.enter(user)?;
-    within(call.app.config.llm.queue_timeout, entering).await
-}
-
-/// The `error` event of a stream that is cut off by the end of the service.
-fn last_event(call: &Call) -> LastEvent {
-    LastEvent::named("error", &Problem::of(&cut_off(), &call.context.request_id))
-}
-
-async fn within(time: std::time::Duration, entering: impl Future<Output = Result<Place>>) -> Result<Place> {
-    match tokio::time::timeout(time, entering).await {
+    match tokio::time::timeout(call.app.config.llm.queue_timeout, entering).await {
         Ok(place) => place,
         Err(_) => Err(model_calls::overloaded()),
     }
@@ -90,4 +79,9 @@ where
         }
     });
     Ok(JsonOrStream::Stream(told.await?))
+}
+
+/// The `error` event of a stream that is cut off by the end of the service.
+fn last_event(call: &Call) -> LastEvent {
+    LastEvent::named("error", &Problem::of(&cut_off(), &call.context.request_id))
 }
