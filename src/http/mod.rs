@@ -1,8 +1,9 @@
 //! The HTTP door: it parses, proves who is calling, and replies. The only room with axum, tokio and `async`.
 //!
-//! A request passes `serve` (connections) → `trace` (request id, limits, log) → axum's router → `endpoint` (access,
-//! body, time limit) → a handler in `v0/`, named like the operation it calls. `routes` is the one page where every
-//! endpoint stands with its access and its documentation; router, API document and tests follow from it.
+//! A request passes `serve` and `connection` (sockets, their times) → `trace` (request id, log) → `router` (a table of
+//! plain paths; axum's router for the rest) → `door` (access by `guard`, body, parameters) → a handler in `v0/`, `v1/`
+//! or `admin/`, named like the operation it calls. `routes` is the one page where every endpoint stands with its access
+//! and its documentation; router, API document and tests follow from it.
 
 mod accept;
 mod admin;
@@ -21,8 +22,8 @@ mod entrances;
 mod guard;
 mod interpreting;
 mod large_answer;
-mod narration;
 mod metrics;
+mod narration;
 mod numbered_page;
 mod openapi;
 mod packed;
