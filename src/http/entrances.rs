@@ -20,7 +20,7 @@ use super::{
     metrics::{Metrics, RequestTally},
     redirect::Redirect,
     routes::{self, Part},
-    tls::{Tls, Upkeep},
+    tls::{Renewal, Tls},
     trace::Envelope,
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
 /// What is open, and what keeps its certificate good.
 pub struct Opened {
     pub entrances: Vec<Entrance>,
-    pub upkeep: Option<Upkeep>,
+    pub renewal: Option<Renewal>,
 }
 
 /// An address that is listened on, and what is served there.
@@ -113,7 +113,7 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
         enter(bind(address).await?, None, service, "redirects to HTTPS on")?;
     }
     enter(listener, acceptor, Service::Everything(envelope), "is listening on")?;
-    Ok(Opened { entrances, upkeep: tls.map(|tls| tls.upkeep) })
+    Ok(Opened { entrances, renewal: tls.map(|tls| tls.renewal) })
 }
 
 fn address_of(listener: &TcpListener) -> Result<SocketAddr> {

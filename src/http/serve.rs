@@ -113,10 +113,10 @@ struct Conversation {
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Opened { entrances, upkeep } = entrances::open(app, announce).await?;
+    let Opened { entrances, renewal } = entrances::open(app, announce).await?;
     // Whoever renews certificates says so by this signal; without any it must not end the service.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
-    let upkeep = upkeep.map(tokio::spawn);
+    let renewal = renewal.map(tokio::spawn);
     let connections = GracefulShutdown::new();
     let (end, ends) = watch::channel(false);
     let accepting = entrances.iter().map(|entrance| accept(entrance, &connections, &ends));
@@ -127,8 +127,8 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     }
     service_manager::stopping();
     drop(entrances);
-    if let Some(upkeep) = upkeep {
-        upkeep.abort();
+    if let Some(renewal) = renewal {
+        renewal.abort();
     }
     tracing::info!("stopping: running requests may end");
     let mut drained = pin!(connections.shutdown());
