@@ -19,7 +19,7 @@ use crate::{
     http::{
         accept::{weight, weight_said},
         guard::bearer_token,
-        params::Claims,
+        params::{Claims, required},
         reply::{Replayable, kept_problem, kept_resource},
     },
     ops::{
@@ -187,7 +187,7 @@ impl Call {
     /// `invalid_parameters` if an administrator names nobody.
     pub fn naming(&self, claims: Claims, name: &str) -> Result<Claims> {
         if self.is_admin() && claims.is_empty() {
-            return Err(Error::field(name, Fault::new(FieldCode::Required, "is required")));
+            return Err(Error::field(name, required()));
         }
         Ok(claims)
     }

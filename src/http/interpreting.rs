@@ -1,18 +1,14 @@
 //! Having something interpreted, for every endpoint that does: whole, or told as it is written.
 
-use std::{future::Future, sync::Arc};
-
-use tokio::sync::oneshot;
-
 use super::{
     call::Call,
     narration::{Interpretation, retell, tell},
     reply::Problem,
-    stream::{Events, JsonOrStream, LastEvent, cut_off},
+    stream::{Events, JsonOrStream, LastEvent, cut_off, tell_from_one_thread},
 };
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::Result,
     ops::{
         interpretation::Record,
         model_calls::{self, Place},
@@ -38,16 +34,7 @@ pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Reco
 /// `too_many_calls`; `overloaded` when the queue is full, or when waiting in it took too long.
 pub async fn place(call: &Call, user: UserId) -> Result<Place> {
     let entering = call.app.calls.enter(user)?;
-    within(call.app.config.llm.queue_timeout, entering).await
-}
-
-/// The `error` event of a stream that is cut off by the end of the service.
-fn last_event(call: &Call) -> LastEvent {
-    LastEvent::named("error", &Problem::of(&cut_off(), &call.context.request_id))
-}
-
-async fn within(time: std::time::Duration, entering: impl Future<Output = Result<Place>>) -> Result<Place> {
-    match tokio::time::timeout(time, entering).await {
+    match tokio::time::timeout(call.app.config.llm.queue_timeout, entering).await {
         Ok(place) => place,
         Err(_) => Err(model_calls::overloaded()),
     }
@@ -66,8 +53,6 @@ pub fn answer_stored(call: &Call, record: Record) -> JsonOrStream<Interpretation
 /// Prepares an interpretation, runs it, and answers with it, as JSON or, if the client wants that, as a stream of
 /// `meta`, `delta`, `done` and `error` events. `prepare` runs where it may block.
 ///
-/// One thread prepares and runs: a request that is given up in between must not leave a record that nobody ends.
-///
 /// # Errors
 /// Those of [`place`], of `prepare` and of the run; for a stream the last become its `error` event.
 pub async fn interpret<P>(call: &Call, user: UserId, prepare: P) -> Result<JsonOrStream<Interpretation>>
@@ -85,23 +70,18 @@ where
         });
         return Ok(JsonOrStream::Json(record.await?.into()));
     }
-    let (events, listening) = Events::channel(call, last_event(call));
-    let (begun, beginning) = oneshot::channel();
-    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
-    tokio::task::spawn_blocking(move || {
-        let _place = place;
-        let prepared = match prepare(&app) {
-            Ok(prepared) => prepared,
-            Err(error) => return drop(begun.send(Err(error))),
-        };
+    let told = tell_from_one_thread(call, place, last_event(call), prepare, |app, context, events, prepared, begun| {
         // Whether anybody still waits is asked before the model is.
         drop(begun.send(Ok(())));
         match prepared {
-            Begun::Stored(record) => retell(&events, *record),
-            Begun::Pending { trace_id, run } => tell(&app, &context, &events, &trace_id, |sink| run(&app, sink)),
+            Begun::Stored(record) => retell(events, *record),
+            Begun::Pending { trace_id, run } => tell(app, context, events, &trace_id, |sink| run(app, sink)),
         }
     });
-    // What is wrong with the request is answered as a problem; only what comes after that is part of the stream.
-    beginning.await.map_err(Error::internal)??;
-    Ok(JsonOrStream::Stream(listening))
+    Ok(JsonOrStream::Stream(told.await?))
+}
+
+/// The `error` event of a stream that is cut off by the end of the service.
+fn last_event(call: &Call) -> LastEvent {
+    LastEvent::named("error", &Problem::of(&cut_off(), &call.context.request_id))
 }

@@ -1,8 +1,9 @@
 //! The HTTP door: it parses, proves who is calling, and replies. The only room with axum, tokio and `async`.
 //!
-//! A request passes `serve` (connections) → `trace` (request id, limits, log) → axum's router → `endpoint` (access,
-//! body, time limit) → a handler in `v0/`, named like the operation it calls. `routes` is the one page where every
-//! endpoint stands with its access and its documentation; router, API document and tests follow from it.
+//! A request passes `serve` and `connection` (sockets, their times) → `trace` (request id, log) → `router` (a table of
+//! plain paths; axum's router for the rest) → `door` (access by `guard`, body, parameters) → a handler in `v0/`, `v1/`
+//! or `admin/`, named like the operation it calls. `routes` is the one page where every endpoint stands with its access
+//! and its documentation; router, API document and tests follow from it.
 
 mod accept;
 mod admin;
@@ -12,14 +13,17 @@ pub mod client_ip;
 mod connection;
 pub mod cursor_page;
 mod device;
+mod door;
+mod doorkeeper;
 mod download;
 mod endpoint;
 mod entitlement;
+mod entrances;
 mod guard;
 mod interpreting;
 mod large_answer;
-mod narration;
 mod metrics;
+mod narration;
 mod numbered_page;
 mod openapi;
 mod packed;

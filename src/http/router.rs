@@ -15,7 +15,8 @@ use tower::Service;
 
 use super::{
     call::Context,
-    endpoint::{Door, Endpoint, refuse},
+    door::{Door, refuse},
+    endpoint::Endpoint,
 };
 use crate::{
     app::App,

@@ -1,22 +1,18 @@
 //! Listening, and stopping without losing anybody: the runtime, the accept loop, the drain.
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
-    io::ErrorKind,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
-use axum::body::Body;
 use futures_util::{
     FutureExt,
     future::{Either, Ready, join_all, ready},
 };
 use hyper::{
-    Request, Response,
+    Request,
     body::{Body as _, Incoming},
     server::conn::http1,
     service::service_fn,
@@ -28,27 +24,23 @@ use hyper_util::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
-use tokio_rustls::TlsAcceptor;
 
 use super::{
-    connection::{Phase, StreamLimits, TimedStream},
-    metrics::{Metrics, RequestTally},
-    redirect::Redirect,
-    routes::{self, Part},
+    connection::{Phase, TimedStream},
+    doorkeeper::Visit,
+    entrances::{self, Entrance, Opened, Service},
     service_manager,
     stream::until_service_ends,
-    tls::{Tls, Upkeep},
-    trace::Envelope,
 };
 use crate::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Error, Result},
     jobs,
-    ops::{chat, codes::client_network, interpretation},
+    ops::{chat, interpretation},
     store,
     vendors::Announce,
 };
@@ -59,6 +51,8 @@ const BLOCKING_THREADS: usize = 96;
 const OTHER_FILES: u64 = 256;
 /// How long streams have to send their last event.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
+/// Bytes that a connection buffers at most, each way. A request's head must fit: one that is longer is answered 431. It
+/// is a few times what apps and proxies send; hyper's own limit would let each of many connections take some 400 KiB.
 const HEAD_BUFFER: usize = 32 << 10;
 
 /// Serves until the process is told to stop, then lets running requests end.
@@ -110,53 +104,19 @@ fn close_interrupted(app: &App) -> Result<()> {
     chat::close_interrupted(app)
 }
 
-/// An address that is listened on, and what is served there.
-struct Entrance {
-    listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
-    service: Service,
-    /// Counts who comes in.
-    door: Doorkeeper,
-}
-
 /// Who answers on a connection, and what says that the service waits for nobody any longer.
 struct Conversation {
     service: Service,
     ends: watch::Receiver<bool>,
 }
 
-#[derive(Clone)]
-enum Service {
-    Everything(Envelope),
-    Redirect(Redirect),
-    Metrics(Metrics),
-}
-
-impl Service {
-    fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send + use<> {
-        match self {
-            Self::Everything(envelope) => {
-                // What is empty takes no memory.
-                let is_complete = request.is_end_stream();
-                let request = request.map(|body| if is_complete { Body::empty() } else { Body::new(body) });
-                Either::Left(envelope.serve(peer, request))
-            }
-            Self::Redirect(redirect) => Either::Right(ready(redirect.answer(&request)).boxed()),
-            Self::Metrics(metrics) => {
-                let metrics = metrics.clone();
-                Either::Right(async move { metrics.answer(&request).await }.boxed())
-            }
-        }
-    }
-}
-
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Opened { entrances, upkeep } = open(app, announce).await?;
+    let Opened { entrances, renewal } = entrances::open(app, announce).await?;
     // Whoever renews certificates says so by this signal; without any it must not end the service.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
-    let upkeep = upkeep.map(tokio::spawn);
+    let renewal = renewal.map(tokio::spawn);
     let connections = GracefulShutdown::new();
     let (end, ends) = watch::channel(false);
     let accepting = entrances.iter().map(|entrance| accept(entrance, &connections, &ends));
@@ -167,8 +127,8 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     }
     service_manager::stopping();
     drop(entrances);
-    if let Some(upkeep) = upkeep {
-        upkeep.abort();
+    if let Some(renewal) = renewal {
+        renewal.abort();
     }
     tracing::info!("stopping: running requests may end");
     let mut drained = pin!(connections.shutdown());
@@ -183,75 +143,6 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
         _ = stop.recv() => tracing::warn!("told to stop twice: not waiting any longer"),
     }
     Ok(())
-}
-
-struct Opened {
-    entrances: Vec<Entrance>,
-    upkeep: Option<Upkeep>,
-}
-
-/// Listens on every address, and then says so. The line about the main one comes last: whoever waits for it finds
-/// everything open.
-async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
-    let server = &app.config.server;
-    let part = if server.admin_listen.is_some() { Part::EverythingButAdmin } else { Part::Everything };
-    let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
-    let requests = Arc::new(RequestTally::new(endpoints, server.worker_threads() as usize));
-    let envelope = Envelope::new(Arc::clone(app), routes::router(app, part)?, Arc::clone(&requests))?;
-    let mut entrances = Vec::new();
-    if let Some(address) = app.config.metrics.listen {
-        let listener = bind(address).await?;
-        announce(&format!("metrics are at http://{}/metrics", address_of(&listener)?));
-        let service = Service::Metrics(Metrics::new(app, &requests));
-        // Counted apart: a crowd at the other doors keeps nobody from looking.
-        entrances.push(Entrance { listener, acceptor: None, service, door: Doorkeeper::new(app) });
-    }
-    let door = Doorkeeper::new(app);
-    let tls = Tls::open(app)?;
-    let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
-    let listener = bind(server.address()).await?;
-    let target = address_of(&listener)?;
-    let mut enter = |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, what: &str| {
-        let scheme = if acceptor.is_some() { "https" } else { "http" };
-        announce(&format!("yarrow {what} {scheme}://{}", address_of(&listener)?));
-        entrances.push(Entrance { listener, acceptor, service, door: door.clone() });
-        Ok::<_, Error>(())
-    };
-    if let Some(address) = server.admin_listen {
-        let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
-        // The certificate names the service and no loopback address, and nobody listens in on that.
-        let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
-        enter(bind(address).await?, acceptor, service, "serves /admin on")?;
-    }
-    if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
-        let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));
-        enter(bind(address).await?, None, service, "redirects to HTTPS on")?;
-    }
-    enter(listener, acceptor, Service::Everything(envelope), "is listening on")?;
-    Ok(Opened { entrances, upkeep: tls.map(|tls| tls.upkeep) })
-}
-
-fn address_of(listener: &TcpListener) -> Result<SocketAddr> {
-    listener.local_addr().map_err(Error::internal)
-}
-
-/// Listens. "Everywhere" is meant to work on machines without IPv6 too.
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    let mut bound = TcpListener::bind(address).await;
-    if bound.is_err() && address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED) {
-        bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
-    }
-    bound.map_err(|error| not_bound(address, &error))
-}
-
-/// An address that another program has, or that this machine has not got yet, may be there at the next try. One that may
-/// not be listened on at all is a matter of the configuration.
-fn not_bound(address: SocketAddr, error: &std::io::Error) -> Error {
-    let code = match error.kind() {
-        ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Code::AddressUnavailable,
-        _ => Code::Configuration,
-    };
-    Error::new(code).detail(format!("Cannot listen on {address}: {error}"))
 }
 
 /// SIGTERM and SIGINT, each time one comes.
@@ -327,7 +218,7 @@ where
         let (phase, ends) = (phase.clone(), ends.clone());
         phase.answering();
         let is_complete = request.is_end_stream();
-        let answering = service.answer(peer, request);
+        let answering = service.answer(peer, request, is_complete);
         let answering = answering.map(move |response| {
             let response = until_service_ends(response, &ends);
             Ok::<_, Infallible>(response.map(|body| phase.answering_until_end_of(body)))
@@ -354,97 +245,5 @@ fn at_once<F: Future>(answering: F) -> Either<Ready<F::Output>, Pin<Box<F>>> {
         Some(answer) => Either::Left(ready(answer)),
         // Whoever asks for it next says whom to wake.
         None => Either::Right(answering),
-    }
-}
-
-/// Counts connections, over all and for each peer's network. Clones count together.
-#[derive(Clone)]
-struct Doorkeeper {
-    limits: StreamLimits,
-    most: u32,
-    most_per_network: u32,
-    is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    open: Arc<Mutex<Open>>,
-}
-
-#[derive(Default)]
-struct Open {
-    over_all: u32,
-    /// By the network that one subscriber has.
-    of_network: HashMap<String, u32>,
-}
-
-/// One open connection, counted until it is dropped.
-struct Visit {
-    peer: IpAddr,
-    open: Arc<Mutex<Open>>,
-}
-
-impl Doorkeeper {
-    fn new(app: &App) -> Self {
-        let proxies = app.config.server.trusted_proxies.clone();
-        let limits = &app.config.limits;
-        Self {
-            limits: StreamLimits { head: limits.header_timeout, idle: limits.idle_timeout },
-            most: limits.connections,
-            most_per_network: limits.connections_per_client,
-            is_exempt: Arc::new(move |peer| proxies.iter().any(|network| network.contains(&peer))),
-            open: Arc::default(),
-        }
-    }
-
-    /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
-    fn admit(&self, peer: IpAddr) -> Option<Visit> {
-        let network = client_network(peer);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_network = open.of_network.get(&network).copied().unwrap_or(0);
-        if open.over_all >= self.most || (of_network >= self.most_per_network && !(self.is_exempt)(peer)) {
-            return None;
-        }
-        open.over_all += 1;
-        open.of_network.insert(network, of_network + 1);
-        Some(Visit { peer, open: Arc::clone(&self.open) })
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        let network = client_network(self.peer);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.over_all = open.over_all.saturating_sub(1);
-        if let Some(count) = open.of_network.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
-                open.of_network.remove(&network);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_subscriber_is_one_peer_whatever_its_addresses() {
-        let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
-        let (is_exempt, open) = (Arc::new(|_| false), Arc::default());
-        let door = Doorkeeper { limits, most: 10, most_per_network: 2, is_exempt, open };
-        let admit = |peer: &str| door.admit(peer.parse().unwrap());
-        let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
-        assert!(admit("2001:db8:0:0:ffff::1").is_none());
-        let others = ["2001:db8:0:1::1", "192.0.2.1", "192.0.2.2"].map(|peer| admit(peer).is_some());
-        assert_eq!(others, [true; 3]);
-        drop(visits);
-        assert!(admit("2001:db8:0:0:ffff::1").is_some());
-    }
-
-    #[test]
-    fn an_address_that_may_be_had_later_is_no_fault_of_the_configuration() {
-        let address = SocketAddr::from(([127, 0, 0, 1], 443));
-        let code = |kind: ErrorKind| not_bound(address, &kind.into()).code;
-        assert_eq!(code(ErrorKind::AddrInUse), Code::AddressUnavailable);
-        assert_eq!(code(ErrorKind::AddrNotAvailable), Code::AddressUnavailable);
-        assert_eq!(code(ErrorKind::PermissionDenied), Code::Configuration);
     }
 }

@@ -10,19 +10,21 @@ use futures_util::stream::unfold;
 use serde::Serialize;
 use serde_json::json;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::Instant,
 };
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::{
-    call::Call,
+    call::{Call, Context},
     entitlement::Entitlement,
     reply::{Answer, AnswerDocument, Json},
 };
 use crate::{
+    app::App,
     error::{Code, Error, Result},
+    ops::model_calls::Place,
     providers::client::Wanted,
 };
 
@@ -40,6 +42,9 @@ pub struct Events {
     sender: mpsc::Sender<Bytes>,
     entitlement: Arc<Entitlement>,
 }
+
+/// Where a thread that tells something says that it has begun, or why it cannot.
+pub type Beginning = oneshot::Sender<Result<()>>;
 
 /// The receiving end.
 pub struct Listening {
@@ -93,6 +98,35 @@ pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<b
             }
         }))
     })
+}
+
+/// A stream of what `tell` makes of what `prepare` has found, once `tell` says that it has begun. What goes wrong
+/// before that is answered as a problem; only what comes after it is part of the stream. The place of the model call is
+/// kept until all is told.
+///
+/// One thread prepares and tells: a request that is given up in between must not leave a record that nobody ends.
+///
+/// # Errors
+/// Those of `prepare`, and those with which `tell` says that it cannot begin.
+pub async fn tell_from_one_thread<T>(
+    call: &Call,
+    place: Place,
+    last_event: LastEvent,
+    prepare: impl FnOnce(&App) -> Result<T> + Send + 'static,
+    tell: impl FnOnce(&App, &Context, &Events, T, Beginning) + Send + 'static,
+) -> Result<Listening> {
+    let (events, listening) = Events::channel(call, last_event);
+    let (begun, beginning) = oneshot::channel();
+    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
+    tokio::task::spawn_blocking(move || {
+        let _place = place;
+        match prepare(&app) {
+            Ok(prepared) => tell(&app, &context, &events, prepared, begun),
+            Err(error) => drop(begun.send(Err(error))),
+        }
+    });
+    beginning.await.map_err(Error::internal)??;
+    Ok(listening)
 }
 
 impl Events {

@@ -14,7 +14,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{
             BodyShape, Content, Described, Fields, Flag, Members, Nothing, PageNumber, PageSize, Parameter, Parameters,
-            Place, Rules, is_absent, page, parameters, text,
+            Place, Rules, is_absent, page, parameters, required, text,
         },
         reply::Json,
     },
@@ -464,7 +464,7 @@ fn read_content(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<String, F
         Some(raw) if !raw.get().starts_with('"') => Err(Fault::new(FieldCode::InvalidType, "must be a text")),
         given => {
             let content = member(given, rules)?.map(|Content(text)| text);
-            content.ok_or_else(|| Fault::new(FieldCode::Required, "is required"))
+            content.ok_or_else(required)
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Moment, Parameter, Reason, Rules};
+use super::{Moment, Parameter, Reason, Rules, given::required};
 use crate::{
     config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Error, Fault, Result},
     http::body::Given,
     types::{Timestamp, in_order},
 };
@@ -63,7 +63,7 @@ pub fn time_range(
 /// `invalid_parameters` if an administrator gives none.
 pub fn reason_of_admin(rules: &Rules<'_>, reason: Option<Reason>) -> Result<Option<Reason>> {
     if rules.call.is_admin() && reason.is_none() {
-        return Err(Error::field("reason", Fault::new(FieldCode::Required, "is required")));
+        return Err(Error::field("reason", required()));
     }
     Ok(reason)
 }

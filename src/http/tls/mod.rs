@@ -27,11 +27,11 @@ use crate::{
 pub struct Tls {
     pub acceptor: TlsAcceptor,
     pub challenges: Challenges,
-    pub upkeep: Upkeep,
+    pub renewal: Renewal,
 }
 
-/// Never ends by itself.
-pub type Upkeep = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Keeps a certificate good. Never ends by itself.
+pub type Renewal = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Tls {
     /// Reads what the configuration names. Nothing if it names nothing.
@@ -42,7 +42,7 @@ impl Tls {
         let server = &app.config.server;
         let certificates = Arc::new(Certificates::default());
         let challenges = Challenges::default();
-        let upkeep: Upkeep = match PemFiles::of(&app.config) {
+        let renewal: Renewal = match PemFiles::of(&app.config) {
             Some(files) => {
                 let until = files::show(&files, &certificates, app.clock.now()).map_err(Error::misconfigured)?;
                 Box::pin(files::keep_up(files, Arc::clone(&certificates), app.clock.clone(), until))
@@ -53,7 +53,7 @@ impl Tls {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Self { acceptor: acceptor(certificates)?, challenges, upkeep }))
+        Ok(Some(Self { acceptor: acceptor(certificates)?, challenges, renewal }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `/llm`: conversations with the language model, in the words of OpenAI's chat completions.
 
-use std::sync::Arc;
+mod messages;
 
 use axum::{
     body::{Body, Bytes},
@@ -8,20 +8,19 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
+
+use messages::{MaxTokens, Messages, Temperature};
 
 use crate::{
     app::App,
-    config::Limits,
-    error::{Error, Fault, FieldCode, Result},
+    error::{Error, Result},
     http::{
-        body::Given,
         call::{Call, Context},
         interpreting::place,
-        params::{Claims, Described, Fields, Flag, Parameter, Parameters, Rules, parameters, text, whole_number},
+        params::{Claims, Described, Fields, Flag, Parameters, parameters},
         reply::{Answer, AnswerDocument, JSON, Json, Problem, retry_after_seconds},
-        stream::{Events, LastEvent, Listening, cut_off},
+        stream::{Beginning, Events, LastEvent, Listening, cut_off, tell_from_one_thread},
     },
     ops::{
         chat::{self, Answered, Conversation, Prepared},
@@ -30,9 +29,9 @@ use crate::{
     },
     providers::{
         client::while_wanted,
-        llm::{Flow, Message, Piece, Role, Usage},
+        llm::{Flow, Piece, Usage},
     },
-    types::{PhoneNumber, UserId, clean, clean_as_sent},
+    types::{PhoneNumber, UserId},
 };
 
 /// What only the server may say. `model`, `n` and `user`, which every library sends, are passed over instead.
@@ -213,22 +212,13 @@ async fn relay(
     place: Place,
 ) -> Result<Relayed> {
     let last_event = LastEvent::data(&error_document(&cut_off(), &call.context));
-    let (events, listening) = Events::channel(call, last_event);
-    let (begun, beginning) = oneshot::channel();
-    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
-    tokio::task::spawn_blocking(move || {
-        let _place = place;
-        // One thread prepares and runs: a request that is given up in between must not leave a record that nobody ends.
-        match prepare(&app) {
-            Ok(prepared) => narrate(&app, &context, &prepared, &events, begun),
-            Err(error) => drop(begun.send(Err(error))),
-        }
+    let told = tell_from_one_thread(call, place, last_event, prepare, |app, context, events, prepared, begun| {
+        narrate(app, context, events, &prepared, begun);
     });
-    beginning.await.map_err(Error::internal)??;
-    Ok(Relayed::Stream(listening))
+    Ok(Relayed::Stream(told.await?))
 }
 
-fn narrate(app: &App, context: &Context, prepared: &Prepared, events: &Events, begun: oneshot::Sender<Result<()>>) {
+fn narrate(app: &App, context: &Context, events: &Events, prepared: &Prepared, begun: Beginning) {
     let mut begun = Some(begun);
     let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, were_ours: false };
     let mut sink = |piece: Piece<'_>| {
@@ -313,116 +303,5 @@ impl Chunks<'_> {
             "model": model,
             "choices": [{ "index": 0, "delta": delta, "finish_reason": finish_reason }],
         })
-    }
-}
-
-/// The turns of a conversation.
-pub struct Messages(Vec<Message>);
-
-impl Parameter for Messages {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let items = match document(given)? {
-            Value::Array(items) => items,
-            single @ Value::Object(_) => vec![single],
-            _ => return Err(shape()),
-        };
-        let most = rules.config.llm.chat_messages as usize;
-        if items.len() > most {
-            return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} messages")));
-        }
-        let limit = rules.config.limits.chat_body.as_usize();
-        let messages = items.iter().map(|item| message(item, limit)).collect::<Result<Vec<_>, _>>()?;
-        match messages.last() {
-            Some(last) if last.role == Role::User => Ok(Self(messages)),
-            Some(_) => Err(Fault::new(FieldCode::UnknownValue, "must end with a message of the user")),
-            None => Err(Fault::new(FieldCode::Required, "must have at least one message")),
-        }
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["role", "content"],
-                "properties": {
-                    "role": { "type": "string", "enum": ["user", "assistant"] },
-                    "content": { "type": "string" },
-                },
-                "example": { "role": "user", "content": "屯卦在说什么？" },
-            },
-        })
-    }
-}
-
-/// The JSON of a body, or of a text in a query or a form.
-fn document(given: &Given<'_>) -> Result<Value, Fault> {
-    match given {
-        Given::Json(raw) if raw.get().starts_with(['[', '{']) => serde_json::from_str(raw.get())
-            .map_err(|_| Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")),
-        given => serde_json::from_str(&text(given)?).map_err(|_| shape()),
-    }
-}
-
-fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
-    let role = match item["role"].as_str().ok_or_else(shape)? {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        _ => return Err(Fault::new(FieldCode::UnknownValue, "must have roles `user` and `assistant` only")),
-    };
-    let content = match &item["content"] {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
-        _ => return Err(shape()),
-    };
-    // What a model answered comes back as it was.
-    let cleaned = if role == Role::User { clean } else { clean_as_sent };
-    match cleaned(&content, limit)? {
-        content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
-        content => Ok(Message { role, content }),
-    }
-}
-
-/// A part of a content that comes in parts: texts are taken, pictures and links to them are not.
-fn part(part: &Value) -> Result<&str, Fault> {
-    match (part["type"].as_str(), part["text"].as_str()) {
-        (Some("text"), Some(text)) => Ok(text),
-        _ => Err(Fault::new(FieldCode::NotAllowed, "must have texts as content")),
-    }
-}
-
-fn shape() -> Fault {
-    Fault::new(FieldCode::InvalidType, "must be a list of objects with `role` and `content`")
-}
-
-/// How freely the model chooses its words.
-pub struct Temperature(f64);
-
-impl Parameter for Temperature {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let temperature: f64 =
-            text(given)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a number"))?;
-        if (0.0..=2.0).contains(&temperature) {
-            return Ok(Self(temperature));
-        }
-        Err(Fault::new(FieldCode::OutOfRange, "must be from 0 to 2"))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": "0.7" })
-    }
-}
-
-/// The most tokens of an answer.
-pub struct MaxTokens(u32);
-
-impl Parameter for MaxTokens {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=u32::MAX).map(Self)
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": ["integer", "string"], "minimum": 1, "example": 500 })
     }
 }

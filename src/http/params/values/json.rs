@@ -1,0 +1,134 @@
+//! JSON that is kept as it came and given back to the byte.
+
+use serde_json::{Value, json};
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        params::{
+            Parameter, Rules,
+            given::{half_pair, is_literal, text_of},
+        },
+    },
+    types::JsonText,
+};
+
+/// JSON values that are kept to the byte; from a query or a form, a text.
+macro_rules! json_values {
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $single:literal, $schema:tt;)*) => {$(
+        $(#[$doc])*
+        pub struct $name(pub JsonText<'static>);
+
+        impl Parameter for $name {
+            const EMPTY_IS_A_VALUE: bool = $empty;
+
+            fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+                let limit: fn(&Limits) -> usize = $limit;
+                kept_json(given, limit(rules.limits()), $single).map(Self)
+            }
+
+            fn schema(_: &Limits) -> Value {
+                json!($schema)
+            }
+        }
+    )*};
+}
+
+json_values! {
+    /// jsonData of a casting.
+    JsonData(|limits| limits.json_data.as_usize()), true, false,
+        { "description": "Any JSON value or text; it comes back byte for byte.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
+    /// divinationData of an interpretation.
+    DivinationData(|limits| limits.interpretation_body.as_usize()), false, false,
+        { "description": "Any JSON value or text that describes the casting.", "example": { "lines": [7, 8, 8, 8, 7, 6] } };
+    /// A client's own timestamp, number or text.
+    ClientTimestamp(|limits| limits.label as usize), false, true,
+        { "type": ["integer", "string"], "example": 1_767_225_600_000_i64 };
+}
+
+fn kept_json(given: &Given<'_>, limit: usize, must_be_single: bool) -> Result<JsonText<'static>, Fault> {
+    let json = match given {
+        Given::Text(text) => JsonText::from_text(text),
+        Given::Json(raw) => JsonText::from_raw(raw),
+    };
+    // A text is as long as what it says, however it is escaped.
+    if json.as_str().len() > limit && text_of(given).is_none_or(|text| text.len() > limit) {
+        return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
+    }
+    if must_be_single && (json.as_str().starts_with(['[', '{']) || is_literal(given)) {
+        return Err(Fault::new(FieldCode::InvalidType, "must be a single value"));
+    }
+    check_escapes(json.as_str())?;
+    Ok(json)
+}
+
+/// Checks the texts inside a valid JSON value: no NUL, no half of a surrogate pair. Both can only be written as escapes,
+/// so nothing else is looked at, and most values have none.
+fn check_escapes(json: &str) -> Result<(), Fault> {
+    let mut rest = json;
+    while let Some((_, escaped)) = rest.split_once('\\') {
+        let Some(unit) = utf16_unit(escaped) else {
+            rest = escaped.get(1..).unwrap_or_default();
+            continue;
+        };
+        rest = escaped.get(UNIT_LENGTH..).unwrap_or_default();
+        if unit == 0 {
+            return Err(Fault::new(FieldCode::InvalidCharacter, "must not contain NUL"));
+        }
+        if (0xd800..0xe000).contains(&unit) {
+            let partner = rest.strip_prefix('\\').and_then(utf16_unit);
+            if unit >= 0xdc00 || !partner.is_some_and(|partner| (0xdc00..0xe000).contains(&partner)) {
+                return Err(half_pair());
+            }
+            rest = rest.get(1 + UNIT_LENGTH..).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of `u4e7e`.
+const UNIT_LENGTH: usize = 5;
+
+/// The code unit of an escape such as `u4e7e`, which stands behind a backslash.
+fn utf16_unit(escaped: &str) -> Option<u16> {
+    u16::from_str_radix(escaped.strip_prefix('u')?.get(..UNIT_LENGTH - 1)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn kept_json_has_no_nul_and_no_half_pair() {
+        let check = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            check_escapes(JsonText::from_raw(raw).as_str()).map_err(|fault| fault.code)
+        };
+        let bad = [
+            r#""a\u0000b""#,
+            r#"{"\u0000":1}"#,
+            r#"["\ud83d"]"#,
+            r#""\ud83d\\ude00""#,
+            r#""\ude00\ud83d""#,
+            r#""\ud83d\ud83d\ude00""#,
+            r#""\\\u0000""#,
+        ];
+        for json in bad {
+            assert_eq!(check(json), Err(FieldCode::InvalidCharacter), "{json}");
+        }
+        let good = [
+            r#""\u4e7e \ud83d\ude00""#,
+            r#"{"a":[1,-2.5,true,null,"\n\"3e9"]}"#,
+            r#""\\u0000 \\ud83d""#,
+            "1e999",
+            "\"乾\"",
+        ];
+        for json in good {
+            assert_eq!(check(json), Ok(()), "{json}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Texts that people write: each cleaned in its way, and no longer than it may be.
+
+use serde_json::{Value, json};
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        params::{Parameter, Rules, text},
+    },
+    ops::audit::LONGEST_REASON,
+    types::{clean, clean_as_sent, clean_line, clean_lines},
+};
+
+/// The name of a file.
+pub struct FileName(pub String);
+
+impl Parameter for FileName {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match clean(&text(given)?, 100)? {
+            name if name.is_empty() => Err(Fault::new(FieldCode::InvalidFormat, "must be the name of a file")),
+            name => Ok(Self(name)),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": 100, "example": "swagger-ui.css" })
+    }
+}
+
+/// Texts that are trimmed, cleaned in their way, and no longer than their setting says.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident($limit:expr), $clean:ident, $empty:literal, $example:literal;)*) => {$(
+        $(#[$doc])*
+        pub struct $name(pub String);
+
+        impl Parameter for $name {
+            const EMPTY_IS_A_VALUE: bool = $empty;
+
+            fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+                let limit: fn(&Limits) -> usize = $limit;
+                $clean(&text(given)?, limit(rules.limits())).map(Self)
+            }
+
+            fn schema(limits: &Limits) -> Value {
+                let limit: fn(&Limits) -> usize = $limit;
+                json!({ "type": "string", "maxLength": limit(limits), "example": $example })
+            }
+        }
+    )*};
+}
+
+texts! {
+    Nickname(|limits| limits.nickname as usize), clean_line, true, "青山";
+    Signature(|limits| limits.signature as usize), clean_lines, true, "心静则明";
+    Question(|limits| limits.question as usize), clean, false, "今年换工作合适吗？";
+    /// A word of the local list of content moderation.
+    ListedWord(|limits| limits.word as usize), clean, false, "赌博";
+    /// A text that is judged for its own sake.
+    Content(|_| 2_000), clean, false, "今年换工作合适吗？";
+    /// A short name of the client's own choice, such as a question type.
+    Label(|limits| limits.label as usize), clean_line, false, "career";
+    /// The client's own id of a record, which it must be able to name again whatever is in it.
+    LocalRecordId(|limits| limits.label as usize), clean_as_sent, false, "1746612345678";
+    /// What a device calls itself.
+    DeviceName(|_| 64), clean_line, false, "Ming's phone";
+    /// Why an administrator does something.
+    Reason(|_| LONGEST_REASON), clean, false, "compensation for a failed cast";
+    FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";
+    NotificationTitle(|limits| limits.notification_title as usize), clean, false, "六十四卦全新解读";
+    NotificationText(|limits| limits.notification_text as usize), clean, false, "更新后即可使用。";
+    /// A name or a password, as it is compared and never kept.
+    Credential(|_| 256), clean_as_sent, false, "correct horse battery staple";
+}
+
+/// A model's answer that the client stores. Its limit is one of bytes.
+pub struct AiResult(pub String);
+
+impl Parameter for AiResult {
+    const EMPTY_IS_A_VALUE: bool = true;
+
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let limit = rules.limits().ai_result.as_usize();
+        let text = clean_as_sent(&text(given)?, limit)?;
+        if text.len() > limit {
+            return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
+        }
+        Ok(Self(text))
+    }
+
+    fn schema(limits: &Limits) -> Value {
+        json!({ "type": "string", "maxLength": limits.ai_result.as_usize(), "example": "水雷屯：万事起头难……" })
+    }
+}

@@ -1,0 +1,126 @@
+//! What a chat completion is asked with: the turns of the conversation, and how the model is to answer.
+
+use serde_json::{Value, json};
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        params::{Parameter, Rules, half_pair, text, whole_number},
+    },
+    providers::llm::{Message, Role},
+    types::{clean, clean_as_sent},
+};
+
+/// The turns of a conversation.
+pub struct Messages(pub Vec<Message>);
+
+impl Parameter for Messages {
+    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let items = match document(given)? {
+            Value::Array(items) => items,
+            single @ Value::Object(_) => vec![single],
+            _ => return Err(shape()),
+        };
+        let most = rules.config.llm.chat_messages as usize;
+        if items.len() > most {
+            return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} messages")));
+        }
+        let limit = rules.config.limits.chat_body.as_usize();
+        let messages = items.iter().map(|item| message(item, limit)).collect::<Result<Vec<_>, _>>()?;
+        match messages.last() {
+            Some(last) if last.role == Role::User => Ok(Self(messages)),
+            Some(_) => Err(Fault::new(FieldCode::UnknownValue, "must end with a message of the user")),
+            None => Err(Fault::new(FieldCode::Required, "must have at least one message")),
+        }
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "properties": {
+                    "role": { "type": "string", "enum": ["user", "assistant"] },
+                    "content": { "type": "string" },
+                },
+                "example": { "role": "user", "content": "屯卦在说什么？" },
+            },
+        })
+    }
+}
+
+/// The JSON of a body, or of a text in a query or a form.
+fn document(given: &Given<'_>) -> Result<Value, Fault> {
+    match given {
+        Given::Json(raw) if raw.get().starts_with(['[', '{']) => {
+            serde_json::from_str(raw.get()).map_err(|_| half_pair())
+        }
+        given => serde_json::from_str(&text(given)?).map_err(|_| shape()),
+    }
+}
+
+fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
+    let role = match item["role"].as_str().ok_or_else(shape)? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return Err(Fault::new(FieldCode::UnknownValue, "must have roles `user` and `assistant` only")),
+    };
+    let content = match &item["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
+        _ => return Err(shape()),
+    };
+    // What a model answered comes back as it was.
+    let cleaned = if role == Role::User { clean } else { clean_as_sent };
+    match cleaned(&content, limit)? {
+        content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
+        content => Ok(Message { role, content }),
+    }
+}
+
+/// A part of a content that comes in parts: texts are taken, pictures and links to them are not.
+fn part(part: &Value) -> Result<&str, Fault> {
+    match (part["type"].as_str(), part["text"].as_str()) {
+        (Some("text"), Some(text)) => Ok(text),
+        _ => Err(Fault::new(FieldCode::NotAllowed, "must have texts as content")),
+    }
+}
+
+fn shape() -> Fault {
+    Fault::new(FieldCode::InvalidType, "must be a list of objects with `role` and `content`")
+}
+
+/// How freely the model chooses its words.
+pub struct Temperature(pub f64);
+
+impl Parameter for Temperature {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let temperature: f64 =
+            text(given)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a number"))?;
+        if (0.0..=2.0).contains(&temperature) {
+            return Ok(Self(temperature));
+        }
+        Err(Fault::new(FieldCode::OutOfRange, "must be from 0 to 2"))
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["number", "string"], "minimum": 0, "maximum": 2, "example": "0.7" })
+    }
+}
+
+/// The most tokens of an answer.
+pub struct MaxTokens(pub u32);
+
+impl Parameter for MaxTokens {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(given, 1..=u32::MAX).map(Self)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": ["integer", "string"], "minimum": 1, "example": 500 })
+    }
+}
