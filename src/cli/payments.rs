@@ -14,7 +14,8 @@ use yarrow::{
         payment::{
             callbacks::{self, Callback},
             decisions::{self, Decision},
-            orders::{self, Order, OrderFile},
+            order::Order,
+            orders::{self, OrderFile},
             reconcile,
             refunds::{self, Refund, Wish},
             report::{self, Difference, Report, Sums},

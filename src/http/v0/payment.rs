@@ -26,8 +26,8 @@ use crate::{
         payment::{
             callbacks,
             decisions::{self, Decision},
+            order::Order,
             orders,
-            orders::Order,
             reconcile::{self, Confirmation, Hint},
         },
     },

@@ -9,8 +9,8 @@ use crate::{
     ops::{
         coins,
         payment::{
-            orders::{self, Order},
-            refunds,
+            order::Order,
+            orders, refunds,
             settle::{self, Outcome, Verdict},
         },
     },

@@ -11,10 +11,7 @@ use crate::{
     ops::{
         idempotency::{Answered, Once},
         ledger::Authority,
-        payment::{
-            orders::{self, Order},
-            settle,
-        },
+        payment::{order::Order, orders, settle},
     },
     providers::{
         Failure,

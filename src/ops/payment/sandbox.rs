@@ -8,7 +8,8 @@ use crate::{
     error::{Code, Error, Result},
     ops::payment::{
         callbacks::{self, Receipt},
-        orders::{self, Order},
+        order::Order,
+        orders,
     },
     providers::{
         Failure, FailureKind,
