@@ -1,6 +1,7 @@
 //! An order: what is known of it, and what follows from that for the coins.
 
 use crate::{
+    error::{Code, Error, Result},
     ops::ledger::{Entry, Kind},
     providers::payment::{OrderRequest, OrderState, OrderView},
     types::{Fen, Timestamp, UserId},
@@ -100,6 +101,18 @@ impl Order {
             Some(_) => self.coins_for(self.refunded) - self.coins_returned - self.coins_written_off,
             None => 0,
         }
+    }
+
+    /// Another gateway knows nothing of the order, and its refusals say nothing.
+    ///
+    /// # Errors
+    /// `order_state`.
+    pub(super) fn demand_gateway(&self, name: &str) -> Result<()> {
+        if self.channel == name {
+            return Ok(());
+        }
+        let detail = format!("The order was made with the gateway `{}`, which is not configured.", self.channel);
+        Err(Error::new(Code::OrderState).detail(detail))
     }
 
     /// What the gateway signs. The same text each time, but for a signature that is random by its nature.

@@ -202,13 +202,13 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.progress == Progress::Requested {
-            demand_channel(&order, channel)?;
+            order.demand_gateway(channel)?;
         }
         if known.progress != Progress::Refused {
             return Ok(known.clone());
         }
     }
-    demand_channel(&order, channel)?;
+    order.demand_gateway(channel)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
@@ -234,15 +234,6 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
-}
-
-/// Another gateway knows nothing of the order, and its refusals say nothing.
-fn demand_channel(order: &Order, channel: &str) -> Result<()> {
-    if order.channel == channel {
-        return Ok(());
-    }
-    let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
-    Err(Error::new(Code::OrderState).detail(detail))
 }
 
 /// The refund of the order of which it is not known yet what became.
