@@ -303,7 +303,7 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     let receipt = callbacks::replay(app, callback)?.wait()?;
     record(app, "payments replay", None, authority(None))?;
-    let verdict = receipt.outcome.verdict.name();
+    let verdict = receipt.verdict.name();
     let json = json!({
         "id": receipt.id, "verdict": verdict, "reason": receipt.reason, "orderNo": receipt.order_no,
         "acknowledged": receipt.is_acknowledged(),
