@@ -117,7 +117,6 @@ pub fn language_models(config: &Config) -> Models {
             total_timeout: config.llm.total_timeout,
             longest_retry_wait: config.llm.longest_retry_wait,
             largest_answer: config.llm.largest_answer.as_usize(),
-            ..openai::Settings::default()
         };
         Guarded::new(Box::new(openai::OpenAi::new(settings)), breaker(name))
     };

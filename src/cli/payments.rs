@@ -14,7 +14,8 @@ use yarrow::{
         payment::{
             callbacks::{self, Callback},
             decisions::{self, Decision},
-            orders::{self, Order, OrderFile},
+            order::Order,
+            orders::{self, OrderFile},
             reconcile,
             refunds::{self, Refund, Wish},
             report::{self, Difference, Report, Sums},
@@ -219,7 +220,8 @@ fn show(common: &Common, file: &OrderFile) -> Result<()> {
         let facts = order_json(&file.order);
         let facts = facts.as_object().into_iter().flatten().map(|(name, value)| [name.clone(), plain(value)]);
         let refunds = file.refunds.iter().map(|refund| {
-            [refund.refund_no.clone(), refund.amount.to_string(), refund.state.clone(), refund.reason.clone()]
+            let state = refund.progress.name().to_owned();
+            [refund.refund_no.clone(), refund.amount.to_string(), state, refund.reason.clone()]
         });
         let entries = file.entries.iter().map(|entry| {
             let sums = [entry.delta.to_string(), entry.balance_after.to_string()];
@@ -292,7 +294,8 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
     record(app, "payments refund", Some(done.order.user), by)?;
     let json = json!({ "refund": refund_json(&done.refund), "order": order_json(&done.order) });
     common.answer(&json, || {
-        let Refund { refund_no, amount, state, .. } = &done.refund;
+        let Refund { refund_no, amount, progress, .. } = &done.refund;
+        let state = progress.name();
         format!("refund {refund_no} of {amount} yuan: {state}; the order is {}", done.order.state.name())
     })
 }
@@ -300,7 +303,7 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     let receipt = callbacks::replay(app, callback)?.wait()?;
     record(app, "payments replay", None, authority(None))?;
-    let verdict = receipt.outcome.verdict.name();
+    let verdict = receipt.verdict.name();
     let json = json!({
         "id": receipt.id, "verdict": verdict, "reason": receipt.reason, "orderNo": receipt.order_no,
         "acknowledged": receipt.is_acknowledged(),
@@ -478,7 +481,7 @@ fn order_json(order: &Order) -> Value {
 
 fn refund_json(refund: &Refund) -> Value {
     json!({
-        "refundNo": refund.refund_no, "amount": refund.amount.to_string(), "state": refund.state,
+        "refundNo": refund.refund_no, "amount": refund.amount.to_string(), "state": refund.progress.name(),
         "reason": refund.reason, "actor": refund.actor, "failure": refund.failure, "createdAt": refund.created_at,
         "finishedAt": refund.finished_at,
     })

@@ -1,7 +1,5 @@
 //! Deleting what has been kept long enough, in slices small enough that nobody waits for them.
 
-use std::ops::ControlFlow;
-
 use crate::{
     app::App,
     error::{Error, Result},
@@ -21,7 +19,7 @@ pub fn sweep(app: &App) -> Result<usize> {
     let zone = app.config.limits.time_zone.clone();
     let attempts_window = app.config.admin.attempts_window;
     let mut sweep = Sweep { app, deleted: 0, failure: None };
-    sweep.delete_expired_codes();
+    sweep.expired_codes();
     sweep.in_slices(move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE));
     sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
     sweep.in_slices(move |tx| history::delete_deactivated_in(tx, retention.deactivated_history, SLICE));
@@ -55,42 +53,20 @@ struct Sweep<'app> {
 }
 
 impl Sweep<'_> {
-    /// Looks for them where nobody waits for it.
-    fn delete_expired_codes(&mut self) {
-        let mut last = None;
-        self.repeat(|app| {
-            let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
-            last = expired.last().cloned();
-            if last.is_none() {
-                return Ok(ControlFlow::Break(()));
-            }
-            let delete = move |tx: &Write<'_>| residue::noting_in(tx, codes::clear_in(tx, &expired)?);
-            app.store.write(delete).wait().map(ControlFlow::Continue)
-        });
+    fn expired_codes(&mut self) {
+        let outcome = delete_expired_codes(self.app, &mut self.deleted);
+        self.note(outcome);
     }
 
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
-        self.repeat(|app| {
-            let delete = delete.clone();
-            Ok(match app.store.write(move |tx| residue::noting_in(tx, delete(tx)?)).wait()? {
-                0 => ControlFlow::Break(()),
-                some => ControlFlow::Continue(some),
-            })
-        });
+        let outcome = residue::count_in_slices(self.app, &mut self.deleted, delete);
+        self.note(outcome);
     }
 
-    /// Does it until there is nothing left, or it fails.
-    fn repeat(&mut self, mut slice: impl FnMut(&App) -> Result<ControlFlow<(), usize>>) {
-        loop {
-            match slice(self.app) {
-                Ok(ControlFlow::Continue(deleted)) => self.deleted += deleted,
-                Ok(ControlFlow::Break(())) => return,
-                Err(error) => {
-                    tracing::error!(%error, "some of what is past its retention could not be deleted");
-                    self.failure.get_or_insert(error);
-                    return;
-                }
-            }
+    fn note(&mut self, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            tracing::error!(%error, "some of what is past its retention could not be deleted");
+            self.failure.get_or_insert(error);
         }
     }
 
@@ -99,5 +75,19 @@ impl Sweep<'_> {
             tracing::info!(deleted = self.deleted, "deleted rows past their retention");
         }
         self.failure.map_or(Ok(self.deleted), Err)
+    }
+}
+
+/// Looks for them where nobody waits for it.
+fn delete_expired_codes(app: &App, deleted: &mut usize) -> Result<()> {
+    let mut last = None;
+    loop {
+        let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
+        last = expired.last().cloned();
+        if last.is_none() {
+            return Ok(());
+        }
+        let delete = move |tx: &Write<'_>| residue::noting_in(tx, codes::clear_in(tx, &expired)?);
+        *deleted += app.store.write(delete).wait()?;
     }
 }

@@ -59,11 +59,24 @@ pub fn delete_in_slices(
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<usize> {
     let mut deleted = 0;
+    count_in_slices(app, &mut deleted, delete)?;
+    Ok(deleted)
+}
+
+/// The same, adding to `deleted` slice by slice, so that what went before a failure counts.
+///
+/// # Errors
+/// Storage errors.
+pub fn count_in_slices(
+    app: &App,
+    deleted: &mut usize,
+    delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
+) -> Result<()> {
     loop {
         let delete = delete.clone();
         match app.store.write(move |tx| noting_in(tx, delete(tx)?)).wait()? {
-            0 => return Ok(deleted),
-            some => deleted += some,
+            0 => return Ok(()),
+            some => *deleted += some,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         interpretation::{self, Record},
         ledger::{self, Account, Asset, Change, Entry, changes},
         notifications::{self, Received},
-        payment::orders::{self, Order},
+        payment::{order::Order, orders},
         tokens::{self, Device},
         user_data::{self, Issue, Who},
         users::{self, Kept, Profile},

@@ -8,17 +8,20 @@
 //! knows" after it, which is why `connecting` marks its own.
 
 mod connecting;
+mod endpoint;
+mod trust;
 mod wanted;
 
 use std::io::{self, Read};
 use std::time::Duration;
 
 use ureq::config::Config;
-use ureq::http::{HeaderMap, Request, Response, Uri};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::http::{HeaderMap, Request, Response};
 use ureq::{Agent, Body, Error, Timeout};
 
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
+pub use self::endpoint::Endpoint;
+pub use self::trust::Trust;
 pub use self::wanted::{LOOK_UP_EVERY, Wanted, while_wanted};
 use self::wanted::{Unwanted, pass_on};
 use super::{Failure, FailureKind};
@@ -53,14 +56,6 @@ pub struct Limits {
     pub reuse_connections: bool,
 }
 
-/// A vendor's base address, checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    base: String,
-    host: String,
-    host_header: String,
-}
-
 /// One request to be sent by POST.
 pub struct Post<'a> {
     /// The complete address.
@@ -73,43 +68,6 @@ pub struct Post<'a> {
     pub total: Option<Duration>,
     /// The answer is not begun before it is complete, so that only the limit of the whole call has a meaning.
     pub comes_whole: bool,
-}
-
-/// Whose certificates are believed.
-#[derive(Clone, Debug)]
-pub enum Trust {
-    /// Those that browsers believe.
-    Web,
-    /// Those of these roots alone, for an authority of one's own.
-    Only(Vec<Certificate<'static>>),
-    /// Any: for asking this machine whether a service answers, and for nothing else.
-    Anybody,
-}
-
-impl Trust {
-    /// The certificates of a PEM text.
-    ///
-    /// # Errors
-    /// What is wrong, in words.
-    pub fn only(pem: &[u8]) -> Result<Self, String> {
-        let certificate = |item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
-            Ok(_) => None,
-            Err(error) => Some(Err(format!("is no PEM: {error}"))),
-        };
-        let roots: Vec<_> = parse_pem(pem).filter_map(certificate).collect::<Result<_, String>>()?;
-        if roots.is_empty() { Err("holds no certificate".into()) } else { Ok(Self::Only(roots)) }
-    }
-
-    fn config(self) -> TlsConfig {
-        let builder = TlsConfig::builder();
-        match self {
-            Self::Web => builder.root_certs(RootCerts::WebPki),
-            Self::Only(roots) => builder.root_certs(RootCerts::Specific(roots.into())),
-            Self::Anybody => builder.disable_verification(true),
-        }
-        .build()
-    }
 }
 
 /// A client of one vendor.
@@ -132,53 +90,6 @@ pub struct Answer {
 pub struct Pieces {
     provider: &'static str,
     reader: ureq::BodyReader<'static>,
-}
-
-impl Endpoint {
-    /// Takes `http://host`, `https://host:port` or the same with a path; a slash at the end is dropped.
-    ///
-    /// Fails as `Misconfigured` for anything else: another scheme, no host, a query, or a user and password.
-    pub fn parse(provider: &'static str, text: &str) -> Result<Self, Failure> {
-        let fault = || Failure::new(FailureKind::Misconfigured, provider, "endpoint");
-        let trimmed = text.trim().trim_end_matches('/');
-        let uri: Uri = trimmed.parse().map_err(|_| fault())?;
-        let default_port = match uri.scheme_str() {
-            Some("http") => 80,
-            Some("https") => 443,
-            _ => return Err(fault()),
-        };
-        let authority = uri.authority().ok_or_else(fault)?;
-        if uri.query().is_some() || authority.as_str().contains('@') || authority.host().is_empty() {
-            return Err(fault());
-        }
-        let host = authority.host().to_ascii_lowercase();
-        let host_header = match authority.port_u16() {
-            Some(port) if port != default_port => format!("{host}:{port}"),
-            _ => host.clone(),
-        };
-        Ok(Self { base: trimmed.to_owned(), host, host_header })
-    }
-
-    /// The address without a slash at the end.
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
-    /// The root of its host.
-    pub fn origin(&self) -> String {
-        let (scheme, _) = self.base.split_once(':').unwrap_or_default();
-        format!("{scheme}://{}/", self.host_header)
-    }
-
-    /// The host alone, in lower case.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// The value of the `host` header: the port stands in it only when it is not the scheme's own.
-    pub fn host_header(&self) -> &str {
-        &self.host_header
-    }
 }
 
 /// The status with which this address of this machine answers a GET, within a few seconds. Its certificate is not looked
@@ -243,15 +154,10 @@ impl Client {
     /// Sends a request by another method and waits for the head of the response, whatever its status. Only GET and
     /// DELETE have no body.
     pub fn send(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
-        let mut builder = ureq::http::Request::builder().method(method).uri(url);
-        for (name, value) in headers {
-            builder = builder.header(*name, *value);
-        }
-        let unsendable = |_| Failure::new(FailureKind::Misconfigured, self.provider, "request_not_sendable");
         let sent = if ["GET", "DELETE"].contains(&method) {
-            self.agent.run(builder.body(()).map_err(unsendable)?)
+            self.agent.run(self.request(method, url, headers, ())?)
         } else {
-            self.agent.run(builder.body(body).map_err(unsendable)?)
+            self.agent.run(self.request(method, url, headers, body)?)
         };
         self.answer(sent)
     }
@@ -259,13 +165,8 @@ impl Client {
     /// The same for a large body: when all of it is written, much may still be on its way, so that for the answer only the
     /// limit of the whole call has a meaning. A write that gets no further is given up as in any request.
     pub fn upload(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
-        let mut builder = Request::builder().method(method).uri(url);
-        for (name, value) in headers {
-            builder = builder.header(*name, *value);
-        }
-        let unsendable = |_| Failure::new(FailureKind::Misconfigured, self.provider, "request_not_sendable");
         let total = Some(self.limits.total);
-        let request = self.agent.configure_request(builder.body(body).map_err(unsendable)?);
+        let request = self.agent.configure_request(self.request(method, url, headers, body)?);
         let request = request.timeout_recv_response(total).timeout_per_read(total).build();
         self.answer(self.agent.run(request))
     }
@@ -279,9 +180,17 @@ impl Client {
             self.agent.run(Request::from_parts(parts, body))
         };
         let (parts, body) = sent.map_err(|error| self.failure_before_body(&error))?.into_parts();
+        // The caller gets the head as it came, of which [`Self::answer`] would keep a part only.
         let headers = parts.headers.clone();
         let answer = Answer { status: parts.status.as_u16(), provider: self.provider, headers, body };
         Ok(Response::from_parts(parts, answer.read_all(limit)?))
+    }
+
+    fn request<B>(&self, method: &str, url: &str, headers: &[(&str, &str)], body: B) -> Result<Request<B>, Failure> {
+        let builder = Request::builder().method(method).uri(url);
+        let builder = headers.iter().fold(builder, |builder, (name, value)| builder.header(*name, *value));
+        let unsendable = |_| Failure::new(FailureKind::Misconfigured, self.provider, "request_not_sendable");
+        builder.body(body).map_err(unsendable)
     }
 
     fn answer(&self, sent: Result<Response<Body>, Error>) -> Result<Answer, Failure> {
@@ -398,31 +307,6 @@ fn failure_of(provider: &'static str, error: &Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_endpoint_keeps_its_path_and_names_the_port_only_when_it_differs() {
-        let endpoint = Endpoint::parse("x", "https://API.example.com:443/v1/").unwrap();
-        assert_eq!(endpoint.base(), "https://API.example.com:443/v1");
-        assert_eq!(endpoint.host(), "api.example.com");
-        assert_eq!(endpoint.host_header(), "api.example.com");
-        let endpoint = Endpoint::parse("x", "http://127.0.0.1:8080").unwrap();
-        assert_eq!(endpoint.host_header(), "127.0.0.1:8080");
-    }
-
-    #[test]
-    fn an_endpoint_that_is_none_is_the_operators_fault() {
-        for text in [
-            "",
-            "example.com",
-            "ftp://example.com",
-            "https://user:key@example.com",
-            "https://example.com?a=b",
-            "https://",
-        ] {
-            let failure = Endpoint::parse("x", text).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Misconfigured, "{text}");
-        }
-    }
 
     #[test]
     fn transport_errors_are_told_apart() {

@@ -152,7 +152,7 @@ fn money(text: &mut String, sheet: &Sheet) {
     section(
         "Orders",
         some(&sheet.orders, |rows| {
-            let row = |row: &yarrow::ops::payment::orders::Order| {
+            let row = |row: &yarrow::ops::payment::order::Order| {
                 [
                     row.created_at.to_string(),
                     row.order_no.clone(),

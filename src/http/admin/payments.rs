@@ -31,8 +31,8 @@ use crate::{
         ledger::{self, Asset, Entry},
         payment::{
             decisions::{self, Decision},
-            orders::{self, Order},
-            reconcile,
+            order::Order,
+            orders, reconcile,
             sandbox::{self, Delivery, Rehearsal},
             settle::Outcome,
         },

@@ -24,10 +24,10 @@ use crate::{
         coins,
         idempotency::Once,
         payment::{
-            callbacks,
+            callbacks::{self, Word},
             decisions::{self, Decision},
+            order::Order,
             orders,
-            orders::Order,
             reconcile::{self, Confirmation, Hint},
         },
     },
@@ -97,9 +97,9 @@ pub async fn notify(call: Call, _: NotificationForm) -> Result<Word> {
         Err(_) => return Ok(Word::Fail),
     };
     let order_no = receipt.order_no.as_deref().filter(|_| receipt.is_acknowledged());
-    let verdict = receipt.outcome.verdict.name();
+    let verdict = receipt.verdict.name();
     tracing::info!(request_id = call.context.request_id, callback = receipt.id, verdict, order_no, "notified");
-    Ok(if receipt.is_acknowledged() { Word::Success } else { Word::Fail })
+    Ok(receipt.word())
 }
 
 /// Where an order stands, and what the user has.
@@ -190,21 +190,9 @@ impl<T: Serialize + ToSchema> Answer for Uncached<T> {
     }
 }
 
-/// What a provider is answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// It is on disk.
-    Success,
-    /// It is to be sent again.
-    Fail,
-}
-
 impl Answer for Word {
     fn into_response(self) -> Result<Response<Body>> {
-        let mut response = Response::new(Body::from(match self {
-            Self::Success => "success",
-            Self::Fail => "fail",
-        }));
+        let mut response = Response::new(Body::from(self.name()));
         let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         Ok(response)
@@ -213,7 +201,10 @@ impl Answer for Word {
     fn describe() -> AnswerDocument {
         AnswerDocument {
             statuses: vec![(StatusCode::OK, "`success` once it is on disk; `fail` if it is to be sent again.")],
-            contents: vec![("text/plain", json!({ "type": "string", "enum": ["success", "fail"] }))],
+            contents: vec![(
+                "text/plain",
+                json!({ "type": "string", "enum": [Self::Success.name(), Self::Fail.name()] }),
+            )],
             schemas: Vec::new(),
         }
     }

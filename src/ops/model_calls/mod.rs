@@ -5,6 +5,7 @@
 //! budget, and finishes it with the [`Outcome`] in the one that settles. An outcome that cannot be written is kept
 //! and tried again, so that no record goes on saying that a call runs.
 
+mod ending;
 mod places;
 pub mod rehearsal;
 mod screening;
@@ -17,22 +18,26 @@ use std::{
 
 use crate::{
     app::App,
-    config,
+    config::Config,
     error::{Code, Error, Result},
     ops::{
-        budget::{self, Amount, Reservation, Used, Warning},
-        model_calls::screening::Gate,
+        budget::{self, Amount, Warning},
+        model_calls::{
+            ending::{Call, Ending, Seen},
+            screening::Gate,
+        },
         moderation,
         sliding_window::{self, Window},
     },
     providers::{
         Failure, FailureKind,
-        llm::{Completion, Flow, Piece, Request, Usage, models::Asked, offline},
+        llm::{Flow, Piece, Request, models::Asked},
     },
     store::{Read, Write},
-    types::{Micros, UserId, fill_random, hex},
+    types::{UserId, fill_random, hex},
 };
 
+pub use ending::Outcome;
 pub use places::{Entering, Place, Places, overloaded};
 pub use unwritten::{Unwritten, write_again};
 
@@ -70,9 +75,6 @@ impl Status {
     }
 }
 
-/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
-pub const SURPLUS: u32 = 16;
-
 /// Who asks, and for what purpose it is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
@@ -82,62 +84,17 @@ pub struct Asker {
     pub kind: &'static str,
 }
 
-/// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    pub status: Status,
-    /// The whole answer of a call that succeeded.
-    pub text: Option<String>,
-    /// How that answer ended: `stop`, or `length` when the limit of tokens cut it.
-    pub finish_reason: Option<String>,
-    pub provider: &'static str,
-    /// The model that answered, or that was asked.
-    pub model: String,
-    /// What kept the first model from answering, when the second was asked.
-    pub failover: Option<String>,
-    /// As the provider counted; nothing where it did not say.
-    pub usage: Option<Usage>,
-    pub cost: Option<Micros>,
-    pub first_token: Option<Duration>,
-    pub duration: Duration,
-    pub error_class: Option<String>,
-    used: Used,
-}
-
 /// What came of a call, and what its caller is to be told if it failed.
 pub struct Ran {
     pub outcome: Outcome,
     pub failure: Option<Error>,
 }
 
-impl Outcome {
-    /// Settles the budgets. For the transaction that finishes the record.
-    pub fn settle_in(&self, tx: &Write<'_>, settings: &config::Llm, reservation: &Reservation) -> Result<Vec<Warning>> {
-        budget::settle_in(tx, settings, reservation, &self.used)
-    }
-
-    /// Counts the call without a budget.
-    pub fn count_in(&self, tx: &Write<'_>, day: &str) -> Result<()> {
-        budget::count_in(tx, day, &self.used)
-    }
-
-    pub fn duration_ms(&self) -> i64 {
-        milliseconds(self.duration)
-    }
-
-    pub fn first_token_ms(&self) -> Option<i64> {
-        self.first_token.map(milliseconds)
-    }
-
-    /// Tokens of request and answer for the store.
-    pub fn tokens(&self) -> (Option<i64>, Option<i64>) {
-        let count = |tokens: fn(Usage) -> u64| self.usage.map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX));
-        (count(|usage| usage.prompt_tokens), count(|usage| usage.completion_tokens))
-    }
-}
+/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
+pub const SURPLUS: u32 = 16;
 
 /// How many records of calls are kept of a user: never fewer than those by which the calls of an hour are counted.
-pub fn records_kept(config: &config::Config) -> u32 {
+pub fn records_kept(config: &Config) -> u32 {
     config.limits.interpretation_records.max(config.llm.calls_per_user_hour)
 }
 
@@ -194,10 +151,13 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
             (Ending::withheld(result.ok()), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
         }
         (Ok(completion), None) => (Ending::of(completion), None),
-        (Err(failure), None) => (Ending::failed(&failure), Some(told(failure, asker))),
+        (Err(failure), None) => {
+            log_failure(&failure, asker);
+            (Ending::failed(&failure), Some(told(failure)))
+        }
     };
-    let outcome = ending.outcome(app, asker, &request, (provider, model, failover), &seen, duration);
-    Ran { outcome, failure }
+    let call = Call { asker, request: &request, seen: &seen, provider, model, failover, duration };
+    Ran { outcome: ending.outcome(app, call), failure }
 }
 
 /// Finishes a record and settles its call. What cannot be written now is kept, and written as soon as it can be.
@@ -235,12 +195,8 @@ fn warn(warnings: &[Warning]) {
     }
 }
 
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// The caller's side of a failure, logged with what the operator must know.
-fn told(failure: Failure, asker: Asker) -> Error {
+/// What the operator must know of a failure.
+fn log_failure(failure: &Failure, asker: Asker) {
     match failure.kind {
         FailureKind::Misconfigured => {
             tracing::error!(%failure, kind = asker.kind, "the language model refuses until somebody acts");
@@ -248,6 +204,10 @@ fn told(failure: Failure, asker: Asker) -> Error {
         FailureKind::Cancelled => tracing::debug!(%failure, kind = asker.kind, "a model call was cancelled"),
         _ => tracing::warn!(%failure, kind = asker.kind, "a model call failed"),
     }
+}
+
+/// The caller's side of a failure.
+fn told(failure: Failure) -> Error {
     match failure.kind {
         // It does not say whether the question or what would have answered it.
         FailureKind::ContentRefused => Error::from(failure).in_fields(vec![moderation::rejected("answer")]),
@@ -259,126 +219,4 @@ fn told(failure: Failure, asker: Asker) -> Error {
 
 fn withheld() -> Error {
     Error::new(Code::ContentRejected).detail("The answer was refused by content moderation.")
-}
-
-/// What was seen of an answer while it came, for calls that end without a count.
-#[derive(Default)]
-struct Seen {
-    tokens: u64,
-    first: Option<Duration>,
-}
-
-impl Seen {
-    fn note(&mut self, piece: Piece<'_>, begun: Instant) {
-        if !piece.text.is_empty() {
-            self.first.get_or_insert_with(|| begun.elapsed());
-        }
-        self.tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
-    }
-}
-
-/// How a call ended, before it is known where.
-struct Ending {
-    status: Status,
-    text: Option<String>,
-    finish_reason: Option<String>,
-    model: Option<String>,
-    usage: Option<Usage>,
-    error_class: Option<String>,
-    /// The vendor certainly did nothing for it.
-    is_free: bool,
-}
-
-impl Ending {
-    fn of(completion: Completion) -> Self {
-        Self {
-            status: Status::Succeeded,
-            text: Some(completion.text),
-            finish_reason: Some(completion.finish_reason),
-            model: Some(completion.model),
-            usage: completion.usage,
-            error_class: None,
-            is_free: false,
-        }
-    }
-
-    fn failed(failure: &Failure) -> Self {
-        let status = if failure.kind == FailureKind::Cancelled { Status::Cancelled } else { Status::Failed };
-        Self {
-            status,
-            text: None,
-            finish_reason: None,
-            model: None,
-            usage: failure.usage,
-            error_class: Some(failure.kind.to_string()),
-            is_free: failure.is_certainly_not_accepted() || failure.code == NOT_ASKED,
-        }
-    }
-
-    /// Nothing of the answer is told but what it cost, if it came to its end.
-    fn withheld(answer: Option<Completion>) -> Self {
-        let (model, usage) = answer.map(|answer| (answer.model, answer.usage)).unzip();
-        let error_class = Some("answer withheld".to_owned());
-        Self {
-            status: Status::Failed,
-            text: None,
-            finish_reason: None,
-            model,
-            usage: usage.flatten(),
-            error_class,
-            is_free: false,
-        }
-    }
-
-    fn outcome(
-        self,
-        app: &App,
-        asker: Asker,
-        request: &Request,
-        (provider, model, failover): (&'static str, String, Option<Failure>),
-        seen: &Seen,
-        duration: Duration,
-    ) -> Outcome {
-        let settings = &app.config.llm;
-        let of_last = match self.usage {
-            _ if provider == offline::NAME || (self.usage.is_none() && self.is_free && seen.tokens == 0) => {
-                Amount::default()
-            }
-            Some(usage) => budget::amount(settings, &model, usage.prompt_tokens, usage.completion_tokens),
-            None => {
-                let prompt = request.messages.iter().map(|message| budget::estimated_tokens(&message.content)).sum();
-                budget::amount(settings, &model, prompt, seen.tokens)
-            }
-        };
-        // A first model that thought and said nothing has its price, too.
-        let of_first = failover.as_ref().and_then(|failure| failure.usage).map_or_else(Amount::default, |usage| {
-            budget::amount(settings, app.llm.model(), usage.prompt_tokens, usage.completion_tokens)
-        });
-        let cost = self.usage.and_then(|usage| budget::cost(settings, &model, usage));
-        let used = Used {
-            kind: asker.kind,
-            provider: provider.to_owned(),
-            model: model.clone(),
-            outcome: self.status.name(),
-            prompt_tokens: self.usage.map_or(0, |usage| usage.prompt_tokens),
-            completion_tokens: self.usage.map_or(0, |usage| usage.completion_tokens),
-            cost: cost.unwrap_or_default(),
-            duration_ms: milliseconds(duration),
-            charged: of_first.plus(of_last),
-        };
-        Outcome {
-            status: self.status,
-            text: self.text,
-            finish_reason: self.finish_reason,
-            provider,
-            model: self.model.unwrap_or(model),
-            failover: failover.map(|failure| failure.kind.to_string()),
-            usage: self.usage,
-            cost,
-            first_token: seen.first,
-            duration,
-            error_class: self.error_class,
-            used,
-        }
-    }
 }

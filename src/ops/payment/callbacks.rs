@@ -56,7 +56,7 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 pub struct Receipt {
     pub id: i64,
-    pub outcome: Outcome,
+    pub verdict: Verdict,
     pub reason: Option<String>,
     pub order_no: Option<String>,
 }
@@ -64,7 +64,30 @@ pub struct Receipt {
 impl Receipt {
     /// Whether the provider is told `success`.
     pub const fn is_acknowledged(&self) -> bool {
-        self.outcome.verdict.is_acknowledged()
+        self.verdict.is_acknowledged()
+    }
+
+    /// What the provider is told.
+    pub const fn word(&self) -> Word {
+        if self.is_acknowledged() { Word::Success } else { Word::Fail }
+    }
+}
+
+/// What a provider is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It is on disk.
+    Success,
+    /// It is to be sent again.
+    Fail,
+}
+
+impl Word {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Fail => "fail",
+        }
     }
 }
 
@@ -112,11 +135,11 @@ struct Message<'form> {
 
 fn take_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) -> Result<Receipt> {
     let trade = &notification.trade;
-    let outcome = settle::apply_in(tx, trade)?;
-    let reason = outcome.reason.map(ToOwned::to_owned);
+    let Outcome { verdict, reason } = settle::apply_in(tx, trade)?;
+    let reason = reason.map(ToOwned::to_owned);
     let names = [Some(trade.order_no.clone()), Some(trade.trade_no.clone()), Some(notification.notify_id.clone())];
-    let id = insert_in(tx, message, true, outcome.verdict, reason.as_deref(), &names)?;
-    Ok(Receipt { id, outcome, reason, order_no: Some(trade.order_no.clone()) })
+    let id = insert_in(tx, message, true, verdict, reason.as_deref(), &names)?;
+    Ok(Receipt { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
 }
 
 fn refuse_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, kept_at_most: u32) -> Result<Receipt> {
@@ -128,8 +151,7 @@ fn refuse_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, kept_a
          where is_genuine = 0 order by id desc limit 1 offset ?1)",
         [kept_at_most],
     )?;
-    let outcome = Outcome::from(Verdict::Rejected);
-    Ok(Receipt { id, outcome, reason: Some(reason), order_no: rejection.order_no.clone() })
+    Ok(Receipt { id, verdict: Verdict::Rejected, reason: Some(reason), order_no: rejection.order_no.clone() })
 }
 
 fn insert_in(

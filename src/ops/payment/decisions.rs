@@ -10,7 +10,8 @@ use crate::{
         idempotency::{Answered, Once},
         ledger::Authority,
         payment::{
-            orders::{self, Order},
+            order::Order,
+            orders,
             settle::{
                 is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in, review_in,
                 state_of_facts, store_in, take_coins_back_in,

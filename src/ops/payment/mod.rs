@@ -9,6 +9,7 @@
 
 pub mod callbacks;
 pub mod decisions;
+pub mod order;
 pub mod orders;
 pub mod reconcile;
 pub mod refunds;

@@ -12,143 +12,20 @@ use crate::{
         ledger::{self, Asset, Entry, Kind},
         payment::{
             callbacks::{self, Callback},
+            order::Order,
             refunds::{self, Refund},
         },
     },
-    providers::payment::{OrderRequest, OrderState, OrderView},
+    providers::payment::OrderState,
     store::{Pending, Read, Row, Write},
     types::{Fen, Listing, Page, Timestamp, UserId, random_digits},
 };
-
-/// An order as it is kept.
-#[derive(Clone, Debug)]
-pub struct Order {
-    pub id: i64,
-    pub order_no: String,
-    pub user: UserId,
-    /// The gateway that it was made with.
-    pub channel: String,
-    /// The provider's app that it was made for; nothing for orders from before that was kept.
-    pub app_id: Option<String>,
-    pub amount: Fen,
-    pub coin_count: u32,
-    pub state: OrderState,
-    /// Why a person must look, or how a person settled it.
-    pub reason: Option<String>,
-    /// The provider's number, once money came in.
-    pub trade_no: Option<String>,
-    /// All money that came in, which need not be the price.
-    pub paid: Fen,
-    /// All money that went back.
-    pub refunded: Fen,
-    /// Coins taken back for it.
-    pub coins_returned: i64,
-    /// Coins that should have been taken back and that a person let go.
-    pub coins_written_off: i64,
-    /// Ledger entries by which coins were taken back.
-    pub returns: u32,
-    /// Times that the provider was asked on schedule.
-    pub checks: u32,
-    pub next_check_at: Option<Timestamp>,
-    pub created_at: Timestamp,
-    /// When the order string ends.
-    pub expires_at: Timestamp,
-    pub paid_at: Option<Timestamp>,
-    pub credited_at: Option<Timestamp>,
-    pub closed_at: Option<Timestamp>,
-    pub refunded_at: Option<Timestamp>,
-}
-
-/// How many orders a person must look at.
-pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
-    tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
-}
 
 /// Which orders are asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
     pub user: Option<UserId>,
     pub state: Option<OrderState>,
-}
-
-impl Order {
-    /// As much as the rule about trade reports needs.
-    pub fn view(&self) -> OrderView<'_> {
-        OrderView {
-            channel: &self.channel,
-            order_no: &self.order_no,
-            amount: self.amount,
-            state: self.state,
-            trade_no: self.trade_no.as_deref(),
-            paid: self.paid_at.map(|_| self.paid),
-            refunded: self.refunded,
-        }
-    }
-
-    /// What can go back at most: what came in, as far as that is known.
-    pub fn returnable(&self) -> Fen {
-        if self.paid_at.is_some() { self.paid } else { self.amount }
-    }
-
-    /// The business event of its credit in the ledger.
-    pub fn credit_reference(&self) -> String {
-        format!("order:{}", self.order_no)
-    }
-
-    /// The business event of the `number`th time that coins are taken back.
-    pub fn return_reference(&self, number: u32) -> String {
-        format!("order:{}/refund:{number}", self.order_no)
-    }
-
-    /// Whether the entry is this order's: its user's, under one of the references that the order gave out.
-    pub fn is_named_by(&self, entry: &Entry) -> bool {
-        let Some(reference) = entry.reference.as_deref().filter(|_| entry.user == self.user) else { return false };
-        match entry.kind {
-            Kind::Topup => reference == self.credit_reference(),
-            Kind::Refund => (1..=self.returns).any(|number| reference == self.return_reference(number)),
-            _ => false,
-        }
-    }
-
-    /// The ledger entries of its credit and of the coins taken back for it.
-    pub fn entries_in(&self, tx: &Read<'_>) -> Result<Vec<Entry>> {
-        let credit = ledger::find_by_reference_in(tx, Asset::Coin, Kind::Topup, &self.credit_reference())?;
-        let mut entries: Vec<_> = credit.into_iter().collect();
-        for number in 1..=self.returns {
-            let reference = self.return_reference(number);
-            entries.extend(ledger::find_by_reference_in(tx, Asset::Coin, Kind::Refund, &reference)?);
-        }
-        Ok(entries)
-    }
-
-    /// Coins that belong to money that went back, over all. A part of a coin stays with the user. What came in above the
-    /// price bought nothing, and less than the price bought all of them, if a person said so.
-    pub fn coins_for(&self, refunded: Fen) -> i64 {
-        let bought_by = self.amount.min(self.returnable()).as_fen();
-        let kept = self.returnable().as_fen() - refunded.as_fen();
-        let returned = (bought_by - kept).clamp(0, bought_by);
-        let exact = i128::from(self.coin_count) * i128::from(returned) / i128::from(bought_by.max(1));
-        i64::try_from(exact).unwrap_or(i64::MAX)
-    }
-
-    /// Coins that are still to be taken back for the money that went back.
-    pub fn coins_owed(&self) -> i64 {
-        match self.credited_at {
-            Some(_) => self.coins_for(self.refunded) - self.coins_returned - self.coins_written_off,
-            None => 0,
-        }
-    }
-
-    /// What the gateway signs. The same text each time, but for a signature that is random by its nature.
-    pub fn request(&self) -> OrderRequest {
-        OrderRequest {
-            order_no: self.order_no.clone(),
-            amount: self.amount,
-            subject: format!("{} coins", self.coin_count),
-            expires_at: self.expires_at.0,
-            now: self.created_at.0,
-        }
-    }
 }
 
 /// The user's open order for this package; a new one if there is none or it is too old.
@@ -211,7 +88,7 @@ pub fn file(app: &App, number: &str) -> Result<OrderFile> {
     Ok(OrderFile {
         refunds: refunds::of_order(app, &order.order_no)?,
         callbacks: callbacks::list(app, &filter, Page { number: 1, size: 20 })?.items,
-        entries: app.store.read(|tx| order.entries_in(tx))?,
+        entries: app.store.read(|tx| entries_in(tx, &order))?,
         order,
     })
 }
@@ -221,6 +98,11 @@ pub fn list(app: &App, filter: Filter, page: Page) -> Result<Listing<Order>> {
     app.store.read(|tx| list_in(tx, filter, page))
 }
 
+/// How many orders a person must look at.
+pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
+}
+
 pub fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Order> {
     find_maybe_in(tx, order_no)?.ok_or_else(|| Code::NotFound.into())
 }
@@ -228,6 +110,17 @@ pub fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Order> {
 /// The order, if it is this user's.
 pub fn find_own_in(tx: &Read<'_>, user: UserId, order_no: &str) -> Result<Order> {
     find_maybe_in(tx, order_no)?.filter(|order| order.user == user).ok_or_else(|| Code::NotFound.into())
+}
+
+/// The ledger entries of the order's credit and of the coins taken back for it.
+pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<Entry>> {
+    let credit = ledger::find_by_reference_in(tx, Asset::Coin, Kind::Topup, &order.credit_reference())?;
+    let mut entries: Vec<_> = credit.into_iter().collect();
+    for number in 1..=order.returns {
+        let reference = order.return_reference(number);
+        entries.extend(ledger::find_by_reference_in(tx, Asset::Coin, Kind::Refund, &reference)?);
+    }
+    Ok(entries)
 }
 
 /// Selects whole orders. Only the end of the statement differs from one question to the next.

@@ -9,8 +9,8 @@ use crate::{
     ops::{
         coins,
         payment::{
-            orders::{self, Order},
-            refunds,
+            order::Order,
+            orders, refunds,
             settle::{self, Outcome, Verdict},
         },
     },
@@ -57,10 +57,7 @@ pub struct Confirmation {
 /// `not_found`; `order_state` for an order of another gateway; those of the provider.
 pub fn inquire(app: &App, order_no: &str) -> Result<Inquiry> {
     let order = orders::find(app, order_no)?;
-    if order.channel != app.payments.gateway.name() {
-        let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
-        return Err(Error::new(Code::OrderState).detail(detail));
-    }
+    order.demand_gateway(app.payments.gateway.name())?;
     let trade = match app.payments.ask(&app.clock, |gateway| gateway.query(&order.order_no))? {
         TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: Verdict::Unchanged.into() }),
         TradeState::Found(trade) => trade,

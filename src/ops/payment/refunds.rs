@@ -11,10 +11,7 @@ use crate::{
     ops::{
         idempotency::{Answered, Once},
         ledger::Authority,
-        payment::{
-            orders::{self, Order},
-            settle,
-        },
+        payment::{order::Order, orders, settle},
     },
     providers::{
         Failure,
@@ -40,14 +37,39 @@ const ASK_AFTER: Duration = Duration::from_secs(10);
 /// How often the provider is asked about a refund whose outcome is unknown.
 const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
+/// How far a refund came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is not known yet what became of it.
+    Requested,
+    Succeeded,
+    /// The provider will not do it, unless it is asked again.
+    Refused,
+}
+
+impl Progress {
+    const ALL: [Self; 3] = [Self::Requested, Self::Succeeded, Self::Refused];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Succeeded => "succeeded",
+            Self::Refused => "refused",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|progress| progress.name() == name)
+    }
+}
+
 /// Money that was to go back.
 #[derive(Clone, Debug)]
 pub struct Refund {
     pub refund_no: String,
     pub order_no: String,
     pub amount: Fen,
-    /// `requested`, `succeeded` or `refused`.
-    pub state: String,
+    pub progress: Progress,
     pub reason: String,
     pub actor: String,
     /// The provider's code of the last failure.
@@ -58,14 +80,6 @@ pub struct Refund {
 }
 
 impl Refund {
-    fn is_open(&self) -> bool {
-        self.state == "requested"
-    }
-
-    fn is_refused(&self) -> bool {
-        self.state == "refused"
-    }
-
     /// At whose word the money goes back.
     fn authority(&self) -> Authority {
         Authority { actor: self.actor.clone(), reason: self.reason.clone(), request_id: self.refund_no.clone() }
@@ -109,15 +123,15 @@ fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
     let (wish, authority) = (wish.clone(), by.clone());
     let channel = app.payments.gateway.name();
     let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
-    if refund.is_open() {
+    if refund.progress == Progress::Requested {
         carry_out(app, &refund, by)?;
     }
     let refunded = app.store.read(|tx| {
         let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
         Ok(Refunded { order: orders::find_in(tx, &refund.order_no)?, refund })
     })?;
-    match (&refunded.refund.failure, refunded.refund.state.as_str()) {
-        (Some(code), "refused") => {
+    match (&refunded.refund.failure, refunded.refund.progress) {
+        (Some(code), Progress::Refused) => {
             Err(Error::new(Code::ProviderFailed).detail(format!("The provider refuses the refund: {code}.")))
         }
         _ => Ok(refunded),
@@ -187,14 +201,14 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
         if known.order_no != order.order_no || !is_wished(known) {
             return Err(Code::IdempotencyKeyReused.into());
         }
-        if known.is_open() {
-            demand_channel(&order, channel)?;
+        if known.progress == Progress::Requested {
+            order.demand_gateway(channel)?;
         }
-        if !known.is_refused() {
+        if known.progress != Progress::Refused {
             return Ok(known.clone());
         }
     }
-    demand_channel(&order, channel)?;
+    order.demand_gateway(channel)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
@@ -220,15 +234,6 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
-}
-
-/// Another gateway knows nothing of the order, and its refusals say nothing.
-fn demand_channel(order: &Order, channel: &str) -> Result<()> {
-    if order.channel == channel {
-        return Ok(());
-    }
-    let detail = format!("The order was made with the gateway `{}`, which is not configured.", order.channel);
-    Err(Error::new(Code::OrderState).detail(detail))
 }
 
 /// The refund of the order of which it is not known yet what became.
@@ -263,15 +268,15 @@ fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
     match done {
         Ok(Some(done)) => app.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
         Ok(None) => {
-            app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed", false)).wait()?;
+            app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed")).wait()?;
             Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider took it.", refund)))
         }
         Err(Undone::Refused(Failure { code, .. })) => {
-            app.store.write(move |tx| note_failure_in(tx, &number, &code, true)).wait()
+            app.store.write(move |tx| note_refusal_in(tx, &number, &code)).wait()
         }
         Err(Undone::Unknown(failure)) => {
             let code = failure.code.clone();
-            app.store.write(move |tx| note_failure_in(tx, &number, &code, false)).wait()?;
+            app.store.write(move |tx| note_failure_in(tx, &number, &code)).wait()?;
             let error = Error::from(failure);
             let detail = still_open(&error.detail, refund);
             Err(error.detail(detail))
@@ -332,11 +337,21 @@ fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
     tx.execute("update payment_refunds set asked_at = ?2 where refund_no = ?1", (refund_no, tx.now.0)).map(drop)
 }
 
-fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str, is_final: bool) -> Result<()> {
+/// The provider will not do it.
+fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
-        "update payment_refunds set failure = ?2, state = case when ?3 then 'refused' else state end, \
-         finished_at = case when ?3 then ?4 end where refund_no = ?1 and state = 'requested'",
-        (refund_no, code, is_final, tx.now.0),
+        "update payment_refunds set failure = ?2, state = 'refused', finished_at = ?3 \
+         where refund_no = ?1 and state = 'requested'",
+        (refund_no, code, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// It may have been done all the same, and is asked about again.
+fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
+    tx.execute(
+        "update payment_refunds set failure = ?2 where refund_no = ?1 and state = 'requested'",
+        (refund_no, code),
     )
     .map(drop)
 }
@@ -380,7 +395,7 @@ fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
         amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
-        state: row.get(3)?,
+        progress: Progress::named(row.get_ref(3)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)?,
         reason: row.get(4)?,
         actor: row.get(5)?,
         failure: row.get(6)?,

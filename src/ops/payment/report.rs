@@ -10,10 +10,7 @@ use crate::{
     error::Result,
     ops::{
         ledger::{self, Asset, Kind},
-        payment::{
-            orders::{self, Order},
-            retention,
-        },
+        payment::{order::Order, orders, retention},
     },
     providers::payment::OrderState,
     store::Read,
@@ -167,7 +164,7 @@ struct Coins {
 
 impl Coins {
     fn of_in(tx: &Read<'_>, order: &Order) -> Result<Self> {
-        let entries = order.entries_in(tx)?;
+        let entries = orders::entries_in(tx, order)?;
         let sum = |kind| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.delta).sum::<i64>();
         Ok(Self { credited: sum(Kind::Topup), returned: -sum(Kind::Refund) })
     }

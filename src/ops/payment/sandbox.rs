@@ -6,10 +6,7 @@
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::payment::{
-        callbacks::{self, Receipt},
-        orders::{self, Order},
-    },
+    ops::payment::{callbacks, order::Order, orders},
     providers::{
         Failure, FailureKind,
         payment::{
@@ -65,16 +62,11 @@ pub fn pay(app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<Rehearsed
     };
     let form = form.map_err(|failure| refused(&failure))?;
     let answer = match &rehearsal.delivery {
-        Delivery::Here => Some(word_of(&callbacks::receive(app, form.into_bytes()).wait()?).to_owned()),
+        Delivery::Here => Some(callbacks::receive(app, form.into_bytes()).wait()?.word().name().to_owned()),
         Delivery::To(address) => Some(delivery::deliver(address, &form)?),
         Delivery::Lost => None,
     };
     Ok(Rehearsed { order: orders::find(app, &order.order_no)?, answer })
-}
-
-/// What the provider is told.
-pub const fn word_of(receipt: &Receipt) -> &'static str {
-    if receipt.is_acknowledged() { "success" } else { "fail" }
 }
 
 fn refused(failure: &Failure) -> Error {

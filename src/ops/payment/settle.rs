@@ -8,10 +8,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::{
         ledger::{self, Asset, Authority, Kind, Posting, changes, changes::Changed},
-        payment::{
-            orders::{self, Order},
-            refunds,
-        },
+        payment::{order::Order, orders, refunds},
         users,
     },
     providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},

@@ -246,7 +246,6 @@ impl Assembly {
                 finish_reason: self.finish_reason.unwrap_or_else(|| "stop".to_owned()),
                 usage: self.usage,
                 request_id: identifier,
-                first_token_after: None,
             }),
         }
     }

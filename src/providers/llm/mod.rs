@@ -40,11 +40,6 @@ pub trait LanguageModel: Send + Sync {
     /// vendors, and fails as `Cancelled`.
     fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure>;
 
-    /// The same for callers who want the text alone: without `stream`, `sink` is not called.
-    fn complete(&self, request: &Request, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Completion, Failure> {
-        self.converse(request, &mut |piece| if request.stream { sink(piece.text) } else { Flow::Continue })
-    }
-
     /// Asks the vendor something that costs nothing: whether it answers and takes our key.
     fn probe(&self) -> Result<(), Failure>;
 }
@@ -137,8 +132,6 @@ pub struct Completion {
     pub usage: Option<Usage>,
     /// The identifier to name to the vendor's support.
     pub request_id: Option<String>,
-    /// From the call to the first piece of text, for a streamed answer.
-    pub first_token_after: Option<Duration>,
 }
 
 /// Tokens, as counted by the vendor.

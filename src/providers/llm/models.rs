@@ -210,7 +210,6 @@ mod tests {
                     finish_reason: "stop".to_owned(),
                     usage: None,
                     request_id: None,
-                    first_token_after: None,
                 }),
             }
         }

@@ -3,8 +3,6 @@
 //! It owns the glue between the interpreter and the trait. It refuses to pretend: it cannot hold a conversation,
 //! and says so when it is asked to without a hexagram.
 
-use std::time::Instant;
-
 use super::{Completion, Flow, LanguageModel, Piece, Request, builtin};
 use crate::providers::{Failure, FailureKind};
 
@@ -29,9 +27,7 @@ impl LanguageModel for Offline {
     }
 
     fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let started = Instant::now();
         let text = request.reading.as_ref().map_or_else(|| NO_CONVERSATION.to_owned(), builtin::interpret);
-        let first_token_after = request.stream.then(|| started.elapsed());
         let mut is_heard = |text| sink(Piece { text, model: MODEL, ..Piece::SIGN_OF_LIFE }) == Flow::Continue;
         let went_on = if request.stream { paragraphs(&text).all(is_heard) } else { is_heard(&text) };
         if !went_on {
@@ -44,7 +40,6 @@ impl LanguageModel for Offline {
             finish_reason: "stop".to_owned(),
             usage: None,
             request_id: None,
-            first_token_after,
         })
     }
 
@@ -77,11 +72,11 @@ mod tests {
     #[test]
     fn without_a_hexagram_it_says_what_it_is() {
         let mut pieces = String::new();
-        let mut sink = |piece: &str| {
-            pieces.push_str(piece);
+        let mut sink = |piece: Piece<'_>| {
+            pieces.push_str(piece.text);
             Flow::Continue
         };
-        let completion = Offline.complete(&request(true), &mut sink).unwrap();
+        let completion = Offline.converse(&request(true), &mut sink).unwrap();
         assert_eq!(completion.text, NO_CONVERSATION);
         assert_eq!((completion.model.as_str(), completion.finish_reason.as_str()), ("builtin-1", "stop"));
         assert_eq!(pieces, completion.text);
@@ -89,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_caller_who_is_gone_ends_it() {
-        let failure = Offline.complete(&request(true), &mut |_| Flow::Stop).err().unwrap();
+        let failure = Offline.converse(&request(true), &mut |_| Flow::Stop).err().unwrap();
         assert_eq!(failure.kind, FailureKind::Cancelled);
     }
 }

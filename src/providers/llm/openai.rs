@@ -49,15 +49,11 @@ pub struct Settings {
     pub longest_retry_wait: Duration,
     /// Bytes: of an answer in one piece, of an event of a stream, and of text and reasoning together.
     pub largest_answer: usize,
-    /// The names of members on which vendors differ; `None` recognises the vendor by the host.
-    pub dialect: Option<Dialect>,
-    /// Further members of every request, such as the switches for thinking. They never replace the driver's own.
-    pub extra_members: Map<String, Value>,
 }
 
 /// How a vendor names what all of them have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+enum Dialect {
     /// `max_tokens` and `user`, which everybody else understands or ignores.
     Common,
     /// `OpenAI` itself: `max_completion_tokens` and `safety_identifier`.
@@ -78,27 +74,9 @@ struct NotOpened {
     advice: Advice,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            base_url: String::new(),
-            api_key: None,
-            model: String::new(),
-            connect_timeout: Duration::from_secs(5),
-            first_byte_timeout: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(30),
-            total_timeout: Duration::from_mins(2),
-            longest_retry_wait: Duration::from_secs(10),
-            largest_answer: 1 << 20,
-            dialect: None,
-            extra_members: Map::new(),
-        }
-    }
-}
-
 impl Dialect {
     /// The dialect of a host.
-    pub fn of_host(host: &str) -> Self {
+    fn of_host(host: &str) -> Self {
         let is_at = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
         if is_at("openai.com") {
             Self::OpenAi
@@ -203,13 +181,13 @@ impl OpenAi {
     }
 
     fn body(&self, request: &Request, endpoint: &Endpoint) -> Vec<u8> {
-        let dialect = self.settings.dialect.unwrap_or_else(|| Dialect::of_host(endpoint.host()));
+        let dialect = Dialect::of_host(endpoint.host());
         let messages: Vec<Value> = request
             .messages
             .iter()
             .map(|message| json!({ "role": message.role.name(), "content": message.content }))
             .collect();
-        let mut body = self.settings.extra_members.clone();
+        let mut body = Map::new();
         let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
         set("model", self.settings.model.as_str().into());
         set("messages", messages.into());
@@ -296,24 +274,17 @@ impl LanguageModel for OpenAi {
 
     fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
         let started = Instant::now();
-        let mut first_token_after = None;
-        let mut timed_sink = |piece: Piece<'_>| {
-            if request.stream && !piece.text.is_empty() && first_token_after.is_none() {
-                first_token_after = Some(started.elapsed());
-            }
-            sink(piece)
-        };
-        let answer = self.open(request, started, &mut timed_sink)?;
+        let answer = self.open(request, started, sink)?;
         let request_id = request_id(&answer).and_then(clean_code);
-        let begun = form::begin(answer, request, self.settings.largest_answer, &mut timed_sink);
+        let begun = form::begin(answer, request, self.settings.largest_answer, sink);
         let result = begun.and_then(|begun| {
             let read = if begun.is_stream { Self::read_stream } else { Self::read_whole };
-            read(self, begun, &mut timed_sink)
+            read(self, begun, sink)
         });
         match result {
             Ok(completion) => {
                 let request_id = request_id.or(completion.request_id);
-                Ok(Completion { request_id, first_token_after, ..completion })
+                Ok(Completion { request_id, ..completion })
             }
             Err(failure) => Err(failure.or_request_id(request_id.as_deref())),
         }
@@ -372,7 +343,17 @@ mod tests {
     }
 
     fn settings(base_url: &str) -> Settings {
-        Settings { base_url: base_url.into(), model: "m".into(), ..Settings::default() }
+        Settings {
+            base_url: base_url.into(),
+            api_key: None,
+            model: "m".into(),
+            connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_mins(2),
+            longest_retry_wait: Duration::from_secs(10),
+            largest_answer: 1 << 20,
+        }
     }
 
     #[test]
@@ -409,18 +390,6 @@ mod tests {
         let deepseek = body(settings("https://api.deepseek.com"), &request(false));
         assert_eq!((&deepseek["max_tokens"], &deepseek["user_id"]), (&json!(800), &json!("u-1")));
         assert_eq!(Dialect::of_host("notopenai.com"), Dialect::Common);
-    }
-
-    #[test]
-    fn extra_members_do_not_replace_the_drivers_own() {
-        let extra = json!({ "enable_thinking": false, "model": "other", "stream": true });
-        let settings = Settings {
-            extra_members: extra.as_object().unwrap().clone(),
-            ..settings("https://dashscope.aliyuncs.com/compatible-mode/v1")
-        };
-        let body = body(settings, &request(false));
-        assert_eq!(body["enable_thinking"], json!(false));
-        assert_eq!((&body["model"], &body["stream"]), (&json!("m"), &json!(false)));
     }
 
     #[test]

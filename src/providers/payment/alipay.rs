@@ -36,9 +36,6 @@ mod stub_vendor;
 #[cfg(test)]
 mod tests;
 
-/// The provider's own default for the whole of a call.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
-
 pub const PROVIDER: &str = "alipay";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER_BYTES: usize = 256 * 1024;

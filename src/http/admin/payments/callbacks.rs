@@ -113,8 +113,8 @@ pub struct CallbackReceipt {
 pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>> {
     let receipt = call.committed(callbacks::replay(&call.app, of.id.0)?).await?;
     let acknowledged = receipt.is_acknowledged();
-    let Receipt { id, outcome, reason, order_no } = receipt;
-    Ok(Json(CallbackReceipt { id, verdict: outcome.verdict.name(), reason, order_no, acknowledged }))
+    let Receipt { id, verdict, reason, order_no } = receipt;
+    Ok(Json(CallbackReceipt { id, verdict: verdict.name(), reason, order_no, acknowledged }))
 }
 
 /// The verdicts on callbacks that were kept: a failure keeps nothing.

@@ -62,7 +62,7 @@ impl From<refunds::Refund> for AdminRefund {
         Self {
             refund_no: refund.refund_no,
             amount: refund.amount.to_string(),
-            state: refund.state,
+            state: refund.progress.name().to_owned(),
             reason: refund.reason,
             actor: refund.actor,
             failure: refund.failure,

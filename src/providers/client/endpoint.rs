@@ -1,0 +1,90 @@
+//! A vendor's address, as an operator spells it.
+
+use ureq::http::Uri;
+
+use crate::providers::{Failure, FailureKind};
+
+/// A vendor's base address, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    base: String,
+    host: String,
+    host_header: String,
+}
+
+impl Endpoint {
+    /// Takes `http://host`, `https://host:port` or the same with a path; a slash at the end is dropped.
+    ///
+    /// Fails as `Misconfigured` for anything else: another scheme, no host, a query, or a user and password.
+    pub fn parse(provider: &'static str, text: &str) -> Result<Self, Failure> {
+        let fault = || Failure::new(FailureKind::Misconfigured, provider, "endpoint");
+        let trimmed = text.trim().trim_end_matches('/');
+        let uri: Uri = trimmed.parse().map_err(|_| fault())?;
+        let default_port = match uri.scheme_str() {
+            Some("http") => 80,
+            Some("https") => 443,
+            _ => return Err(fault()),
+        };
+        let authority = uri.authority().ok_or_else(fault)?;
+        if uri.query().is_some() || authority.as_str().contains('@') || authority.host().is_empty() {
+            return Err(fault());
+        }
+        let host = authority.host().to_ascii_lowercase();
+        let host_header = match authority.port_u16() {
+            Some(port) if port != default_port => format!("{host}:{port}"),
+            _ => host.clone(),
+        };
+        Ok(Self { base: trimmed.to_owned(), host, host_header })
+    }
+
+    /// The address without a slash at the end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The root of its host.
+    pub fn origin(&self) -> String {
+        let (scheme, _) = self.base.split_once(':').unwrap_or_default();
+        format!("{scheme}://{}/", self.host_header)
+    }
+
+    /// The host alone, in lower case.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The value of the `host` header: the port stands in it only when it is not the scheme's own.
+    pub fn host_header(&self) -> &str {
+        &self.host_header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_keeps_its_path_and_names_the_port_only_when_it_differs() {
+        let endpoint = Endpoint::parse("x", "https://API.example.com:443/v1/").unwrap();
+        assert_eq!(endpoint.base(), "https://API.example.com:443/v1");
+        assert_eq!(endpoint.host(), "api.example.com");
+        assert_eq!(endpoint.host_header(), "api.example.com");
+        let endpoint = Endpoint::parse("x", "http://127.0.0.1:8080").unwrap();
+        assert_eq!(endpoint.host_header(), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn an_endpoint_that_is_none_is_the_operators_fault() {
+        for text in [
+            "",
+            "example.com",
+            "ftp://example.com",
+            "https://user:key@example.com",
+            "https://example.com?a=b",
+            "https://",
+        ] {
+            let failure = Endpoint::parse("x", text).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::Misconfigured, "{text}");
+        }
+    }
+}
