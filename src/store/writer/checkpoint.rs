@@ -10,7 +10,10 @@ use std::{
 
 use rusqlite::{Connection, Row, hooks::Wal};
 
-use super::{IDLE, Work, file_size, stop_if_sync_failed};
+use super::{
+    file_size,
+    work::{IDLE, Work, stop_if_sync_failed},
+};
 use crate::store::{connection::BUSY_TIMEOUT, copier::Progress};
 
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
