@@ -64,14 +64,20 @@ pub struct WriterTally {
     pub damage_met: Counter,
 }
 
+/// What the thread and those who queue for it both know.
+struct Shared {
+    /// Operations queued or being committed.
+    queued: AtomicU64,
+    tally: WriterTally,
+    messenger: OnceLock<Messenger>,
+    log: PathBuf,
+}
+
 pub(super) struct Writer {
     queue: Mutex<Option<SyncSender<Box<dyn Job>>>>,
-    messenger: Arc<OnceLock<Messenger>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    queued: Arc<AtomicU64>,
-    tally: Arc<WriterTally>,
+    shared: Arc<Shared>,
     capacity: usize,
-    log: PathBuf,
 }
 
 impl Writer {
@@ -84,21 +90,21 @@ impl Writer {
         full_reads: FullReads,
     ) -> Result<Self> {
         let (queue, jobs) = sync_channel(tuning.queue);
-        let queued = Arc::new(AtomicU64::new(0));
-        let log = place.path().with_extension("db-wal");
         connection.wal_hook(Some(note_log_pages));
         connection.pragma_update(None, "journal_size_limit", LOG_TRUNCATED_ABOVE.cast_signed())?;
-        let tally = Arc::new(WriterTally {
-            operations: Distribution::new(&SIZE_BOUNDS),
-            durations: Distribution::new(&SLOW_BOUNDS),
-            failures: Counter::default(),
-            damage_met: Counter::default(),
-        });
         let copier = Copier::start(place.path(), tuning)?;
-        let (for_thread, slow, commit_size) = (Arc::clone(&queued), tuning.slow, tuning.commit_size);
-        let (tally_of_thread, log_of_thread) = (Arc::clone(&tally), log.clone());
-        let messenger = Arc::<OnceLock<Messenger>>::default();
-        let messenger_of_thread = Arc::clone(&messenger);
+        let shared = Arc::new(Shared {
+            queued: AtomicU64::new(0),
+            tally: WriterTally {
+                operations: Distribution::new(&SIZE_BOUNDS),
+                durations: Distribution::new(&SLOW_BOUNDS),
+                failures: Counter::default(),
+                damage_met: Counter::default(),
+            },
+            messenger: OnceLock::default(),
+            log: place.path().with_extension("db-wal"),
+        });
+        let (of_thread, slow, commit_size) = (Arc::clone(&shared), tuning.slow, tuning.commit_size);
         let work = move || {
             let work = Work {
                 connection: &connection,
@@ -107,12 +113,9 @@ impl Writer {
                 clock,
                 commits,
                 full_reads,
-                queued: for_thread,
-                messenger: messenger_of_thread,
-                tally: tally_of_thread,
+                shared: of_thread,
                 commit_size,
                 slow,
-                log: log_of_thread,
                 log_pages: LogPages::of_this_thread(),
                 place,
                 copier,
@@ -124,12 +127,9 @@ impl Writer {
         let thread = std::thread::Builder::new().name("writer".into()).spawn(work);
         Ok(Self {
             queue: Mutex::new(Some(queue)),
-            messenger,
             thread: Mutex::new(Some(thread.map_err(Error::internal)?)),
-            queued,
-            tally,
+            shared,
             capacity: tuning.queue,
-            log,
         })
     }
 
@@ -143,11 +143,11 @@ impl Writer {
         let Some(queue) = lock(&self.queue).clone() else {
             return Pending::known(Err(busy("The service is stopping.")));
         };
-        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.shared.queued.fetch_add(1, Ordering::Relaxed);
         match queue.try_send(job) {
             Ok(()) => Pending::queued(receiver),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.queued.fetch_sub(1, Ordering::Relaxed);
+                self.shared.queued.fetch_sub(1, Ordering::Relaxed);
                 Pending::known(Err(busy("Too many changes are waiting for the disk.")))
             }
         }
@@ -156,19 +156,19 @@ impl Writer {
     /// Has the answers of commits that many wait for taken to them; once.
     pub(super) fn answer_through(&self, messenger: Messenger) {
         // Who asks a second time has the same runtime in mind.
-        let _ = self.messenger.set(messenger);
+        let _ = self.shared.messenger.set(messenger);
     }
 
     pub(super) fn pressure(&self) -> Pressure {
         Pressure {
-            queued: self.queued.load(Ordering::Relaxed),
+            queued: self.shared.queued.load(Ordering::Relaxed),
             capacity: self.capacity,
-            log_bytes: file_size(&self.log),
+            log_bytes: file_size(&self.shared.log),
         }
     }
 
     pub(super) fn tally(&self) -> &WriterTally {
-        &self.tally
+        &self.shared.tally
     }
 
     pub(super) fn stop(&self) {

@@ -183,7 +183,7 @@ impl Work<'_> {
     /// Whoever truncates holds the lock that commits need, so readers are not waited for here: while a backup reads,
     /// each attempt would hold up all writers of a running server for as long as it waits.
     pub(super) fn truncate_log_if_large(&self) {
-        if file_size(&self.log) > LOG_TRUNCATED_ABOVE {
+        if file_size(&self.shared.log) > LOG_TRUNCATED_ABOVE {
             self.truncate_log(Duration::ZERO);
         }
     }

@@ -2,9 +2,8 @@
 
 use std::{
     cell::Cell,
-    path::PathBuf,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError},
     },
@@ -14,9 +13,9 @@ use std::{
 use rusqlite::{Connection, ffi};
 
 use super::{
-    WriterTally,
+    Shared,
     checkpoint::{Checkpoint, LogPages, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
-    job::{Answers, Job, Kind, Messenger},
+    job::{Answers, Job, Kind},
 };
 use crate::{
     clock::Clock,
@@ -43,14 +42,11 @@ pub(super) struct Work<'connection> {
     pub(super) clock: Clock,
     pub(super) commits: Arc<AtomicU64>,
     pub(super) full_reads: FullReads,
-    pub(super) queued: Arc<AtomicU64>,
-    pub(super) messenger: Arc<OnceLock<Messenger>>,
-    pub(super) tally: Arc<WriterTally>,
+    pub(super) shared: Arc<Shared>,
     /// Operations in one commit at most.
     pub(super) commit_size: usize,
     /// What takes longer than this is logged.
     pub(super) slow: Duration,
-    pub(super) log: PathBuf,
     pub(super) log_pages: LogPages,
     pub(super) place: Place,
     pub(super) copier: Copier,
@@ -99,10 +95,10 @@ impl Work<'_> {
         while !waiting.is_empty() {
             waiting = self.commit_some(waiting);
         }
-        self.queued.fetch_sub(size, Ordering::Relaxed);
+        self.shared.queued.fetch_sub(size, Ordering::Relaxed);
         let took = begun.elapsed();
-        self.tally.operations.add(size);
-        self.tally.durations.add_duration(took);
+        self.shared.tally.operations.add(size);
+        self.shared.tally.durations.add_duration(took);
         if took >= self.slow {
             tracing::warn!(operations = size, duration_ms = took.as_millis(), "slow commit");
         }
@@ -112,7 +108,7 @@ impl Work<'_> {
     /// answers them, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
         if let Err(error) = self.statement("begin immediate") {
-            self.tally.failures.add(1);
+            self.shared.tally.failures.add(1);
             self.answer(jobs, Some(error));
             return Vec::new();
         }
@@ -124,7 +120,9 @@ impl Work<'_> {
         for job in jobs.iter_mut().take(together) {
             done += 1;
             outcome = self.run_one(job.as_mut(), &transaction);
-            self.tally.damage_met.add(u64::from(job.met_damage()));
+            if job.met_damage() {
+                self.shared.tally.damage_met.add(1);
+            }
             begun = self.note_if_slow(job.as_ref(), begun);
             if outcome.is_err() {
                 break;
@@ -145,9 +143,9 @@ impl Work<'_> {
             }
             Err(error) => {
                 tracing::error!(%error, operations = jobs.len(), "a commit failed");
-                self.tally.failures.add(1);
+                self.shared.tally.failures.add(1);
                 let is_told = jobs.iter().any(|job| job.met_damage());
-                self.tally.damage_met.add(u64::from(store::is_damage(&error) && !is_told));
+                self.shared.tally.damage_met.add(u64::from(store::is_damage(&error) && !is_told));
                 self.abandon_transaction();
                 self.answer(jobs, Some(error));
             }
@@ -159,7 +157,7 @@ impl Work<'_> {
     /// the same threads, the answers are taken there together.
     fn answer(&self, jobs: Vec<Box<dyn Job>>, lost: Option<Error>) {
         let answers = Answers { jobs, lost };
-        if let Some(messenger) = self.messenger.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {
+        if let Some(messenger) = self.shared.messenger.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {
             messenger(answers);
         }
     }
