@@ -31,7 +31,8 @@ use crate::{
     },
     store::{
         self, Store, Tuning, Upkeep,
-        restore::{self, DATABASE, KEYS, SERVER_KEY},
+        files::DATABASE,
+        restore::{self, KEYS, SERVER_KEY},
     },
     types::{PhoneRules, UserId},
     vendors::{self, Announce},
@@ -215,7 +216,7 @@ pub fn demand_installation(config: &Config) -> Result<()> {
 fn leave_to_owner(directory: &Path) -> Result<()> {
     let made = KEYS.into_iter().chain([DATABASE, "yarrow.db-wal", "yarrow.db-shm"]).map(|name| directory.join(name));
     for path in made.filter(|path| path.exists()) {
-        store::backup::leave_to_owner(&path).map_err(|error| store::backup::failed_at(&path, error))?;
+        store::files::leave_to_owner(&path).map_err(|error| store::files::failed_at(&path, error))?;
     }
     Ok(())
 }
@@ -333,13 +334,13 @@ fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
 /// `data_directory_unusable`.
 pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
     if !directory.is_dir() {
-        restore::make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
+        store::files::make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
         // Its name must outlast the power like what will be in it. A parent that may be passed and not read cannot be
         // synced, and was not made by us.
         let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let _ = File::open(parent).and_then(|parent| parent.sync_all());
     }
-    let opened = store::backup::open_lock(&directory.join(LOCK));
+    let opened = store::files::open_lock(&directory.join(LOCK));
     let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),

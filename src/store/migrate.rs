@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::backup;
+use super::files;
 use crate::error::{Code, Error, Result};
 
 /// Marks the file as ours, so that another program's database is not migrated by mistake ("YARW").
@@ -145,9 +145,9 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     if unfinished.exists() {
         std::fs::remove_file(&unfinished).map_err(Error::internal)?;
     }
-    backup::make_new(&unfinished)?;
+    files::make_new(&unfinished)?;
     connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
-    backup::publish(&unfinished, copy)
+    files::publish(&unfinished, copy)
 }
 
 /// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not make.

@@ -12,6 +12,7 @@
 pub mod backup;
 mod connection;
 mod copier;
+pub mod files;
 mod migrate;
 mod pending;
 mod place;
@@ -364,7 +365,7 @@ fn is_damage_of(error: &rusqlite::Error) -> bool {
 
 /// Whether there is a database file with nothing in it, and no log that would fill it.
 pub fn is_empty(path: &Path) -> bool {
-    path.exists() && backup::database_size(path) == 0
+    path.exists() && files::database_size(path) == 0
 }
 
 fn is_missing_parent(error: &rusqlite::Error) -> bool {

@@ -15,8 +15,8 @@ use crate::{
         condition::{self, BackupState},
     },
     store::{
-        backup::{database_size, disk_space},
-        restore::{DATABASE, KEYS},
+        files::{DATABASE, database_size, disk_space},
+        restore::KEYS,
     },
 };
 
