@@ -13,6 +13,7 @@ pub mod backup;
 mod connection;
 mod copier;
 pub mod files;
+pub mod lock;
 mod migrate;
 mod pending;
 mod place;

@@ -12,10 +12,10 @@ use super::{
     refuse_schema,
 };
 use crate::{
-    app,
     clock::Clock,
     config::Config,
     error::{Code, Error, Result},
+    installation::demand_installation,
     keys::ServerKey,
     ops::{
         ledger::verification,
@@ -25,6 +25,7 @@ use crate::{
         self, Store, Tuning, Upkeep,
         backup::{Copy, Faults},
         files::{DATABASE, database_size},
+        lock::{in_use, lock_directory},
         restore::SERVER_KEY,
     },
     types::Timestamp,
@@ -114,7 +115,7 @@ pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<
 fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
     let begun = Instant::now();
     let directory = &config.installation.data_dir.0;
-    let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use(directory))?;
     store::restore::finish(directory, true)?;
     progress("checking", 0, 1);
     let copy = sound_copy(path, now)?;
@@ -162,8 +163,8 @@ fn blaming(path: &Path, error: Error) -> Error {
 /// runs; `backup_unusable` for a damaged backup and for one of another installation; storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = &config.installation.data_dir.0;
-    app::demand_installation(config)?;
-    let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
+    demand_installation(config)?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use(directory))?;
     let copy = sound_copy(path, now).map_err(|error| blaming(path, error))?;
     demand_own_key(config, path, &copy, now)?;
     let restored = store::restore::restore_keys(&copy, directory)?;
