@@ -92,8 +92,8 @@ impl Copy {
         let connection = Connection::open_with_flags(uri, flags)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         // A copy may be made by a newer program, but never by another one.
-        let is_ours = migrate::refuse_foreign(&connection);
-        is_ours.map_err(|error| if error.code == Code::DataDirectoryUnusable { no_backup(path) } else { error })?;
+        let version = migrate::version_of(&connection);
+        version.map_err(|error| if error.code == Code::DataDirectoryUnusable { no_backup(path) } else { error })?;
         Ok(Self { connection, now })
     }
 
@@ -114,7 +114,7 @@ impl Copy {
     /// # Errors
     /// Storage errors.
     pub fn schema_version(&self) -> Result<usize> {
-        migrate::refuse_foreign(&self.connection)
+        migrate::version_of(&self.connection)
     }
 
     /// What the copy carries beside the database, by name. A database that is no copy carries nothing.

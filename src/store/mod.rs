@@ -225,7 +225,7 @@ impl Store {
         self.shared.writer.tally()
     }
 
-    /// Whether the file still has its name.
+    /// Whether the database and its log still have their names.
     pub fn is_in_place(&self) -> bool {
         self.shared.place.is_kept()
     }
