@@ -7,7 +7,7 @@ use crate::{
     config::Config,
     error::{Error, Result},
     installation::{demand_installation, demand_server_key, explain_damage, leave_to_owner, open_store},
-    keys::{ServerKey, kept_key},
+    keys::{SANDBOX_KEY, ServerKey, kept_key},
     ops::{
         access_log::Recorder,
         admins, alerts, clock_jump, codes, integrity,
@@ -138,7 +138,7 @@ impl App {
         }
         words::seed(&store)?;
         let sandbox_key =
-            || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
+            || kept_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(config, &store, clock.clone(), sandbox_key)?;
         leave_to_owner(&directory)?;
         Ok(Self {

@@ -6,11 +6,12 @@ use crate::{
     clock::Clock,
     config::Config,
     error::{Code, Error, Result},
+    keys::{KEYS, SERVER_KEY},
     ops::{backups, words},
     store::{
         self, Store, Tuning, Upkeep,
-        files::{self, DATABASE},
-        restore::{self, KEYS, SERVER_KEY},
+        files::{self, DATABASE, beside},
+        restore,
     },
 };
 
@@ -36,7 +37,9 @@ pub fn demand_installation(config: &Config) -> Result<()> {
 
 /// Gives what a first start as root has made to whom the directory belongs.
 pub(crate) fn leave_to_owner(directory: &Path) -> Result<()> {
-    let made = KEYS.into_iter().chain([DATABASE, "yarrow.db-wal", "yarrow.db-shm"]).map(|name| directory.join(name));
+    let database = directory.join(DATABASE);
+    let logs = ["-wal", "-shm"].map(|end| beside(&database, end));
+    let made = KEYS.into_iter().map(|name| directory.join(name)).chain([database]).chain(logs);
     for path in made.filter(|path| path.exists()) {
         files::leave_to_owner(&path).map_err(|error| files::failed_at(&path, error))?;
     }

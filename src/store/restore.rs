@@ -10,12 +10,10 @@ use super::{
     backup::{Copy, Progress},
     files::{DATABASE, beside, failed_at, make_private_directory, publish, sync, sync_directory, write_new},
 };
-use crate::error::{Code, Error, Result};
-
-/// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
-pub const SERVER_KEY: &str = "secret.key";
-/// The keys that a data directory keeps, which travel with copies of its database.
-pub const KEYS: [&str; 2] = [SERVER_KEY, "sandbox.key"];
+use crate::{
+    error::{Code, Error, Result},
+    keys::KEYS,
+};
 
 /// Says that everything new is complete, and holds the name of the directory into which the old goes.
 const NOTE: &str = "restore.pending";

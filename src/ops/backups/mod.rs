@@ -27,11 +27,11 @@ use crate::{
     app::App,
     config::Config,
     error::{Code, Error, Result},
+    keys::KEYS,
     store::{
         self, Read, SCHEMA_VERSION, Write,
         backup::{self, Copy},
         files::{self, DATABASE, make_private_directory},
-        restore::KEYS,
     },
     types::Timestamp,
 };

@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     error::{Code, Error, Result},
     installation::demand_installation,
-    keys::ServerKey,
+    keys::{SERVER_KEY, ServerKey},
     ops::{
         ledger::verification,
         server_key::{Standing, standing_in},
@@ -26,7 +26,6 @@ use crate::{
         backup::{Copy, Faults},
         files::{DATABASE, database_size},
         lock::{in_use, lock_directory},
-        restore::SERVER_KEY,
     },
     types::Timestamp,
 };

@@ -10,14 +10,12 @@ use crate::{
     app::App,
     config::Config,
     error::Result,
+    keys::KEYS,
     ops::{
         backups,
         condition::{self, BackupState},
     },
-    store::{
-        files::{DATABASE, database_size, disk_space},
-        restore::KEYS,
-    },
+    store::files::{DATABASE, database_size, disk_space},
 };
 
 const BACKUPS: &str = "backups";
