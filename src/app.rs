@@ -172,9 +172,7 @@ impl App {
             keys,
         })
     }
-}
 
-impl App {
     /// What stands before each provider.
     pub fn breakers(&self) -> Vec<&Breaker> {
         let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];

@@ -69,24 +69,29 @@ pub(crate) fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
 pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, upkeep: Upkeep) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
-    let is_ours = has_keys(directory);
-    // A first start makes the file before the keys, so keys beside an empty file or none say that something was lost.
-    if !path.exists() {
-        let what = match () {
-            () if is_ours => Some("is missing"),
-            () if restore::was_cut_off(directory) => Some("is missing, because a restore was cut off"),
-            // Whoever wants to begin anew can move them away.
-            () if newest_backup(config).is_some() => Some("is missing, although there are backups"),
-            () => None,
-        };
-        if let Some(what) = what {
-            return Err(lost(config, &format!("{} {what}", path.display())));
-        }
+    if !path.exists()
+        && let Some(what) = lost_how(config, directory)
+    {
+        return Err(lost(config, &format!("{} {what}", path.display())));
     }
-    if is_ours && store::is_empty(&path) {
+    // A first start makes the file before the keys.
+    if has_keys(directory) && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
     Store::open(&path, tuning, clock, upkeep)
+}
+
+/// What is said of a database that is not there, although there was one. A first start makes it before the keys, so keys
+/// without it say so.
+fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
+    if has_keys(directory) {
+        return Some("is missing");
+    }
+    if restore::was_cut_off(directory) {
+        return Some("is missing, because a restore was cut off");
+    }
+    // Whoever wants to begin anew can move them away.
+    newest_backup(config).map(|_| "is missing, although there are backups")
 }
 
 /// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.
