@@ -1,20 +1,16 @@
 //! The application: configuration, store, providers and clock, opened alike by the server and by every command.
 
-use std::{
-    fs::{File, TryLockError},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs::File, sync::Arc};
 
 use crate::{
     clock::Clock,
     config::Config,
-    error::{Code, Error, Result},
-    keys::{ServerKey, kept_key},
+    error::{Error, Result},
+    installation::{demand_installation, demand_server_key, explain_damage, leave_to_owner, open_store},
+    keys::{SANDBOX_KEY, ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, alerts, backups, clock_jump, codes, integrity,
+        admins, alerts, clock_jump, codes, integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
@@ -30,8 +26,9 @@ use crate::{
         sms::SmsSender,
     },
     store::{
-        self, Store, Tuning, Upkeep,
-        restore::{self, DATABASE, KEYS, SERVER_KEY},
+        Store, Tuning, Upkeep,
+        lock::{lock_directory, lock_for_server},
+        restore,
     },
     types::{PhoneRules, UserId},
     vendors::{self, Announce},
@@ -39,13 +36,6 @@ use crate::{
 
 /// A vendor that takes its time must leave threads for everybody else.
 const MESSAGES_AT_ONCE: u32 = 32;
-/// How long a server waits for the lock of a command that opens, and how often it looks.
-const OPENING: Duration = Duration::from_secs(2);
-const LOCK_LOOK: Duration = Duration::from_millis(50);
-
-/// The file in a data directory whose lock its server holds.
-pub const LOCK: &str = "yarrow.lock";
-
 /// Who opens the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -139,7 +129,8 @@ impl App {
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
-        let store = open_store(config, clock.clone(), lock.is_some(), role)?;
+        let upkeep = if lock.is_some() { role.upkeep() } else { Upkeep::None };
+        let store = open_store(config, &tuning(config), clock.clone(), upkeep)?;
         demand_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
         if role == Role::Server {
@@ -147,7 +138,7 @@ impl App {
         }
         words::seed(&store)?;
         let sandbox_key =
-            || kept_key(&directory.join("sandbox.key"), || Sandbox::generate_key().map_err(Error::internal));
+            || kept_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let payments = Payments::open(config, &store, clock.clone(), sandbox_key)?;
         leave_to_owner(&directory)?;
         Ok(Self {
@@ -181,129 +172,12 @@ impl App {
             keys,
         })
     }
-}
 
-impl App {
     /// What stands before each provider.
     pub fn breakers(&self) -> Vec<&Breaker> {
         let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];
         others.into_iter().chain(self.llm.all().map(Guarded::breaker)).collect()
     }
-}
-
-/// Refuses a directory in which nobody has installed anything: most likely its name was mistyped.
-///
-/// # Errors
-/// `not_found`.
-pub fn demand_installation(config: &Config) -> Result<()> {
-    let directory = &config.installation.data_dir.0;
-    let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
-    // What may not be looked at is there, as far as is known here; whoever opens it says what is wrong.
-    if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
-        return Ok(());
-    }
-    let way_out = newest_backup(config).map_or_else(
-        || "`yarrow serve` makes one there".to_owned(),
-        |newest| format!("There are backups: `yarrow restore {}` puts one there", newest.name),
-    );
-    let directory = directory.display();
-    let detail = format!("There is no installation in {directory}. {way_out}; --data-dir names another directory.");
-    Err(Error::new(Code::NotFound).detail(detail))
-}
-
-/// Gives what a first start as root has made to whom the directory belongs.
-fn leave_to_owner(directory: &Path) -> Result<()> {
-    let made = KEYS.into_iter().chain([DATABASE, "yarrow.db-wal", "yarrow.db-shm"]).map(|name| directory.join(name));
-    for path in made.filter(|path| path.exists()) {
-        store::backup::leave_to_owner(&path).map_err(|error| store::backup::failed_at(&path, error))?;
-    }
-    Ok(())
-}
-
-/// Refuses to go on under another key than the one that the database was filled under. A first start makes the key
-/// before it seeds the words, so a database without them is one whose first start was cut off.
-fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
-    let path = config.installation.data_dir.0.join(SERVER_KEY);
-    if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
-        return Ok(());
-    }
-    let way_out = newest_backup(config).map_or_else(
-        || "`yarrow restore FILE --keys` takes it from a backup".to_owned(),
-        |newest| format!("`yarrow restore {} --keys` takes it from a backup", newest.name),
-    );
-    let detail = format!(
-        "{} is missing, and what the database keeps under it would not be recognised under another. {way_out} and \
-         leaves the database as it is. If auth.secret_key was set, set it again.",
-        path.display()
-    );
-    Err(Error::new(Code::StorageFailed).detail(detail))
-}
-
-fn open_store(config: &Config, clock: Clock, is_locked: bool, role: Role) -> Result<Store> {
-    let directory = &config.installation.data_dir.0;
-    let path = directory.join(DATABASE);
-    let is_ours = has_keys(directory);
-    // A first start makes the file before the keys, so keys beside an empty file or none say that something was lost.
-    if !path.exists() {
-        let what = match () {
-            () if is_ours => Some("is missing"),
-            () if restore::was_cut_off(directory) => Some("is missing, because a restore was cut off"),
-            // Whoever wants to begin anew can move them away.
-            () if newest_backup(config).is_some() => Some("is missing, although there are backups"),
-            () => None,
-        };
-        if let Some(what) = what {
-            return Err(lost(config, &format!("{} {what}", path.display())));
-        }
-    }
-    if is_ours && store::is_empty(&path) {
-        return Err(damaged(config, &path, "it is empty"));
-    }
-    let upkeep = if is_locked { role.upkeep() } else { Upkeep::None };
-    Store::open(&path, &tuning(config), clock, upkeep)
-}
-
-/// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.
-fn explain_damage(config: &Config, error: Error) -> Error {
-    let directory = &config.installation.data_dir.0;
-    let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
-    match &error.source {
-        Some(source) if is_ours && store::is_damage(&error) => {
-            damaged(config, &directory.join(DATABASE), &source.to_string()).caused_by(error)
-        }
-        _ => error,
-    }
-}
-
-fn damaged(config: &Config, path: &Path, what: &str) -> Error {
-    lost(config, &format!("{} is damaged ({what})", path.display()))
-}
-
-/// Whether keys of an installation lie in the directory.
-fn has_keys(directory: &Path) -> bool {
-    KEYS.iter().any(|key| directory.join(key).exists())
-}
-
-/// The backup that somebody is pointed to: the newest that was found sound, or else the newest. A directory of backups
-/// that cannot be read has none to point to.
-fn newest_backup(config: &Config) -> Option<backups::Backup> {
-    let all = backups::list(config).ok()?;
-    backups::newest_sound(&all, Clock::default().now()).or_else(|| all.first()).cloned()
-}
-
-/// Says what was lost, and what there is to put in its place.
-fn lost(config: &Config, what: &str) -> Error {
-    let way_out = match newest_backup(config) {
-        Some(newest) => format!(
-            "There is a backup of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
-            newest.at, newest.name
-        ),
-        None => format!(
-            "There is no backup in {}: see `yarrow restore --help` if there is one elsewhere",
-            config.backup_directory().display()
-        ),
-    };
-    Error::new(Code::StorageFailed).detail(format!("{what}. {way_out}."))
 }
 
 fn tuning(config: &Config) -> Tuning {
@@ -325,45 +199,4 @@ fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
         external: External::new(vendors::text_moderator(config, clock.clone()), clock.clone(), settings.calls),
         shadow: Shadow::new(settings.shadow_share),
     }
-}
-
-/// The lock of a data directory, which is made if there is none; nothing when a server holds it.
-///
-/// # Errors
-/// `data_directory_unusable`.
-pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
-    if !directory.is_dir() {
-        restore::make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
-        // Its name must outlast the power like what will be in it. A parent that may be passed and not read cannot be
-        // synced, and was not made by us.
-        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let _ = File::open(parent).and_then(|parent| parent.sync_all());
-    }
-    let opened = store::backup::open_lock(&directory.join(LOCK));
-    let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(unusable(directory, &error.to_string())),
-    }
-}
-
-/// Waits a little for a command that has just begun: it holds the lock while it opens.
-fn lock_for_server(directory: &Path) -> Result<File> {
-    for _ in 0..OPENING.as_millis() / LOCK_LOOK.as_millis() {
-        if let Some(lock) = lock_directory(directory)? {
-            return Ok(lock);
-        }
-        std::thread::sleep(LOCK_LOOK);
-    }
-    lock_directory(directory)?.ok_or_else(|| in_use(directory))
-}
-
-fn unusable(directory: &Path, why: &str) -> Error {
-    Error::new(Code::DataDirectoryUnusable).detail(format!("The data directory {}: {why}", directory.display()))
-}
-
-/// What is said of a directory whose lock a server holds.
-pub fn in_use(directory: &Path) -> Error {
-    unusable(directory, "another server is running on it.")
 }

@@ -19,6 +19,13 @@ use crate::{
     types::{Cursor, UserId, fill_random, hex},
 };
 
+/// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
+pub const SERVER_KEY: &str = "secret.key";
+/// The key of this installation's own payment gateway, whose payments cost nothing.
+pub const SANDBOX_KEY: &str = "sandbox.key";
+/// The keys that a data directory keeps, which travel with copies of its database.
+pub const KEYS: [&str; 2] = [SERVER_KEY, SANDBOX_KEY];
+
 /// The key under which codes and addresses are kept as HMACs. A stolen database alone does not give them away.
 #[derive(Clone)]
 pub struct ServerKey(hmac::Key);
@@ -32,7 +39,7 @@ impl ServerKey {
     pub fn of(configured: Option<&SecretString>, directory: &Path) -> Result<Self> {
         let bytes = match configured {
             Some(key) => key.expose_secret().as_bytes().to_vec(),
-            None => kept_key(&directory.join("secret.key"), random_key)?,
+            None => kept_key(&directory.join(SERVER_KEY), random_key)?,
         };
         Ok(Self::from_bytes(&bytes))
     }

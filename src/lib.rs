@@ -10,6 +10,7 @@
 //! - [`providers`]: the outside world.
 //! - [`vendors`]: which drivers there are by the settings.
 //! - [`ops`]: what the service can do, one subject a file.
+//! - [`installation`]: what is there of one, and what was lost.
 //! - [`app`]: all of this opened together.
 //! - [`jobs`], [`http`] and, in the binary's own crate, `cli`: the doors. They parse, prove who is calling, and reply;
 //!   none of them reaches SQL.
@@ -35,6 +36,7 @@ pub mod store;
 pub mod providers;
 pub mod vendors;
 pub mod ops;
+pub mod installation;
 pub mod app;
 pub mod jobs;
 pub mod http;

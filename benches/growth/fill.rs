@@ -22,7 +22,7 @@ use yarrow::{
         access_log::{self, Entry, pieces},
         admins,
     },
-    store::restore::DATABASE,
+    store::files::DATABASE,
     types::{Timestamp, UserId, sha256},
 };
 

@@ -116,7 +116,7 @@ impl Size {
         let directory = directory.join(format!("rows-{rows}"));
         let begun = Instant::now();
         let filled = fill::fill_or_find(&directory, rows)?;
-        let bytes = std::fs::metadata(directory.join(yarrow::store::restore::DATABASE))?.len();
+        let bytes = std::fs::metadata(directory.join(yarrow::store::files::DATABASE))?.len();
         println!("{rows} rows: {} MiB, {} users, {:.0} s", bytes >> 20, filled.users, begun.elapsed().as_secs_f64());
         Ok(Self { directory, filled })
     }

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::{Common, authority, print, record, start_logging, table};
 use yarrow::{
-    app::{App, demand_installation},
+    app::App,
     clock::Clock,
     error::{Code, Error, Result},
+    installation::demand_installation,
     ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
     priority::give_way,
 };

@@ -17,7 +17,7 @@ use yarrow::{
         doctor::{self, Check, Verdict},
         preflight, server_key,
     },
-    store::backup::{failed_at, make_new},
+    store::files::{failed_at, make_new},
 };
 
 /// Examine the installation: configuration, permissions, keys, certificate, listeners, disk, clock, database, ledger,

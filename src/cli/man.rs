@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Cli, Common, print};
 use yarrow::{
     error::{Error, Result},
-    store::backup::failed_at,
+    store::files::failed_at,
 };
 
 /// Print the manual page, or write one for every command into a directory.

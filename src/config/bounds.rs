@@ -1,13 +1,18 @@
-//! Bounds that settings have by themselves, beyond what their kind says.
+//! What each setting must be by itself, beyond what its kind says.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
-use super::{Bytes, Config};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Bytes, Config, LlmProvider, ModerationProvider, SmsProvider};
 
 /// What the shortest request that says something needs.
 const SMALLEST: Bytes = Bytes(1024);
 
-/// Demands them, in the words of `demand`.
+/// What nobody guesses.
+const SHORTEST_KEY: usize = 32;
+
+/// Demands all of it: tells `demand` whether each holds, and the fault that it is if not.
 pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
     for (name, percent) in percentages(config) {
         demand(percent <= 100, &format!("{name}: must be a percentage, from 0 to 100"));
@@ -21,6 +26,24 @@ pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
     for (name, size) in sizes(config) {
         demand(size.0 >= SMALLEST.0, &format!("{name}: must be at least 1 KiB"));
     }
+    for (name, number, range) in ranges(config) {
+        let (least, most) = (range.start(), range.end());
+        demand(range.contains(&number), &format!("{name}: must be between {least} and {most}"));
+    }
+    for (name, address) in addresses(config) {
+        demand(address.is_none_or(is_url), &format!("{name}: must be an http or https address"));
+    }
+    for name in &config.server.domain {
+        demand(is_domain(name), &format!("server.domain: `{name}` is not a domain name in lower-case ASCII"));
+    }
+    demand(config.retention.code_sends >= Duration::from_hours(24), "retention.code_sends: must be at least a day");
+    let is_long = |key: &SecretString| key.expose_secret().len() >= SHORTEST_KEY;
+    let key = config.auth.secret_key.as_ref();
+    demand(key.is_none_or(is_long), &format!("auth.secret_key: must be at least {SHORTEST_KEY} bytes long"));
+    demand(
+        is_log_filter(&config.log.level),
+        "log.level: must be a level or a filter such as `info,yarrow::http=debug`",
+    );
 }
 
 fn percentages(config: &Config) -> [(&'static str, u32); 2] {
@@ -61,7 +84,7 @@ fn times(config: &Config) -> [(&'static str, Duration); 23] {
 }
 
 /// What there must be one of, or nobody is served.
-fn counts(config: &Config) -> [(&'static str, u32); 32] {
+fn counts(config: &Config) -> [(&'static str, u32); 33] {
     let Config { auth, moderation, llm, limits, .. } = config;
     [
         ("auth.code_tries", auth.code_tries),
@@ -88,6 +111,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 32] {
         ("limits.batch", limits.batch),
         ("limits.history_records", limits.history_records),
         ("limits.interpretation_records", limits.interpretation_records),
+        ("limits.page_size", limits.page_size),
         ("limits.page_size_max", limits.page_size_max),
         ("limits.connections", limits.connections),
         ("limits.connections_per_client", limits.connections_per_client),
@@ -115,4 +139,58 @@ fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
         ("limits.json_data", limits.json_data),
         ("limits.ai_result", limits.ai_result),
     ]
+}
+
+/// Numbers with a least and a most. One that is unset is right.
+fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 2] {
+    [
+        ("moderation.shadow_share", config.moderation.shadow_share, 0.0..=1.0),
+        ("llm.temperature", config.llm.temperature.unwrap_or(1.0), 0.0..=2.0),
+    ]
+}
+
+/// What is asked, and what clients are told to ask. A provider's address is none of these while another one serves.
+fn addresses(config: &Config) -> Vec<(&'static str, Option<&str>)> {
+    let webhook = config.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
+    let mut addresses = vec![
+        ("alerts.webhook_url", webhook),
+        ("backup.s3_endpoint", config.backup.s3_endpoint.as_deref()),
+        ("server.public_url", config.server.public_url.as_deref()),
+        ("acme.directory", Some(&*config.acme.directory)),
+        ("llm.fallback.base_url", config.llm_fallback.base_url.as_deref()),
+    ];
+    if config.sms.provider == SmsProvider::Aliyun {
+        addresses.push(("sms.endpoint", Some(&config.sms.endpoint)));
+    }
+    if config.moderation.provider == ModerationProvider::Aliyun {
+        addresses.push(("moderation.endpoint", Some(&config.moderation.endpoint)));
+        addresses.push(("moderation.backup_endpoint", config.moderation.backup_endpoint.as_deref()));
+    }
+    if config.llm.provider == LlmProvider::Openai {
+        addresses.push(("llm.base_url", Some(&config.llm.base_url)));
+    }
+    addresses
+}
+
+/// A name with at least one dot, as certificate authorities take it. They take no addresses.
+fn is_domain(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label =
+        |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_letter) && !label.starts_with('-');
+    let is_address = text.parse::<std::net::IpAddr>().is_ok();
+    text.len() <= 253 && text.contains('.') && text.split('.').all(is_label) && !is_address
+}
+
+fn is_url(text: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+}
+
+/// A level, or what takes one and for whom. The library takes a mistyped level for the name of a part of the program, and
+/// then nothing else is logged.
+fn is_log_filter(text: &str) -> bool {
+    let is_level = |text: &str| !text.is_empty() && text.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    text.split(',').all(|directive| match directive.split_once('=') {
+        Some((part, level)) => !part.is_empty() && is_level(level),
+        None => is_level(directive),
+    })
 }

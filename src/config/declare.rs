@@ -71,7 +71,7 @@ macro_rules! settings {
         impl Config {
             /// Takes every setting from the resolver, which collects the faults and puts defaults in their place.
             /// Nothing if a default is itself wrong.
-            fn assemble(resolver: &mut sources::Resolver) -> Option<Self> {
+            pub(super) fn assemble(resolver: &mut sources::Resolver) -> Option<Self> {
                 let mut declarations = DECLARATIONS.iter();
                 $( $( let $key = resolver.take::<$type>(declarations.next()?); )*
                    let $field = (|| Some($type_name { $($key: $key?,)* }))(); )*

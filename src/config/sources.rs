@@ -261,49 +261,6 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("yarrow.toml");
-        std::fs::write(&path, "[server]\nlisten = \"127.0.0.1:1\"\nworkers = 3\n[log]\nlevel = \"warn\"\n").unwrap();
-        let with_file = |mut sources: Sources| {
-            sources.file = Some(path.clone());
-            let Loaded { config, .. } = load(sources).unwrap();
-            (config.server.listen.port(), config.server.workers, config.log.level)
-        };
-        assert_eq!(with_file(sources(&[], &[])), (1, 3, "warn".into()));
-        assert_eq!(with_file(sources(&[], &[("YARROW_SERVER_LISTEN", "127.0.0.1:2")])), (2, 3, "warn".into()));
-        let both = sources(&[("server.listen", "127.0.0.1:3")], &[("YARROW_SERVER_LISTEN", "127.0.0.1:2")]);
-        assert_eq!(with_file(both), (3, 3, "warn".into()));
-    }
-
-    #[test]
-    fn all_faults_come_at_once() {
-        let wrong = sources(
-            &[],
-            &[
-                ("YARROW_SERVER_LISTEN", "nowhere"),
-                ("YARROW_AUTH_CODE_TRIES", "-1"),
-                ("YARROW_AUTH_SECRET_KEY", "a"),
-                ("YARROW_AUTH_SECRET_KEY_FILE", "b"),
-                ("YARROW_NO_SUCH_THING", "1"),
-            ],
-        );
-        let faults = load(wrong).unwrap_err().detail.clone();
-        for name in ["server.listen", "auth.code_tries", "auth.secret_key", "YARROW_NO_SUCH_THING"] {
-            assert!(faults.contains(name), "{name} is not in:\n{faults}");
-        }
-    }
-
-    #[test]
-    fn contradictions_between_settings_are_faults() {
-        let wrong = sources(&[], &[("YARROW_SMS_PROVIDER", "aliyun"), ("YARROW_LLM_PROVIDER", "openai")]);
-        let faults = load(wrong).unwrap_err().detail.clone();
-        for name in ["sms.access_key_id", "sms.access_key_secret", "sms.sign_name", "llm.model"] {
-            assert!(faults.contains(name), "{name} is not in:\n{faults}");
-        }
-    }
-
-    #[test]
     fn limits_under_which_nothing_could_be_sent_are_faults() {
         let wrong =
             [("YARROW_LIMITS_BODY", "0 B"), ("YARROW_LIMITS_QUESTION", "0"), ("YARROW_LLM_IDLE_TIMEOUT", "0 s")];

@@ -4,7 +4,7 @@ use crate::{
     app::App,
     error::Result,
     ops::{backups, codes, integrity, ledger::verification, payment::orders},
-    store::backup::{database_size, disk_space},
+    store::files::{database_size, disk_space},
     types::Timestamp,
 };
 

@@ -9,22 +9,25 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
-    io,
-    path::{Path, PathBuf},
+    fs::File,
+    path::Path,
     time::{Duration, Instant},
 };
 
-use ring::digest;
 use rusqlite::{
     Connection, OpenFlags,
     backup::{Backup, StepResult},
 };
 
-use super::{Read, Store, migrate, snapshot, tables::quoted};
+use super::{
+    Read, Store,
+    files::{beside, failed_at, make_new, size_of},
+    migrate, snapshot,
+    tables::quoted,
+};
 use crate::{
     error::{Code, Error, Result},
-    types::{Timestamp, hex},
+    types::Timestamp,
 };
 
 /// Pages copied at once: a megabyte or so, after which others get their turn.
@@ -89,8 +92,8 @@ impl Copy {
         let connection = Connection::open_with_flags(uri, flags)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         // A copy may be made by a newer program, but never by another one.
-        let is_ours = migrate::refuse_foreign(&connection);
-        is_ours.map_err(|error| if error.code == Code::DataDirectoryUnusable { no_backup(path) } else { error })?;
+        let version = migrate::version_of(&connection);
+        version.map_err(|error| if error.code == Code::DataDirectoryUnusable { no_backup(path) } else { error })?;
         Ok(Self { connection, now })
     }
 
@@ -111,7 +114,7 @@ impl Copy {
     /// # Errors
     /// Storage errors.
     pub fn schema_version(&self) -> Result<usize> {
-        migrate::refuse_foreign(&self.connection)
+        migrate::version_of(&self.connection)
     }
 
     /// What the copy carries beside the database, by name. A database that is no copy carries nothing.
@@ -160,69 +163,6 @@ pub fn carry(path: &Path, contents: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// Syncs a file that is finished and gives it its name, so that under that name there is all of it or nothing.
-///
-/// # Errors
-/// Storage errors.
-pub fn publish(unfinished: &Path, path: &Path) -> Result<()> {
-    let failed = |error: io::Error| failed_at(path, error);
-    File::open(unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
-    std::fs::rename(unfinished, path).map_err(failed)?;
-    sync_directory(path.parent().unwrap_or(Path::new(".")))
-}
-
-/// The SHA-256 of a file, in hexadecimal digits.
-///
-/// # Errors
-/// Storage errors.
-pub fn checksum(path: &Path) -> Result<String> {
-    let failed = |error: io::Error| failed_at(path, error);
-    let (mut file, mut buffer) = (File::open(path).map_err(failed)?, vec![0; 256 << 10]);
-    let mut context = digest::Context::new(&digest::SHA256);
-    loop {
-        match io::Read::read(&mut file, &mut buffer).map_err(failed)? {
-            0 => return Ok(hex(context.finish().as_ref())),
-            count => context.update(&buffer[..count]),
-        }
-    }
-}
-
-/// Makes names that were given or taken away in a directory durable.
-///
-/// # Errors
-/// Storage errors.
-pub fn sync_directory(directory: &Path) -> Result<()> {
-    File::open(directory).and_then(|file| file.sync_all()).map_err(|error| failed_at(directory, error))
-}
-
-/// Bytes that this program may still write to the disk that a directory is on, and how many that disk has.
-///
-/// # Errors
-/// Storage errors.
-pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
-    let disk = rustix::fs::statvfs(directory).map_err(|error| failed_at(directory, error.into()))?;
-    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-    Ok((bytes(disk.f_bavail), bytes(disk.f_blocks)))
-}
-
-/// Bytes of a database and the log beside it.
-pub fn database_size(path: &Path) -> u64 {
-    size_of(path) + size_of(&beside(path, "-wal"))
-}
-
-/// `yarrow.db-wal` of `yarrow.db`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// What is said of a file that could not be read or written.
-pub fn failed_at(path: &Path, error: io::Error) -> Error {
-    let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
-    Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
-}
-
 pub(super) fn faults_of(connection: &Connection) -> Result<Faults> {
     let structure = structure_faults_of(connection, None)?;
     if !structure.is_empty() {
@@ -246,10 +186,6 @@ pub(super) fn structure_faults_of(connection: &Connection, table: Option<&str>) 
     let mut faults: Vec<_> = found.map(|line| line.unwrap_or_else(|error| error.to_string())).collect();
     faults.retain(|line| line != "ok");
     Ok(faults)
-}
-
-fn size_of(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 /// Copies all pages that `source` sees, and leaves one file that needs no log.
@@ -288,47 +224,4 @@ fn open_for_change(path: &Path) -> Result<Connection> {
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "journal_mode", "delete")?;
     Ok(connection)
-}
-
-/// Makes a file that only its owner may read.
-///
-/// # Errors
-/// Storage errors.
-pub fn make_new(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.create_new(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| failed_at(path, error))?;
-    leave_to_owner(path).map_err(|error| failed_at(path, error))?;
-    Ok(file)
-}
-
-/// Opens the file that is locked in the place of a directory, and makes it if there is none.
-///
-/// # Errors
-/// Those of the file system.
-pub fn open_lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-    leave_to_owner(path)?;
-    Ok(file)
-}
-
-/// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the service
-/// runs as a user of its own who could not open it. Follows no link: whoever owns the directory could lead root elsewhere.
-///
-/// # Errors
-/// Those of the file system.
-pub fn leave_to_owner(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, lchown};
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (of_directory, own) = (std::fs::metadata(directory)?, std::fs::symlink_metadata(path)?);
-        let is_own = own.is_dir() || own.is_file() && own.nlink() == 1;
-        if is_own && own.uid() == 0 && of_directory.uid() != 0 {
-            lchown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
-        }
-    }
-    Ok(())
 }

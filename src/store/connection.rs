@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, path::Path, time::Duration};
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::backup::failed_at;
+use super::files::failed_at;
 use crate::error::Result;
 
 /// What an operator may tune.

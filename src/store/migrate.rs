@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::backup;
+use super::files;
 use crate::error::{Code, Error, Result};
 
 /// Marks the file as ours, so that another program's database is not migrated by mistake ("YARW").
@@ -85,14 +85,6 @@ pub(super) fn refuse_unusable(connection: &Connection, upkeep: Upkeep) -> Result
     Ok(())
 }
 
-/// The version of a file's schema, whatever it is.
-///
-/// # Errors
-/// `data_directory_unusable` for a file of another program.
-pub(super) fn refuse_foreign(connection: &Connection) -> Result<usize> {
-    version_of(connection)
-}
-
 /// Makes today's schema of what [`refuse_unusable`] let pass.
 pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Result<()> {
     match version_of(connection)? {
@@ -102,7 +94,11 @@ pub(super) fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Resu
     }
 }
 
-fn version_of(connection: &Connection) -> Result<usize> {
+/// The version of a file's schema.
+///
+/// # Errors
+/// `data_directory_unusable` for a file of another program.
+pub(super) fn version_of(connection: &Connection) -> Result<usize> {
     let foreign = || Error::new(Code::DataDirectoryUnusable).detail("The database file was not made by Yarrow.");
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let application = pragma("application_id").map_err(|error| match error.sqlite_error_code() {
@@ -145,9 +141,9 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     if unfinished.exists() {
         std::fs::remove_file(&unfinished).map_err(Error::internal)?;
     }
-    backup::make_new(&unfinished)?;
+    files::make_new(&unfinished)?;
     connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
-    backup::publish(&unfinished, copy)
+    files::publish(&unfinished, copy)
 }
 
 /// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not make.
@@ -175,11 +171,11 @@ fn objects_of(connection: &Connection) -> Result<BTreeMap<String, String>> {
                where name not like 'sqlite!_%' escape '!' and name <> 'backup_contents'";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
-    Ok(rows.map(|row| row.map(|(name, sql)| (name, without_comments(&sql)))).collect::<rusqlite::Result<_>>()?)
+    Ok(rows.map(|row| row.map(|(name, sql)| (name, normalised(&sql)))).collect::<rusqlite::Result<_>>()?)
 }
 
-/// White space folded: a migrated schema is written in other lines than a fresh one.
-fn without_comments(sql: &str) -> String {
+/// Without comments and with white space folded: a migrated schema is written in other lines than a fresh one.
+fn normalised(sql: &str) -> String {
     let lines = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
     let words = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
     // A column that was added stands right behind the one before it.

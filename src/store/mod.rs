@@ -12,6 +12,8 @@
 pub mod backup;
 mod connection;
 mod copier;
+pub mod files;
+pub mod lock;
 mod migrate;
 mod pending;
 mod place;
@@ -223,7 +225,7 @@ impl Store {
         self.shared.writer.tally()
     }
 
-    /// Whether the file still has its name.
+    /// Whether the database and its log still have their names.
     pub fn is_in_place(&self) -> bool {
         self.shared.place.is_kept()
     }
@@ -364,7 +366,7 @@ fn is_damage_of(error: &rusqlite::Error) -> bool {
 
 /// Whether there is a database file with nothing in it, and no log that would fill it.
 pub fn is_empty(path: &Path) -> bool {
-    path.exists() && backup::database_size(path) == 0
+    path.exists() && files::database_size(path) == 0
 }
 
 fn is_missing_parent(error: &rusqlite::Error) -> bool {

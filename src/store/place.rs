@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::backup::beside;
+use super::files::beside;
 use crate::error::{Code, Error, Result};
 
 /// What the names of the log and of its index end in.

@@ -6,15 +6,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::backup::{Copy, Progress, beside, failed_at, leave_to_owner, make_new, publish, sync_directory};
-use crate::error::{Code, Error, Result};
-
-/// The database in a data directory.
-pub const DATABASE: &str = "yarrow.db";
-/// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
-pub const SERVER_KEY: &str = "secret.key";
-/// The keys that a data directory keeps, which travel with copies of its database.
-pub const KEYS: [&str; 2] = [SERVER_KEY, "sandbox.key"];
+use super::{
+    backup::{Copy, Progress},
+    files::{DATABASE, beside, failed_at, make_private_directory, publish, sync, sync_directory, write_new},
+};
+use crate::{
+    error::{Code, Error, Result},
+    keys::KEYS,
+};
 
 /// Says that everything new is complete, and holds the name of the directory into which the old goes.
 const NOTE: &str = "restore.pending";
@@ -114,21 +113,6 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes a directory that only its owner may look into, unless it is there.
-///
-/// # Errors
-/// Storage errors.
-pub fn make_private_directory(directory: &Path) -> Result<()> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory).map_err(|error| failed_at(directory, error))?;
-    leave_to_owner(directory).map_err(|error| failed_at(directory, error))
-}
-
 /// Moves a file and what belongs to it aside and the new one to its place, as far as that has not been done.
 fn replace(file: &Path, belongings: &[PathBuf], aside: &Path) -> Result<()> {
     let new = beside(file, NEW);
@@ -154,16 +138,6 @@ fn discard_prepared(directory: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
-    use std::io::Write as _;
-    let mut file = make_new(path)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| failed_at(path, error))
-}
-
-fn sync(path: &Path) -> Result<()> {
-    std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(|error| failed_at(path, error))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use yarrow::{
     },
     store::{
         Pending,
-        backup::{failed_at, make_new},
+        files::{failed_at, make_new},
     },
     types::UserId,
 };

@@ -11,7 +11,7 @@ use crate::{
     certificate::AcmeFiles,
     config::Config,
     error::{Error, Result},
-    store::backup::failed_at,
+    store::files::failed_at,
 };
 
 /// The places of one account and one certificate, in a directory that is there.

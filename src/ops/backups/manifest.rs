@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Findings, UNFINISHED};
 use crate::{
     error::{Error, Result},
-    store::backup::{self, failed_at},
+    store::files::{self, failed_at},
 };
 
 pub(super) const SUFFIX: &str = ".json";
@@ -55,23 +55,23 @@ pub(super) fn name_of(backup: &str) -> String {
 
 /// Where the manifest of this backup is.
 pub(super) fn beside(backup: &Path) -> PathBuf {
-    backup::beside(backup, SUFFIX)
+    files::beside(backup, SUFFIX)
 }
 
 /// Writes the manifest of an unfinished backup to where it belongs beside the finished one, which must come after it:
 /// a backup that has its name has its manifest too.
 pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings) -> Result<()> {
     let bytes = std::fs::metadata(unfinished).map_err(|error| failed_at(unfinished, error))?.len();
-    let manifest = Manifest { sha256: backup::checksum(unfinished)?, bytes, findings };
+    let manifest = Manifest { sha256: files::checksum(unfinished)?, bytes, findings };
     keep(path, &serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?)
 }
 
 /// Puts a manifest beside where its backup is or will be.
 pub(super) fn keep(path: &Path, json: &[u8]) -> Result<()> {
     let place = beside(path);
-    let draft = backup::beside(&place, UNFINISHED);
-    backup::make_new(&draft)?.write_all(json).map_err(|error| failed_at(&draft, error))?;
-    backup::publish(&draft, &place)
+    let draft = files::beside(&place, UNFINISHED);
+    files::make_new(&draft)?.write_all(json).map_err(|error| failed_at(&draft, error))?;
+    files::publish(&draft, &place)
 }
 
 /// What stands beside a backup; nothing if there is nothing, or nothing that can be understood.
@@ -98,6 +98,6 @@ pub fn verify(backup: &Path) -> Result<Checksum> {
         let is_there = beside(backup).exists();
         return Ok(if is_there { Checksum::Wrong } else { Checksum::Unknown });
     };
-    let is_right = backup::checksum(backup)? == manifest.sha256;
+    let is_right = files::checksum(backup)? == manifest.sha256;
     Ok(if is_right { Checksum::Right } else { Checksum::Wrong })
 }

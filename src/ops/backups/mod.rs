@@ -27,10 +27,11 @@ use crate::{
     app::App,
     config::Config,
     error::{Code, Error, Result},
+    keys::KEYS,
     store::{
         self, Read, SCHEMA_VERSION, Write,
         backup::{self, Copy},
-        restore::{DATABASE, KEYS, make_private_directory},
+        files::{self, DATABASE, make_private_directory},
     },
     types::Timestamp,
 };
@@ -280,7 +281,7 @@ pub fn list(config: &Config) -> Result<Vec<Backup>> {
     let directory = config.backup_directory();
     let entries = match std::fs::read_dir(&directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| backup::failed_at(&directory, error))?,
+        entries => entries.map_err(|error| files::failed_at(&directory, error))?,
     };
     let mut found: Vec<_> = entries.filter_map(|entry| backup_of(&entry.ok()?.path())).collect();
     found.sort_unstable_by(newest_first);
@@ -341,7 +342,7 @@ fn remember(app: &App, name: &'static str, what: &impl Serialize) -> Result<()> 
 fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
     let begun = Instant::now();
     let directory = app.config.backup_directory();
-    demand_space(&directory, backup::database_size(app.store.path()) + app.config.backup.free_space.0)?;
+    demand_space(&directory, files::database_size(app.store.path()) + app.config.backup.free_space.0)?;
     let at = app.clock.now();
     let name = name_of(at, occasion);
     let path = directory.join(&name);
@@ -351,11 +352,11 @@ fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
         let findings = examine(&unfinished, at, progress)?;
         backup::carry(&unfinished, &carried(app, findings)?)?;
         manifest::write(&unfinished, &path, findings)?;
-        backup::publish(&unfinished, &path)?;
+        files::publish(&unfinished, &path)?;
         Ok(findings)
     };
     let findings = finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
-    let bytes = backup::database_size(&path);
+    let bytes = files::database_size(&path);
     Ok(Made { backup: Backup { name, path, at, occasion, bytes }, findings, took: begun.elapsed() })
 }
 
@@ -364,7 +365,7 @@ fn enter(directory: &Path) -> Result<File> {
     let failed =
         |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
     make_private_directory(directory)?;
-    let lock = backup::open_lock(&directory.join("backup.lock")).map_err(failed)?;
+    let lock = files::open_lock(&directory.join("backup.lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -384,7 +385,7 @@ fn is_missing(directory: &Path, backup: &str) -> bool {
 }
 
 fn demand_space(directory: &Path, needed: u64) -> Result<()> {
-    let free = backup::disk_space(directory)?.0;
+    let free = files::disk_space(directory)?.0;
     if free >= needed {
         return Ok(());
     }

@@ -19,7 +19,7 @@ use crate::{
         Failure, FailureKind,
         object_storage::{self, ObjectStorage},
     },
-    store::{Read, backup},
+    store::{Read, files},
     types::Timestamp,
 };
 
@@ -113,14 +113,14 @@ impl Bucket {
 
     /// Fetches a backup under another name, and gives it its own once it is known to be whole.
     fn fetch_to(&self, unfinished: &Path, known: &Backup, path: &Path, progress: super::Progress<'_>) -> Result<()> {
-        let mut file = backup::make_new(unfinished)?;
+        let mut file = files::make_new(unfinished)?;
         let report = &mut |done, total| progress("fetching", done, total);
         let received = self.storage.fetch(&self.key(&known.name), &mut file, report)?;
         drop(file);
         let manifest = self.manifest(&known.name)?;
         let is_whole = received == known.bytes
             && match &manifest {
-                Some((_, manifest)) => backup::checksum(unfinished)? == manifest.sha256,
+                Some((_, manifest)) => files::checksum(unfinished)? == manifest.sha256,
                 None => true,
             };
         if !is_whole {
@@ -130,7 +130,7 @@ impl Bucket {
         if let Some((json, _)) = manifest {
             manifest::keep(path, &json)?;
         }
-        backup::publish(unfinished, path)
+        files::publish(unfinished, path)
     }
 
     /// Asks the server whether it answers and knows us.

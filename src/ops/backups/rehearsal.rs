@@ -12,19 +12,20 @@ use super::{
     refuse_schema,
 };
 use crate::{
-    app,
     clock::Clock,
     config::Config,
     error::{Code, Error, Result},
-    keys::ServerKey,
+    installation::demand_installation,
+    keys::{SERVER_KEY, ServerKey},
     ops::{
         ledger::verification,
         server_key::{Standing, standing_in},
     },
     store::{
         self, Store, Tuning, Upkeep,
-        backup::{self, Copy, Faults},
-        restore::{self as files, DATABASE, SERVER_KEY},
+        backup::{Copy, Faults},
+        files::{DATABASE, database_size},
+        lock::{in_use, lock_directory},
     },
     types::Timestamp,
 };
@@ -78,8 +79,8 @@ fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress
     let checksum = manifest::verify(path)?;
     let place = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
-    demand_space(place.path(), backup::database_size(path))?;
-    files::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
+    demand_space(place.path(), database_size(path))?;
+    store::restore::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);
     let store = Store::open(&database, &tuning, clock.clone(), Upkeep::Migrate)?;
@@ -113,15 +114,15 @@ pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<
 fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
     let begun = Instant::now();
     let directory = &config.installation.data_dir.0;
-    let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
-    files::finish(directory, true)?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use(directory))?;
+    store::restore::finish(directory, true)?;
     progress("checking", 0, 1);
     let copy = sound_copy(path, now)?;
     demand_server_key(config, path, &copy)?;
-    demand_space(directory, backup::database_size(path))?;
+    demand_space(directory, database_size(path))?;
     let had_any = database_of(config).exists();
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
-    files::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
+    store::restore::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
     Ok(Restored { aside: had_any.then(|| directory.join(aside)), took: begun.elapsed() })
 }
 
@@ -161,11 +162,11 @@ fn blaming(path: &Path, error: Error) -> Error {
 /// runs; `backup_unusable` for a damaged backup and for one of another installation; storage errors.
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = &config.installation.data_dir.0;
-    app::demand_installation(config)?;
-    let _lock = app::lock_directory(directory)?.ok_or_else(|| app::in_use(directory))?;
+    demand_installation(config)?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use(directory))?;
     let copy = sound_copy(path, now).map_err(|error| blaming(path, error))?;
     demand_own_key(config, path, &copy, now)?;
-    let restored = files::restore_keys(&copy, directory)?;
+    let restored = store::restore::restore_keys(&copy, directory)?;
     if restored.is_empty() {
         let detail = format!("{} carries no key that is missing in {}.", path.display(), directory.display());
         return Err(Error::new(Code::NotFound).detail(detail));

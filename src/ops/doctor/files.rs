@@ -10,14 +10,12 @@ use crate::{
     app::App,
     config::Config,
     error::Result,
+    keys::KEYS,
     ops::{
         backups,
         condition::{self, BackupState},
     },
-    store::{
-        backup::{database_size, disk_space},
-        restore::{DATABASE, KEYS},
-    },
+    store::files::{DATABASE, database_size, disk_space},
 };
 
 const BACKUPS: &str = "backups";

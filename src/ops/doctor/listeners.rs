@@ -10,7 +10,7 @@ use std::{
 use rustix::fs::{major, minor};
 
 use super::{Check, Installation, Verdict};
-use crate::{app::LOCK, ops::preflight};
+use crate::{ops::preflight, store::lock::LOCK};
 
 const GROUP: &str = "listeners";
 /// A socket that listens, as the kernel writes it.

@@ -10,7 +10,10 @@ use std::{
 
 use rusqlite::{Connection, Row, hooks::Wal};
 
-use super::{IDLE, Work, file_size, stop_if_sync_failed};
+use super::{
+    file_size,
+    work::{IDLE, Work, stop_if_sync_failed},
+};
 use crate::store::{connection::BUSY_TIMEOUT, copier::Progress};
 
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
@@ -180,7 +183,7 @@ impl Work<'_> {
     /// Whoever truncates holds the lock that commits need, so readers are not waited for here: while a backup reads,
     /// each attempt would hold up all writers of a running server for as long as it waits.
     pub(super) fn truncate_log_if_large(&self) {
-        if file_size(&self.log) > LOG_TRUNCATED_ABOVE {
+        if file_size(&self.shared.log) > LOG_TRUNCATED_ABOVE {
             self.truncate_log(Duration::ZERO);
         }
     }

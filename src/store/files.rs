@@ -1,0 +1,153 @@
+//! Files as an installation needs them: for their owner only, whole before they have their name, durable when that is
+//! said.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use ring::digest;
+
+use crate::{
+    error::{Code, Error, Result},
+    types::hex,
+};
+
+/// The database in a data directory.
+pub const DATABASE: &str = "yarrow.db";
+
+/// Makes a file that only its owner may read.
+///
+/// # Errors
+/// Storage errors.
+pub fn make_new(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(|error| failed_at(path, error))?;
+    leave_to_owner(path).map_err(|error| failed_at(path, error))?;
+    Ok(file)
+}
+
+/// Makes a directory that only its owner may look into, unless it is there.
+///
+/// # Errors
+/// Storage errors.
+pub fn make_private_directory(directory: &Path) -> Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory).map_err(|error| failed_at(directory, error))?;
+    leave_to_owner(directory).map_err(|error| failed_at(directory, error))
+}
+
+/// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the service
+/// runs as a user of its own who could not open it. Follows no link: whoever owns the directory could lead root elsewhere.
+///
+/// # Errors
+/// Those of the file system.
+pub fn leave_to_owner(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, lchown};
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (of_directory, own) = (std::fs::metadata(directory)?, std::fs::symlink_metadata(path)?);
+        let is_own = own.is_dir() || own.is_file() && own.nlink() == 1;
+        if is_own && own.uid() == 0 && of_directory.uid() != 0 {
+            lchown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens the file that is locked in the place of a directory, and makes it if there is none.
+///
+/// # Errors
+/// Those of the file system.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    leave_to_owner(path)?;
+    Ok(file)
+}
+
+/// Makes a file that only its owner may read, with these bytes in it, which are synced.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = make_new(path)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| failed_at(path, error))
+}
+
+/// Syncs a file that is finished and gives it its name, so that under that name there is all of it or nothing.
+///
+/// # Errors
+/// Storage errors.
+pub fn publish(unfinished: &Path, path: &Path) -> Result<()> {
+    let failed = |error: io::Error| failed_at(path, error);
+    File::open(unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
+    std::fs::rename(unfinished, path).map_err(failed)?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+pub(super) fn sync(path: &Path) -> Result<()> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(|error| failed_at(path, error))
+}
+
+/// Makes names that were given or taken away in a directory durable.
+///
+/// # Errors
+/// Storage errors.
+pub fn sync_directory(directory: &Path) -> Result<()> {
+    File::open(directory).and_then(|file| file.sync_all()).map_err(|error| failed_at(directory, error))
+}
+
+/// `yarrow.db-wal` of `yarrow.db`.
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// Storage errors.
+pub fn checksum(path: &Path) -> Result<String> {
+    let failed = |error: io::Error| failed_at(path, error);
+    let (mut file, mut buffer) = (File::open(path).map_err(failed)?, vec![0; 256 << 10]);
+    let mut context = digest::Context::new(&digest::SHA256);
+    loop {
+        match file.read(&mut buffer).map_err(failed)? {
+            0 => return Ok(hex(context.finish().as_ref())),
+            count => context.update(&buffer[..count]),
+        }
+    }
+}
+
+/// Bytes that this program may still write to the disk that a directory is on, and how many that disk has.
+///
+/// # Errors
+/// Storage errors.
+pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
+    let disk = rustix::fs::statvfs(directory).map_err(|error| failed_at(directory, error.into()))?;
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    Ok((bytes(disk.f_bavail), bytes(disk.f_blocks)))
+}
+
+/// Bytes of a database and the log beside it.
+pub fn database_size(path: &Path) -> u64 {
+    size_of(path) + size_of(&beside(path, "-wal"))
+}
+
+pub(super) fn size_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// What is said of a file that could not be read or written.
+pub fn failed_at(path: &Path, error: io::Error) -> Error {
+    let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
+    Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
+}
