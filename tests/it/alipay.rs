@@ -261,6 +261,38 @@ fn whoever_repeats_a_refund_of_which_nothing_is_known_goes_on_with_it() {
 }
 
 #[test]
+fn another_app_is_not_asked_about_a_refund() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    world.vendor.be(Mood::Well);
+    let another = world.vendor.setup().with("PAYMENT_APP_ID", "2021000000009999");
+    let world = world.restarted(another);
+    world.server.edit("update payment_refunds set asked_at = 1");
+    for number in ["R1", "R2"] {
+        let refused = world.refund(&order_no, "1.50", number).expect_problem(409, "order_state").json();
+        let app_id: String = world.server.value("select app_id from payment_orders");
+        let detail = format!("The order was made for the app `{app_id}`, which is not configured.");
+        assert_eq!(refused["detail"], detail);
+    }
+    // The job asks about orders first, and about refunds then.
+    world.order();
+    for _ in 0..2 {
+        let before = world.vendor.methods().len();
+        eventually("a question", || {
+            world.server.edit("update payment_orders set next_check_at = 1 where state = 'created'");
+            world.vendor.methods().len() > before
+        });
+    }
+    assert_eq!(world.server.value::<String>("select state from payment_refunds"), "requested");
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    eventually("the refund", || world.coins() == 45);
+    assert_eq!(world.vendor.refunded(&order_no), 150);
+}
+
+#[test]
 fn another_gateway_is_not_asked_about_a_refund() {
     let world = World::new();
     let order_no = world.credited_order();

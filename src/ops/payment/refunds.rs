@@ -7,6 +7,8 @@ mod carrying_out;
 
 pub(super) use carrying_out::ask_about_open;
 
+use std::sync::Arc;
+
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
@@ -15,6 +17,7 @@ use crate::{
         ledger::Authority,
         payment::{order::Order, orders},
     },
+    providers::payment::PaymentGateway,
     store::{Read, Row, Write},
     types::{Fen, Timestamp, fill_random, hex},
 };
@@ -114,8 +117,8 @@ pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> R
 fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
     check(wish)?;
     let (wish, authority) = (wish.clone(), by.clone());
-    let channel = app.payments.gateway.name();
-    let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
+    let gateway = Arc::clone(&app.payments.gateway);
+    let refund = app.store.write(move |tx| request_in(tx, &wish, gateway.as_ref(), &authority)).wait()?;
     if refund.progress == Progress::Requested {
         carrying_out::carry_out(app, &refund, by)?;
     }
@@ -164,7 +167,7 @@ fn new_number() -> Result<String> {
 
 /// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do not
 /// know what became goes on with that one, or hears its number.
-fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Result<Refund> {
+fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
     let is_wished = |known: &Refund| wish.amount.is_none_or(|amount| amount == known.amount);
@@ -173,13 +176,13 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.progress == Progress::Requested {
-            order.demand_gateway(channel)?;
+            order.demand_app(gateway)?;
         }
         if known.progress != Progress::Refused {
             return Ok(known.clone());
         }
     }
-    order.demand_gateway(channel)?;
+    order.demand_app(gateway)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
@@ -216,15 +219,16 @@ fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
     )
 }
 
-/// Open refunds with this gateway about which nothing was asked since, the longest first.
-fn unheard_of_in(tx: &Read<'_>, channel: &str, since: Timestamp) -> Result<Vec<Refund>> {
+/// Open refunds about which this gateway can be asked and was not asked since, the longest first.
+fn unheard_of_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestamp) -> Result<Vec<Refund>> {
     tx.all(
         select_refunds!(
             "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
-             from payment_orders where order_no = payment_refunds.order_no and channel = ?3) \
+             from payment_orders where order_no = payment_refunds.order_no and channel = ?3 \
+             and (app_id is null or app_id = ?4)) \
              order by asked_at limit 50"
         ),
-        (since.0, tx.now.0, channel),
+        (since.0, tx.now.0, gateway.name(), gateway.app_id()),
         refund_of,
     )
 }

@@ -25,8 +25,8 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// Asks what became of refunds whose outcome is unknown.
 pub fn ask_about_open(app: &App) -> Result<()> {
-    let channel = app.payments.gateway.name();
-    let open = app.store.read(|tx| unheard_of_in(tx, channel, tx.now.minus(ASK_AGAIN_AFTER)))?;
+    let gateway = app.payments.gateway.as_ref();
+    let open = app.store.read(|tx| unheard_of_in(tx, gateway, tx.now.minus(ASK_AGAIN_AFTER)))?;
     for refund in open {
         if let Err(error) = carry_out(app, &refund, &refund.authority()) {
             tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
