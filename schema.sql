@@ -669,7 +669,7 @@ create table payment_refunds (
     state text not null check (state in ('requested', 'succeeded', 'refused')),
     reason text not null,
     actor text not null,
-    failure text,                          -- the provider's code of the last failure
+    failure text,                          -- the provider's code of the last failure, or what a person knew
     asked_at integer not null,             -- when the provider was last asked for or about it
     created_at integer not null,
     finished_at integer,

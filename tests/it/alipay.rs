@@ -531,6 +531,47 @@ fn money_that_was_returned_elsewhere_settles_an_order_that_nothing_else_does() {
 }
 
 #[test]
+fn an_order_is_not_settled_while_its_money_may_be_on_its_way_back() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.server.edit("update payment_orders set state = 'review', reason = 'test', next_check_at = null");
+    assert_eq!(world.ask(&order_no)["order"]["paid"], "6.00");
+    world.vendor.be(Mood::Busy);
+    assert!(world.refund(&order_no, "6.00", "R1").status >= 500);
+    for decision in ["returned-elsewhere", "credit"] {
+        let refused = world.settle(&order_no, decision).expect_problem(409, "order_state").json();
+        assert!(refused["detail"].as_str().unwrap().contains("R1"), "{refused}");
+    }
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_refunds set asked_at = 1");
+    eventually("the refund", || world.server.order_state(&order_no).0 == "refunded");
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (600, 0));
+}
+
+#[test]
+fn a_refund_about_which_nobody_can_be_asked_ends_by_what_a_person_knows() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.server.edit("update payment_orders set state = 'review', reason = 'test', next_check_at = null");
+    world.ask(&order_no);
+    world.vendor.be(Mood::Busy);
+    assert!(world.refund(&order_no, "6.00", "R1").status >= 500);
+    world.vendor.be(Mood::Well);
+    let another = world.vendor.setup().with("PAYMENT_APP_ID", "2021000000009999");
+    let world = world.restarted(another);
+    assert_eq!(world.settle(&order_no, "returned-elsewhere").expect(200).json()["state"], "refunded");
+    let refund = &world.order_file(&order_no)["refunds"][0];
+    assert_eq!((&refund["state"], &refund["failure"]), (&json!("refused"), &json!("returned_elsewhere")));
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    world.refund(&order_no, "6.00", "R1").expect_problem(409, "order_state");
+    assert_eq!(world.vendor.refunded(&order_no), 0);
+    world.report(0);
+}
+
+#[test]
 fn a_second_payment_is_not_forgotten_when_the_first_one_goes_back() {
     let world = World::new();
     let order_no = world.credited_order();

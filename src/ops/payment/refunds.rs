@@ -68,7 +68,7 @@ pub struct Refund {
     pub progress: Progress,
     pub reason: String,
     pub actor: String,
-    /// The provider's code of the last failure.
+    /// The provider's code of the last failure, or what a person knew of the money that the provider could not be asked about.
     pub failure: Option<String>,
     pub asked_at: Timestamp,
     pub created_at: Timestamp,
@@ -187,8 +187,7 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
         }
-        let detail = format!("The refund {} of {} yuan is not done yet.", open.refund_no, open.amount);
-        return Err(Error::new(Code::OrderState).detail(detail));
+        return Err(not_done_yet(&open));
     }
     if order.paid_at.is_none() {
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
@@ -208,6 +207,24 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
+}
+
+/// Makes sure that no money of the order's is on its way back, so that a person can say where it is. Of a refund about which
+/// nobody can be asked any more, because its app or gateway is not configured, they say it: it ends, for this reason.
+///
+/// # Errors
+/// `order_state` for a refund that may be done yet.
+pub(super) fn end_open_in(tx: &Write<'_>, gateway: &dyn PaymentGateway, order: &Order, reason: &str) -> Result<()> {
+    match open_in(tx, &order.order_no)? {
+        Some(open) if order.is_known_to(gateway) => Err(not_done_yet(&open)),
+        Some(open) => carrying_out::note_refusal_in(tx, &open.refund_no, reason),
+        None => Ok(()),
+    }
+}
+
+fn not_done_yet(open: &Refund) -> Error {
+    let detail = format!("The refund {} of {} yuan is not done yet.", open.refund_no, open.amount);
+    Error::new(Code::OrderState).detail(detail)
 }
 
 /// The refund of the order of which it is not known yet what became.

@@ -39,7 +39,10 @@ pub fn ask_about_open(app: &App) -> Result<()> {
 pub(super) fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
     let may_have_happened = refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, app.clock.now());
     let number = refund.refund_no.clone();
-    app.store.write(move |tx| note_asked_in(tx, &number)).wait()?;
+    if !app.store.write(move |tx| note_asked_in(tx, &number)).wait()? {
+        // It ended since it was read. What was refused may have been returned in another way by now.
+        return Ok(());
+    }
     let done = if may_have_happened { became_of(app, refund) } else { Ok(None) };
     let done = match done {
         Ok(None) => request(app, refund),
@@ -116,12 +119,17 @@ fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
     }
 }
 
-fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
-    tx.execute("update payment_refunds set asked_at = ?2 where refund_no = ?1", (refund_no, tx.now.0)).map(drop)
+/// False if the refund is not open any more.
+fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<bool> {
+    let asked = tx.execute(
+        "update payment_refunds set asked_at = ?2 where refund_no = ?1 and state = 'requested'",
+        (refund_no, tx.now.0),
+    )?;
+    Ok(asked == 1)
 }
 
 /// The provider will not do it.
-fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
+pub(super) fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     tx.execute(
         "update payment_refunds set failure = ?2, state = 'refused', finished_at = ?3 \
          where refund_no = ?1 and state = 'requested'",
