@@ -253,6 +253,9 @@ fn whoever_repeats_a_refund_of_which_nothing_is_known_goes_on_with_it() {
     let other = refund("2.00").expect_problem(409, "order_state").json();
     assert!(other["detail"].as_str().unwrap().contains(&number), "{other}");
     world.refund(&order_no, "1.50", "R2").expect_problem(409, "order_state");
+    // It is a part, and so not everything that is left.
+    let everything = world.refund_everything(&order_no).expect_problem(409, "order_state").json();
+    assert!(everything["detail"].as_str().unwrap().contains(&number), "{everything}");
     assert_eq!(refund("1.50").expect(200).json()["refund"]["refundNo"], number.as_str());
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
     // It is done, so the next one is another.

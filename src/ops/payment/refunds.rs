@@ -170,9 +170,8 @@ fn new_number() -> Result<String> {
 fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
-    let is_wished = |known: &Refund| wish.amount.is_none_or(|amount| amount == known.amount);
     if let Some(known) = &named {
-        if known.order_no != order.order_no || !is_wished(known) {
+        if known.order_no != order.order_no || wish.amount.is_some_and(|amount| amount != known.amount) {
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.progress == Progress::Requested {
@@ -183,6 +182,12 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
         }
     }
     order.demand_app(gateway)?;
+    let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
+    // A part is not everything that is left. A notification may have told of an open refund, after which nothing is left.
+    let is_wished = |known: &Refund| match wish.amount {
+        Some(amount) => amount == known.amount,
+        None => left == Fen::ZERO || left == known.amount,
+    };
     if let Some(open) = open_in(tx, &order.order_no)? {
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
@@ -192,7 +197,6 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
     if order.paid_at.is_none() {
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
     }
-    let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
     let amount = wish.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
         return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
