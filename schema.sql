@@ -673,6 +673,7 @@ create table payment_refunds (
     asked_at integer not null,             -- when the provider was last asked for or about it
     created_at integer not null,
     finished_at integer,
+    told_at integer,                       -- when somebody who asked for it was told that it was done
     check ((state = 'requested') = (finished_at is null))
 ) strict, without rowid;
 

@@ -264,6 +264,40 @@ fn whoever_repeats_a_refund_of_which_nothing_is_known_goes_on_with_it() {
 }
 
 #[test]
+fn whoever_did_not_hear_that_a_refund_was_done_hears_it_once() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    let path = format!("/admin/payments/{order_no}/refund");
+    let refund = |amount: Option<&str>| {
+        let body = json!({ "amount": amount, "reason": "bought by mistake" });
+        world.server.post(&path).token(&world.key).json(&body).send()
+    };
+    let number_of = |answer: crate::kit::Answer| answer.expect(200).json()["refund"]["refundNo"].clone();
+    let lost = |amount: Option<&str>| {
+        world.vendor.be(Mood::Lost);
+        refund(amount).expect_problem(504, "provider_timeout");
+        world.vendor.be(Mood::Well);
+        let number: String = world.server.value("select refund_no from payment_refunds where state = 'requested'");
+        world.server.edit("update payment_refunds set asked_at = 1 where state = 'requested'");
+        let open = "select count(*) from payment_refunds where state = 'requested'";
+        eventually("the refund", || world.server.value::<i64>(open) == 0);
+        number
+    };
+    let first = lost(Some("1.50"));
+    assert_eq!(number_of(refund(Some("1.50"))), first.as_str());
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+    assert_ne!(number_of(refund(Some("1.50"))), first.as_str());
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
+    // Neither a part of what is left nor all of it is the other.
+    let part = lost(Some("1.00"));
+    let rest = lost(None);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (600, 0));
+    assert_eq!(number_of(refund(Some("1.00"))), part.as_str());
+    assert_eq!(number_of(refund(None)), rest.as_str());
+    refund(None).expect_problem(409, "order_state");
+}
+
+#[test]
 fn another_app_is_not_asked_about_a_refund() {
     let world = World::new();
     let order_no = world.credited_order();

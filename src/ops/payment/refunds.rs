@@ -111,7 +111,8 @@ pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> R
         return Ok(Answered::Before(kept));
     }
     let refunded = give_back(app, wish, by)?;
-    app.store.write(move |tx| once.run_in(tx, |_| Ok(refunded))).wait()
+    let told = move |tx: &Write<'_>| note_told_in(tx, &refunded.refund.refund_no).map(|()| refunded);
+    app.store.write(move |tx| once.run_in(tx, told)).wait()
 }
 
 fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
@@ -166,7 +167,7 @@ fn new_number() -> Result<String> {
 }
 
 /// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do not
-/// know what became goes on with that one, or hears its number.
+/// know what became goes on with that one, or hears its number, or that it was done since.
 fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
@@ -181,13 +182,19 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
             return Ok(known.clone());
         }
     }
-    order.demand_app(gateway)?;
     let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
-    // A part is not everything that is left. A notification may have told of an open refund, after which nothing is left.
+    // A part is not everything that is left. After what is done, and after an open refund of which a notification has told,
+    // nothing is left.
     let is_wished = |known: &Refund| match wish.amount {
         Some(amount) => amount == known.amount,
-        None => left == Fen::ZERO || left == known.amount,
+        None => left == Fen::ZERO || (known.progress == Progress::Requested && left == known.amount),
     };
+    if wish.refund_no.is_none()
+        && let Some(done) = untold_in(tx, &order.order_no)?.into_iter().find(is_wished)
+    {
+        return Ok(done);
+    }
+    order.demand_app(gateway)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
@@ -211,6 +218,21 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
         (&refund_no, &order.order_no, amount.as_fen(), &by.reason, &by.actor, tx.now.0),
     )?;
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
+}
+
+/// The refunds of the order that were done without anybody's being told so who asked for them, oldest first.
+fn untold_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
+    tx.all(
+        select_refunds!("where order_no = ?1 and state = 'succeeded' and told_at is null order by created_at"),
+        [order_no],
+        refund_of,
+    )
+}
+
+/// Whoever asked for the refund is about to be told what became of it.
+fn note_told_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
+    tx.execute("update payment_refunds set told_at = coalesce(told_at, ?2) where refund_no = ?1", (refund_no, tx.now.0))
+        .map(drop)
 }
 
 /// Makes sure that no money of the order's is on its way back, so that a person can say where it is. Of a refund about which

@@ -1,0 +1,4 @@
+-- A refund knows whether somebody who asked for it was told that it was done. Of those from before it is taken for granted.
+alter table payment_refunds add column told_at integer;
+
+update payment_refunds set told_at = finished_at where state = 'succeeded';
