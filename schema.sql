@@ -629,6 +629,7 @@ create table payment_orders (
     refunded_at integer,
     app_id text,                           -- the provider's app that it was made for; null for orders of before
     paid_fen integer not null default 0 check (paid_fen >= 0),    -- what came in, which need not be the price
+    settled_at integer,                    -- when a person last decided about it
     check (coins_returned + coins_written_off <= coin_count),
     check (state <> 'review' or reason is not null)
 ) strict;

@@ -84,7 +84,8 @@ fn settle_in(
         // Whatever becomes of an open refund, coins can be collected or let go.
         Decision::Collect | Decision::Dismiss => {}
     }
-    let before = order.clone();
+    let before = Order { settled_at: Some(tx.now), ..order };
+    let order = before.clone();
     let order = Order { reason: Some(by.reason.clone()), ..order };
     match decision {
         Decision::Credit => credit_by_hand_in(tx, order, by)?,

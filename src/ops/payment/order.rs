@@ -44,6 +44,8 @@ pub struct Order {
     pub credited_at: Option<Timestamp>,
     pub closed_at: Option<Timestamp>,
     pub refunded_at: Option<Timestamp>,
+    /// When a person last decided about it.
+    pub settled_at: Option<Timestamp>,
 }
 
 impl Order {

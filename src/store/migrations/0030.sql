@@ -2,3 +2,6 @@
 alter table payment_refunds add column told_at integer;
 
 update payment_refunds set told_at = finished_at where state = 'succeeded';
+
+-- An order knows when a person last decided about it, so that it is kept for as long as anything else about it.
+alter table payment_orders add column settled_at integer;
