@@ -436,6 +436,18 @@ fn what_came_in_above_the_price_goes_back_too() {
     assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("refunded"), &json!("7.00")));
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (700, 0));
     world.report(0);
+    // The user is told of all of it, too.
+    let export = world.server.get("/api/v1/account/export").by(&world.user).send().expect(200).json();
+    let told = &export["orders"][0];
+    assert_eq!(
+        (&told["paid"], &told["coinsReturned"], &told["coinsWrittenOff"]),
+        (&json!("7.00"), &json!(0), &json!(0))
+    );
+    assert!(told["expiresAt"].is_string(), "{told}");
+    assert_eq!(told["refunds"].as_array().unwrap().len(), 1);
+    let refund = &told["refunds"][0];
+    assert_eq!((&refund["amount"], &refund["state"]), (&json!("7.00"), &json!("succeeded")));
+    assert!(refund["createdAt"].is_string() && refund["finishedAt"].is_string(), "{refund}");
 }
 
 #[test]

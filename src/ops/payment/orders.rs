@@ -251,19 +251,25 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
     })
 }
 
-/// The user's orders, oldest first.
+/// The user's orders with the money that went back for them, oldest first.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
         let order = order_of(row)?;
+        let refunds = refunds::of_order_in(tx, &order.order_no)?;
         each(json!({
             "orderNo": order.order_no,
             "channel": order.channel,
-            "amount": order.amount,
+            "amount": order.amount.to_string(),
             "coinCount": order.coin_count,
             "status": order.state.name(),
             "tradeNo": order.trade_no,
-            "refunded": order.refunded,
+            "paid": order.paid.to_string(),
+            "refunded": order.refunded.to_string(),
+            "coinsReturned": order.coins_returned,
+            "coinsWrittenOff": order.coins_written_off,
+            "refunds": refunds.iter().map(Refund::exported).collect::<Vec<_>>(),
             "createdAt": order.created_at,
+            "expiresAt": order.expires_at,
             "paidAt": order.paid_at,
             "creditedAt": order.credited_at,
             "closedAt": order.closed_at,

@@ -9,6 +9,8 @@ pub(super) use carrying_out::ask_about_open;
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::{
     app::App,
     error::{Code, Error, Fault, FieldCode, Result},
@@ -76,6 +78,16 @@ pub struct Refund {
 }
 
 impl Refund {
+    /// As its user is told of it.
+    pub(super) fn exported(&self) -> Value {
+        json!({
+            "amount": self.amount.to_string(),
+            "state": self.progress.name(),
+            "createdAt": self.created_at,
+            "finishedAt": self.finished_at,
+        })
+    }
+
     /// At whose word the money goes back.
     fn authority(&self) -> Authority {
         Authority { actor: self.actor.clone(), reason: self.reason.clone(), request_id: self.refund_no.clone() }
@@ -137,7 +149,12 @@ fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
 
 /// The refunds of an order, oldest first.
 pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
-    app.store.read(|tx| tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_of))
+    app.store.read(|tx| of_order_in(tx, order_no))
+}
+
+/// The refunds of an order, oldest first.
+pub(super) fn of_order_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
+    tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_of)
 }
 
 /// # Errors
