@@ -102,9 +102,16 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
-    for spelling in
-        ["+86 138-0013-8000", "138 0013 8000", "１３８００１３８０００", "(0086)13800138000", "13800138000 "]
-    {
+    for spelling in [
+        "+86 138-0013-8000",
+        "138 0013 8000",
+        "１３８００１３８０００",
+        "(0086)13800138000",
+        "13800138000 ",
+        "013800138000",
+        "0138-0013-8000",
+        "+86013800138000",
+    ] {
         server.edit(&format!("insert into users (phone_number, created_at) values ('{spelling}', 1)"));
         let twin: i64 = server.value("select max(id) from users");
         server.command(&["coins", "sync"]).expect(0);
