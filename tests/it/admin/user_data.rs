@@ -141,6 +141,23 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
 }
 
 #[test]
+fn who_leaves_while_all_are_synchronised_is_passed_over() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    for number in ["+86 138-0013-8000", "+86 139-0013-9000"] {
+        server.edit(&format!("insert into users (phone_number, created_at) values ('{number}', 1)"));
+    }
+    // While the first is put right, the second one leaves.
+    server.edit(
+        "create trigger leaving after update on users when old.id = (select min(id) from users) \
+         begin delete from users where id > old.id; end",
+    );
+    let done = post(&server, &key, "sync", &json!({})).expect(200).json();
+    assert_eq!((&done["checked"], &done["fixed"], &done["inconsistent"]), (&json!(2), &json!(1), &json!(0)), "{done}");
+    assert_eq!(server.value::<i64>("select count(*) from users"), 1);
+}
+
+#[test]
 fn many_are_validated_at_once_and_all_are_synchronised() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
