@@ -533,14 +533,21 @@ create index admin_tokens_by_admin on admin_tokens (admin_id);
 create index admin_tokens_by_expiry on admin_tokens (expires_at);
 
 -- Owner: admins. Second factors of administrators: secrets of authenticator apps, sealed under the server key. One
--- counts from its confirmation on. No code of `last_step` or before it counts again.
+-- counts from its confirmation on.
 create table admin_second_factors (
     admin_id integer primary key references admins (id) on delete cascade,
     sealed_secret blob not null,
     confirmed_at integer,
-    last_step integer not null,
     created_at integer not null
 ) strict;
+
+-- Owner: admins. Codes of second factors that were used, by their step of 30 seconds since 1970. Those of a clock that was
+-- ahead stay until their time is over.
+create table admin_used_codes (
+    admin_id integer not null references admin_second_factors (admin_id) on delete cascade,
+    step integer not null,
+    primary key (admin_id, step)
+) strict, without rowid;
 
 -- Owner: admins. Keys of programs that operate the service, kept as SHA-256. A revoked one keeps its label taken.
 create table api_keys (
