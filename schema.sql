@@ -533,14 +533,21 @@ create index admin_tokens_by_admin on admin_tokens (admin_id);
 create index admin_tokens_by_expiry on admin_tokens (expires_at);
 
 -- Owner: admins. Second factors of administrators: secrets of authenticator apps, sealed under the server key. One
--- counts from its confirmation on. No code of `last_step` or before it counts again.
+-- counts from its confirmation on.
 create table admin_second_factors (
     admin_id integer primary key references admins (id) on delete cascade,
     sealed_secret blob not null,
     confirmed_at integer,
-    last_step integer not null,
     created_at integer not null
 ) strict;
+
+-- Owner: admins. Codes of second factors that were used, by their step of 30 seconds since 1970. Those of a clock that was
+-- ahead stay until their time is over.
+create table admin_used_codes (
+    admin_id integer not null references admin_second_factors (admin_id) on delete cascade,
+    step integer not null,
+    primary key (admin_id, step)
+) strict, without rowid;
 
 -- Owner: admins. Keys of programs that operate the service, kept as SHA-256. A revoked one keeps its label taken.
 create table api_keys (
@@ -629,6 +636,7 @@ create table payment_orders (
     refunded_at integer,
     app_id text,                           -- the provider's app that it was made for; null for orders of before
     paid_fen integer not null default 0 check (paid_fen >= 0),    -- what came in, which need not be the price
+    settled_at integer,                    -- when a person last decided about it
     check (coins_returned + coins_written_off <= coin_count),
     check (state <> 'review' or reason is not null)
 ) strict;
@@ -669,10 +677,11 @@ create table payment_refunds (
     state text not null check (state in ('requested', 'succeeded', 'refused')),
     reason text not null,
     actor text not null,
-    failure text,                          -- the provider's code of the last failure
+    failure text,                          -- the provider's code of the last failure, or what a person knew
     asked_at integer not null,             -- when the provider was last asked for or about it
     created_at integer not null,
     finished_at integer,
+    told_at integer,                       -- when somebody who asked for it was told that it was done
     check ((state = 'requested') = (finished_at is null))
 ) strict, without rowid;
 

@@ -158,6 +158,7 @@ fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     let counted = counted?;
     tx.empty(&tables)?;
     ledger::changes::begin_anew_in(tx)?;
+    ledger::verification::begin_anew_in(tx)?;
     residue::note_in(tx)?;
     Ok(counted)
 }

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -143,31 +145,64 @@ pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result
 /// longer than a write may hold up the others.
 #[derive(Clone, Debug)]
 pub struct Found {
-    caller: String,
+    user: UserId,
     ids: Vec<i64>,
+    /// Answers to others that say who the user is.
+    naming: Vec<i64>,
     /// The newest of all keys at that moment, 0 without any.
     newest: i64,
 }
 
-/// Looks for the answers to the user's requests.
+/// Looks for the answers to the user's requests, and for those to administrators that say who the user is.
 pub fn find_user_in(tx: &Read<'_>, leaving: UserId) -> Result<Found> {
-    let caller = user(leaving);
-    let ids = tx.all("select id from idempotency_keys where caller = ?1", [&caller], |row| row.get(0))?;
+    let ids = tx.all("select id from idempotency_keys where caller = ?1", [user(leaving)], |row| row.get(0))?;
     let newest = tx.one("select coalesce(max(id), 0) from idempotency_keys", (), |row| row.get(0))?;
-    Ok(Found { caller, ids, newest })
+    Ok(Found { user: leaving, ids, naming: naming_in(tx, leaving, 0)?, newest })
 }
 
-/// Deletes the answers to the user's requests: those that were found, and those given since.
+/// Deletes the answers to the user's requests, and forgets what others said of who the user is: those that were found, and
+/// those given since.
 pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
-    let Found { caller, ids, newest } = found;
+    let Found { user: leaving, ids, naming, newest } = found;
+    let caller = user(*leaving);
     // Ids go on from the newest while that is there, and may begin anew once it has gone. Asked for before anything is
     // deleted here, because the newest may be one of these.
     let since = "select coalesce(max(id), 0) from idempotency_keys where id = ?1";
     let since: i64 = tx.one(since, [newest], |row| row.get(0))?;
     for id in ids {
-        tx.execute("delete from idempotency_keys where id = ?1 and caller = ?2", (id, caller))?;
+        tx.execute("delete from idempotency_keys where id = ?1 and caller = ?2", (id, &caller))?;
     }
-    tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, caller)).map(drop)
+    tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, &caller))?;
+    for id in naming.iter().copied().chain(naming_in(tx, *leaving, since)?) {
+        // Another answer may have the id by now.
+        let body = "select body from idempotency_keys where id = ?1 and caller not like 'user:%'";
+        let body: Option<Vec<u8>> = tx.first(body, [id], |row| row.get(0))?;
+        if body.is_some_and(|body| says_who_is(&body, *leaving)) {
+            let forget = "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) where id = ?1";
+            tx.execute(forget, [id])?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers from this id on that are nobody's own and say who the user is.
+fn naming_in(tx: &Read<'_>, user: UserId, from: i64) -> Result<Vec<i64>> {
+    let mut naming = Vec::new();
+    let sql = "select id, body from idempotency_keys where id >= ?1 and caller not like 'user:%'";
+    tx.each(sql, [from], |row| {
+        let (id, body): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        if says_who_is(&body, user) {
+            naming.push(id);
+        }
+        Ok(())
+    })?;
+    Ok(naming)
+}
+
+/// Whether an answer tells the user's phone number, or one that was theirs. By the mere id nobody is found who has left.
+fn says_who_is(body: &[u8], user: UserId) -> bool {
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
+    answer["userId"] == user.to_string() && !answer["phoneNumber"].is_null()
 }
 
 /// Deletes up to `limit` answers that are older than `age`, or that a clock left that was ahead by more than that: nobody

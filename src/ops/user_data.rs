@@ -149,7 +149,11 @@ fn synchronise_all(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> 
 fn settle(app: &App, by: &Authority, validation: Validation, done: &mut Synchronised) -> Result<()> {
     let user = validation.user;
     let remaining = if validation.issues.iter().any(|issue| issue.fixable) {
-        let fix = fix(app, Who::Id(user), by.clone()).wait()?;
+        let fix = match fix(app, Who::Id(user), by.clone()).wait() {
+            // They left since they were looked at.
+            Err(error) if error.code == Code::NotFound => return Ok(()),
+            fixed => fixed?,
+        };
         done.fixed += u64::from(!fix.fixed.is_empty());
         fix.remaining
     } else {

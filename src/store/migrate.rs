@@ -46,6 +46,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0027.sql"),
     include_str!("migrations/0028.sql"),
     include_str!("migrations/0029.sql"),
+    include_str!("migrations/0030.sql"),
 ];
 
 /// What may be done to a file whose schema is not today's.
@@ -230,10 +231,15 @@ mod tests {
                      expires_at, paid_at) values (?1, 1, 'alipay', 600, 60, 'created', 1, 2, ?2)";
         older.execute(insert, ("paid", Some(1))).unwrap();
         older.execute(insert, ("unpaid", None::<i64>)).unwrap();
-        apply(&mut older, &STEPS[28..29]).unwrap();
-        let known = "select group_concat(order_no || ' ' || paid_fen || ' ' || refunded_fen) from payment_orders";
+        older.execute(insert, ("returned", None::<i64>)).unwrap();
+        let returned =
+            "update payment_orders set state = 'refunded', refunded_fen = 600, refunded_at = 3 where order_no = ";
+        older.execute(&format!("{returned} 'returned'"), []).unwrap();
+        apply(&mut older, &STEPS[28..30]).unwrap();
+        let known = "select group_concat(order_no || ' ' || paid_fen || ' ' || refunded_fen || ' ' || \
+                     coalesce(paid_at, '-')) from payment_orders";
         let known: String = older.query_row(known, [], |row| row.get(0)).unwrap();
-        assert_eq!(known, "paid 600 0,unpaid 0 0");
+        assert_eq!(known, "paid 600 0 1,unpaid 0 0 -,returned 600 600 3");
         // More than the price may have come in, and go back.
         older.execute("update payment_orders set paid_fen = 700, refunded_fen = 700", []).unwrap();
     }

@@ -87,9 +87,20 @@ impl PhoneNumber {
         if self.0.starts_with('+') {
             return self.0.to_string();
         }
-        let country_code = PHONE_NUMBER_UTIL.get_country_code_for_region(rules.default_region.0).unwrap_or_default();
-        format!("+{country_code}{}", self.0)
+        format!("+{}{}", code_of(rules.default_region), self.0)
     }
+
+    /// The country code, and the number as it is inside of the country.
+    pub fn code_and_national(&self, rules: &PhoneRules) -> (i32, String) {
+        match PHONE_NUMBER_UTIL.parse(&self.0, Some(rules.default_region.0)) {
+            Ok(number) => (number.country_code, number.get_national_significant_number()),
+            Err(_) => (code_of(rules.default_region), self.0.to_string()),
+        }
+    }
+}
+
+fn code_of(region: Region) -> i32 {
+    PHONE_NUMBER_UTIL.get_country_code_for_region(region.0).unwrap_or_default()
 }
 
 /// Digits, what people put between them, and the invisible marks that come with a number copied from a contact.

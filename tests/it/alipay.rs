@@ -253,11 +253,80 @@ fn whoever_repeats_a_refund_of_which_nothing_is_known_goes_on_with_it() {
     let other = refund("2.00").expect_problem(409, "order_state").json();
     assert!(other["detail"].as_str().unwrap().contains(&number), "{other}");
     world.refund(&order_no, "1.50", "R2").expect_problem(409, "order_state");
+    // It is a part, and so not everything that is left.
+    let everything = world.refund_everything(&order_no).expect_problem(409, "order_state").json();
+    assert!(everything["detail"].as_str().unwrap().contains(&number), "{everything}");
     assert_eq!(refund("1.50").expect(200).json()["refund"]["refundNo"], number.as_str());
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
     // It is done, so the next one is another.
     refund("1.50").expect(200);
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
+}
+
+#[test]
+fn whoever_did_not_hear_that_a_refund_was_done_hears_it_once() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    let path = format!("/admin/payments/{order_no}/refund");
+    let refund = |amount: Option<&str>| {
+        let body = json!({ "amount": amount, "reason": "bought by mistake" });
+        world.server.post(&path).token(&world.key).json(&body).send()
+    };
+    let number_of = |answer: crate::kit::Answer| answer.expect(200).json()["refund"]["refundNo"].clone();
+    let lost = |amount: Option<&str>| {
+        world.vendor.be(Mood::Lost);
+        refund(amount).expect_problem(504, "provider_timeout");
+        world.vendor.be(Mood::Well);
+        let number: String = world.server.value("select refund_no from payment_refunds where state = 'requested'");
+        world.server.edit("update payment_refunds set asked_at = 1 where state = 'requested'");
+        let open = "select count(*) from payment_refunds where state = 'requested'";
+        eventually("the refund", || world.server.value::<i64>(open) == 0);
+        number
+    };
+    let first = lost(Some("1.50"));
+    assert_eq!(number_of(refund(Some("1.50"))), first.as_str());
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (150, 45));
+    assert_ne!(number_of(refund(Some("1.50"))), first.as_str());
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (300, 30));
+    // Neither a part of what is left nor all of it is the other.
+    let part = lost(Some("1.00"));
+    let rest = lost(None);
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (600, 0));
+    assert_eq!(number_of(refund(Some("1.00"))), part.as_str());
+    assert_eq!(number_of(refund(None)), rest.as_str());
+    refund(None).expect_problem(409, "order_state");
+}
+
+#[test]
+fn another_app_is_not_asked_about_a_refund() {
+    let world = World::new();
+    let order_no = world.credited_order();
+    world.vendor.be(Mood::Lost);
+    assert!(world.refund(&order_no, "1.50", "R1").status >= 500);
+    world.vendor.be(Mood::Well);
+    let another = world.vendor.setup().with("PAYMENT_APP_ID", "2021000000009999");
+    let world = world.restarted(another);
+    world.server.edit("update payment_refunds set asked_at = 1");
+    for number in ["R1", "R2"] {
+        let refused = world.refund(&order_no, "1.50", number).expect_problem(409, "order_state").json();
+        let app_id: String = world.server.value("select app_id from payment_orders");
+        let detail = format!("The order was made for the app `{app_id}`, which is not configured.");
+        assert_eq!(refused["detail"], detail);
+    }
+    // The job asks about orders first, and about refunds then.
+    world.order();
+    for _ in 0..2 {
+        let before = world.vendor.methods().len();
+        eventually("a question", || {
+            world.server.edit("update payment_orders set next_check_at = 1 where state = 'created'");
+            world.vendor.methods().len() > before
+        });
+    }
+    assert_eq!(world.server.value::<String>("select state from payment_refunds"), "requested");
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    eventually("the refund", || world.coins() == 45);
+    assert_eq!(world.vendor.refunded(&order_no), 150);
 }
 
 #[test]
@@ -367,6 +436,18 @@ fn what_came_in_above_the_price_goes_back_too() {
     assert_eq!((&done["order"]["state"], &done["order"]["refunded"]), (&json!("refunded"), &json!("7.00")));
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (700, 0));
     world.report(0);
+    // The user is told of all of it, too.
+    let export = world.server.get("/api/v1/account/export").by(&world.user).send().expect(200).json();
+    let told = &export["orders"][0];
+    assert_eq!(
+        (&told["paid"], &told["coinsReturned"], &told["coinsWrittenOff"]),
+        (&json!("7.00"), &json!(0), &json!(0))
+    );
+    assert!(told["expiresAt"].is_string(), "{told}");
+    assert_eq!(told["refunds"].as_array().unwrap().len(), 1);
+    let refund = &told["refunds"][0];
+    assert_eq!((&refund["amount"], &refund["state"]), (&json!("7.00"), &json!("succeeded")));
+    assert!(refund["createdAt"].is_string() && refund["finishedAt"].is_string(), "{refund}");
 }
 
 #[test]
@@ -496,6 +577,47 @@ fn money_that_was_returned_elsewhere_settles_an_order_that_nothing_else_does() {
     let unpaid = world.order();
     world.server.edit("update payment_orders set state = 'review', reason = 'test' where state = 'created'");
     world.settle(&unpaid, "returned-elsewhere").expect_problem(409, "order_state");
+}
+
+#[test]
+fn an_order_is_not_settled_while_its_money_may_be_on_its_way_back() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.server.edit("update payment_orders set state = 'review', reason = 'test', next_check_at = null");
+    assert_eq!(world.ask(&order_no)["order"]["paid"], "6.00");
+    world.vendor.be(Mood::Busy);
+    assert!(world.refund(&order_no, "6.00", "R1").status >= 500);
+    for decision in ["returned-elsewhere", "credit"] {
+        let refused = world.settle(&order_no, decision).expect_problem(409, "order_state").json();
+        assert!(refused["detail"].as_str().unwrap().contains("R1"), "{refused}");
+    }
+    world.vendor.be(Mood::Well);
+    world.server.edit("update payment_refunds set asked_at = 1");
+    eventually("the refund", || world.server.order_state(&order_no).0 == "refunded");
+    assert_eq!((world.vendor.refunded(&order_no), world.coins()), (600, 0));
+}
+
+#[test]
+fn a_refund_about_which_nobody_can_be_asked_ends_by_what_a_person_knows() {
+    let world = World::new();
+    let order_no = world.order();
+    world.vendor.pay(&order_no, 600);
+    world.server.edit("update payment_orders set state = 'review', reason = 'test', next_check_at = null");
+    world.ask(&order_no);
+    world.vendor.be(Mood::Busy);
+    assert!(world.refund(&order_no, "6.00", "R1").status >= 500);
+    world.vendor.be(Mood::Well);
+    let another = world.vendor.setup().with("PAYMENT_APP_ID", "2021000000009999");
+    let world = world.restarted(another);
+    assert_eq!(world.settle(&order_no, "returned-elsewhere").expect(200).json()["state"], "refunded");
+    let refund = &world.order_file(&order_no)["refunds"][0];
+    assert_eq!((&refund["state"], &refund["failure"]), (&json!("refused"), &json!("returned_elsewhere")));
+    let setup = world.vendor.setup();
+    let world = world.restarted(setup);
+    world.refund(&order_no, "6.00", "R1").expect_problem(409, "order_state");
+    assert_eq!(world.vendor.refunded(&order_no), 0);
+    world.report(0);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use yarrow::{
     vendors::Announce,
 };
 
-use crate::kit::{Caller, Server, Setup};
+use crate::kit::{Caller, Server, Setup, eventually};
 
 const PHONES: [&str; 3] = ["13800138000", "13900139000", "13700137000"];
 
@@ -277,6 +277,16 @@ fn an_inconsistent_account_is_closed_until_it_is_repaired() {
     assert_eq!(paid["balance"], 6);
     assert_eq!(server.get("/readyz").send().expect(200).json()["ledger"], "consistent");
     server.command(&["ledger", "verify"]).expect(0);
+}
+
+#[test]
+fn nothing_is_wrong_with_a_ledger_that_was_emptied() {
+    let (server, ..) = with_history();
+    tamper(&server, "update balances set balance = 1000 where user_id = 1");
+    server.command(&["ledger", "verify"]).expect(5);
+    server.command(&["cleanup", "all", "--yes"]).expect(0);
+    let told = || server.get("/readyz").send().expect(200).json();
+    eventually("the new ledger", || told()["ledger"] == "consistent" && told()["accountsSuspended"] == 0);
 }
 
 #[test]

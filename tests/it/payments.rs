@@ -256,9 +256,10 @@ fn orders_that_were_cleared_are_not_missed() {
 fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
     let server = Setup::default().start();
     let user = server.sign_in(OWN);
-    let (credited, heard, refunded) =
-        (paid_order(&server, &user), paid_order(&server, &user), paid_order(&server, &user));
+    let [credited, heard, refunded, settled] = [(); 4].map(|()| paid_order(&server, &user));
     server.command(&["payments", "refund", &refunded, "--amount", "1.00", "--reason", "test", "--yes"]).expect(0);
+    server.edit(&format!("update payment_orders set state = 'review', reason = 'test' where order_no = '{settled}'"));
+    server.command(&["payments", "settle", &settled, "dismiss", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!(
         "update payment_orders set created_at = 1; \
          update payment_orders set credited_at = 1 where order_no <> '{credited}'; \
@@ -266,12 +267,12 @@ fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
          update payment_callbacks set received_at = 1 where order_no <> '{heard}'"
     ));
     server.command(&["cleanup", "payment-records", "--yes"]).expect(0);
-    assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 3);
+    assert_eq!(server.value::<i64>("select count(*) from payment_orders"), 4);
     let later = "select count(*) from settings where name = 'payments.cleared_until'";
     assert_eq!(server.value::<i64>(later), 0);
     // Once that is long ago, too, they go.
     server.edit(
-        "update payment_orders set credited_at = 1; update payment_callbacks set received_at = 1; \
+        "update payment_orders set credited_at = 1, settled_at = 1; update payment_callbacks set received_at = 1; \
          update payment_refunds set created_at = 1, finished_at = 1",
     );
     server.command(&["cleanup", "payment-records", "--yes"]).expect(0);

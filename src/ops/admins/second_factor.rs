@@ -2,7 +2,8 @@
 //!
 //! The secret must be readable to be compared with, so it is kept sealed under the server key: the database alone does
 //! not give it away. A code is worth one sign-in: the step of time that it belongs to is remembered, and neither that
-//! one nor an earlier one counts again. An administrator who has lost their device is let in by the command line.
+//! one nor an earlier one counts again. What was used under a clock that was ahead shuts nobody out until then, and counts
+//! no more when its time has come. An administrator who has lost their device is let in by the command line.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::hmac;
@@ -23,6 +24,8 @@ const MODULUS: u32 = 1_000_000;
 pub const DIGITS: usize = 6;
 /// Steps before and after the present one that count too, because clocks differ and people type slowly.
 const TOLERANCE: i64 = 1;
+/// How many steps a code that was used is remembered: a day, for a clock that is put back.
+const REMEMBERED: i64 = 24 * 60 * 2;
 /// As many bytes as the hash has, which RFC 4226 recommends.
 const SECRET_BYTES: usize = 20;
 const PURPOSE: &str = "second factor of administrators";
@@ -39,7 +42,6 @@ pub struct Enrolment {
 struct Kept {
     sealed_secret: Vec<u8>,
     confirmed_at: Option<i64>,
-    last_step: i64,
 }
 
 /// Makes a secret. It counts once a code of it was confirmed; until then it may be made anew.
@@ -57,7 +59,7 @@ pub fn enrol(app: &App, name: &str) -> Result<Enrolment> {
         }
         let sealed = keys.seal(PURPOSE, &admin.to_be_bytes(), &secret)?;
         tx.execute(
-            "insert into admin_second_factors (admin_id, sealed_secret, last_step, created_at) values (?1, ?2, 0, ?3) \
+            "insert into admin_second_factors (admin_id, sealed_secret, created_at) values (?1, ?2, ?3) \
              on conflict (admin_id) do update set sealed_secret = excluded.sealed_secret, \
              created_at = excluded.created_at",
             (admin, &sealed, tx.now.0),
@@ -84,11 +86,8 @@ pub fn confirm(app: &App, name: &str, code: &str) -> Pending<()> {
             return Err(Code::AlreadyExists.into());
         }
         let step = step_of(&opened(&keys, admin, &kept)?, &code, tx.now).ok_or(Code::InvalidCode)?;
-        tx.execute(
-            "update admin_second_factors set confirmed_at = ?2, last_step = ?3 where admin_id = ?1",
-            (admin, tx.now.0, step),
-        )
-        .map(drop)
+        tx.execute("update admin_second_factors set confirmed_at = ?2 where admin_id = ?1", (admin, tx.now.0))?;
+        use_up_in(tx, admin, step)
     })
 }
 
@@ -114,17 +113,34 @@ pub fn remove(app: &App, name: &str) -> Pending<()> {
 pub(super) fn prove_in(tx: &Write<'_>, keys: &ServerKey, admin: i64, code: Option<&str>) -> Result<()> {
     let Some(kept) = kept_in(tx, admin)?.filter(|kept| kept.confirmed_at.is_some()) else { return Ok(()) };
     let code = code.ok_or(Code::TotpRequired)?;
-    let step = step_of(&opened(keys, admin, &kept)?, code, tx.now).filter(|step| *step > kept.last_step);
-    let step = step.ok_or(Code::InvalidCredentials)?;
-    tx.execute("update admin_second_factors set last_step = ?2 where admin_id = ?1", (admin, step)).map(drop)
+    let step = step_of(&opened(keys, admin, &kept)?, code, tx.now).ok_or(Code::InvalidCredentials)?;
+    if is_used_in(tx, admin, step)? {
+        return Err(Code::InvalidCredentials.into());
+    }
+    use_up_in(tx, admin, step)
+}
+
+/// Whether the code of this step was used, or a later one that counts now.
+fn is_used_in(tx: &Read<'_>, admin: i64, step: i64) -> Result<bool> {
+    tx.one(
+        "select exists (select 1 from admin_used_codes where admin_id = ?1 and step between ?2 and ?3)",
+        (admin, step, present(tx.now) + TOLERANCE),
+        |row| row.get(0),
+    )
+}
+
+fn use_up_in(tx: &Write<'_>, admin: i64, step: i64) -> Result<()> {
+    tx.execute(
+        "delete from admin_used_codes where admin_id = ?1 and step < ?2",
+        (admin, present(tx.now) - REMEMBERED),
+    )?;
+    tx.execute("insert into admin_used_codes (admin_id, step) values (?1, ?2)", (admin, step)).map(drop)
 }
 
 fn kept_in(tx: &Read<'_>, admin: i64) -> Result<Option<Kept>> {
-    tx.first(
-        "select sealed_secret, confirmed_at, last_step from admin_second_factors where admin_id = ?1",
-        [admin],
-        |row| Ok(Kept { sealed_secret: row.get(0)?, confirmed_at: row.get(1)?, last_step: row.get(2)? }),
-    )
+    tx.first("select sealed_secret, confirmed_at from admin_second_factors where admin_id = ?1", [admin], |row| {
+        Ok(Kept { sealed_secret: row.get(0)?, confirmed_at: row.get(1)? })
+    })
 }
 
 fn opened(keys: &ServerKey, admin: i64, kept: &Kept) -> Result<Vec<u8>> {
@@ -133,9 +149,13 @@ fn opened(keys: &ServerKey, admin: i64, kept: &Kept) -> Result<Vec<u8>> {
     })
 }
 
+const fn present(now: Timestamp) -> i64 {
+    now.0 / STEP_MILLISECONDS
+}
+
 /// The step of time that the code belongs to, if it belongs to one that counts now.
 fn step_of(secret: &[u8], code: &str, now: Timestamp) -> Option<i64> {
-    let present = now.0 / STEP_MILLISECONDS;
+    let present = present(now);
     let is_code = |step: &i64| bool::from(code_at(secret, *step).as_bytes().ct_eq(code.as_bytes()));
     (present - TOLERANCE..=present + TOLERANCE).find(is_code)
 }

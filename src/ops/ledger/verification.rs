@@ -152,16 +152,24 @@ fn note(app: &App, accounts: Option<u64>, discrepancies: u64) -> Result<()> {
             Some(accounts) => accounts,
             None => last_in(tx)?.map_or(0, |last| last.accounts),
         };
-        let verification = Verification { at: tx.now.0, discrepancies, accounts };
-        settings::put_in(tx, LAST_VERIFICATION, &serde_json::to_string(&verification).map_err(Error::internal)?)
+        put_in(tx, Verification { at: tx.now.0, discrepancies, accounts })
     };
     app.store.write(put).wait()
+}
+
+fn put_in(tx: &Write<'_>, verification: Verification) -> Result<()> {
+    settings::put_in(tx, LAST_VERIFICATION, &serde_json::to_string(&verification).map_err(Error::internal)?)
 }
 
 /// The last verification, if there was one.
 pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
     let text = settings::find_in(tx, LAST_VERIFICATION)?;
     text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
+}
+
+/// Remembers that nothing is wrong with a ledger that was just emptied, whatever was found in it before.
+pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
+    put_in(tx, Verification { at: tx.now.0, discrepancies: 0, accounts: 0 })
 }
 
 /// How many accounts are closed.

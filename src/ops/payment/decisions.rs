@@ -3,6 +3,8 @@
 //! A decision is refused that the facts contradict: coins are not given twice, nor to nobody, and money that is there is not
 //! forgotten. What the person says beyond that is believed, and audited.
 
+use std::sync::Arc;
+
 use crate::{
     app::App,
     error::{Code, Error, Result},
@@ -11,14 +13,14 @@ use crate::{
         ledger::Authority,
         payment::{
             order::Order,
-            orders,
+            orders, refunds,
             settle::{
                 is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in, review_in,
                 state_of_facts, store_in, take_coins_back_in,
             },
         },
     },
-    providers::payment::OrderState,
+    providers::payment::{OrderState, PaymentGateway},
     store::{Pending, Write},
 };
 
@@ -52,7 +54,8 @@ impl Decision {
 ///
 /// # Errors
 /// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was credited
-/// before, its user is gone, no coins are owed, no money is there; those of posting to the ledger.
+/// before, its user is gone, no coins are owed, no money is there, or a refund of it is open, so that nobody can say where
+/// the money is; those of posting to the ledger.
 pub fn settle(
     app: &App,
     order_no: &str,
@@ -60,16 +63,29 @@ pub fn settle(
     by: Authority,
     once: Once<Order>,
 ) -> Pending<Answered<Order>> {
-    let order_no = order_no.to_owned();
-    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, &order_no, decision, &by)))
+    let (order_no, gateway) = (order_no.to_owned(), Arc::clone(&app.payments.gateway));
+    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, gateway.as_ref(), &order_no, decision, &by)))
 }
 
-fn settle_in(tx: &Write<'_>, order_no: &str, decision: Decision, by: &Authority) -> Result<Order> {
+fn settle_in(
+    tx: &Write<'_>,
+    gateway: &dyn PaymentGateway,
+    order_no: &str,
+    decision: Decision,
+    by: &Authority,
+) -> Result<Order> {
     let order = orders::find_in(tx, order_no)?;
     if order.state != OrderState::Review {
         return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
     }
-    let before = order.clone();
+    match decision {
+        Decision::Credit => refunds::end_open_in(tx, gateway, &order, "credited")?,
+        Decision::ReturnedElsewhere => refunds::end_open_in(tx, gateway, &order, "returned_elsewhere")?,
+        // Whatever becomes of an open refund, coins can be collected or let go.
+        Decision::Collect | Decision::Dismiss => {}
+    }
+    let before = Order { settled_at: Some(tx.now), ..order };
+    let order = before.clone();
     let order = Order { reason: Some(by.reason.clone()), ..order };
     match decision {
         Decision::Credit => credit_by_hand_in(tx, order, by)?,

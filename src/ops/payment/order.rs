@@ -3,7 +3,7 @@
 use crate::{
     error::{Code, Error, Result},
     ops::ledger::{Entry, Kind},
-    providers::payment::{OrderRequest, OrderState, OrderView},
+    providers::payment::{OrderRequest, OrderState, OrderView, PaymentGateway},
     types::{Fen, Timestamp, UserId},
 };
 
@@ -44,6 +44,8 @@ pub struct Order {
     pub credited_at: Option<Timestamp>,
     pub closed_at: Option<Timestamp>,
     pub refunded_at: Option<Timestamp>,
+    /// When a person last decided about it.
+    pub settled_at: Option<Timestamp>,
 }
 
 impl Order {
@@ -100,6 +102,27 @@ impl Order {
         match self.credited_at {
             Some(_) => self.coins_for(self.refunded) - self.coins_returned - self.coins_written_off,
             None => 0,
+        }
+    }
+
+    /// Whether the gateway knows of the order, if it was ever paid.
+    pub(super) fn is_known_to(&self, gateway: &dyn PaymentGateway) -> bool {
+        let is_app = |made_for: &String| made_for == gateway.app_id();
+        self.channel == gateway.name() && self.app_id.as_ref().is_none_or(is_app)
+    }
+
+    /// A gateway for another app knows nothing of the order, and its refusals say nothing.
+    ///
+    /// # Errors
+    /// `order_state`.
+    pub(super) fn demand_app(&self, gateway: &dyn PaymentGateway) -> Result<()> {
+        self.demand_gateway(gateway.name())?;
+        match &self.app_id {
+            Some(app_id) if !self.is_known_to(gateway) => {
+                let detail = format!("The order was made for the app `{app_id}`, which is not configured.");
+                Err(Error::new(Code::OrderState).detail(detail))
+            }
+            _ => Ok(()),
         }
     }
 

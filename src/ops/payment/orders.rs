@@ -129,7 +129,7 @@ macro_rules! select_orders {
         concat!(
             "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
              coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
-             credited_at, closed_at, refunded_at, id, paid_fen, app_id from payment_orders ",
+             credited_at, closed_at, refunded_at, id, paid_fen, app_id, settled_at from payment_orders ",
             $rest
         )
     };
@@ -148,7 +148,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
     let changed = tx.execute(
         "update payment_orders set state = ?2, reason = ?3, trade_no = ?4, refunded_fen = ?5, coins_returned = ?6, \
          coins_written_off = ?7, returns = ?8, checks = ?9, next_check_at = ?10, paid_at = ?11, credited_at = ?12, \
-         closed_at = ?13, refunded_at = ?14, paid_fen = ?15 where order_no = ?1",
+         closed_at = ?13, refunded_at = ?14, paid_fen = ?15, settled_at = ?16 where order_no = ?1",
         (
             &order.order_no,
             order.state.name(),
@@ -165,6 +165,7 @@ pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
             order.closed_at.map(|at| at.0),
             order.refunded_at.map(|at| at.0),
             order.paid.as_fen(),
+            order.settled_at.map(|at| at.0),
         ),
     )?;
     if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is gone")) }
@@ -250,19 +251,25 @@ fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> 
     })
 }
 
-/// The user's orders, oldest first.
+/// The user's orders with the money that went back for them, oldest first.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
         let order = order_of(row)?;
+        let refunds = refunds::of_order_in(tx, &order.order_no)?;
         each(json!({
             "orderNo": order.order_no,
             "channel": order.channel,
-            "amount": order.amount,
+            "amount": order.amount.to_string(),
             "coinCount": order.coin_count,
             "status": order.state.name(),
             "tradeNo": order.trade_no,
-            "refunded": order.refunded,
+            "paid": order.paid.to_string(),
+            "refunded": order.refunded.to_string(),
+            "coinsReturned": order.coins_returned,
+            "coinsWrittenOff": order.coins_written_off,
+            "refunds": refunds.iter().map(Refund::exported).collect::<Vec<_>>(),
             "createdAt": order.created_at,
+            "expiresAt": order.expires_at,
             "paidAt": order.paid_at,
             "creditedAt": order.credited_at,
             "closedAt": order.closed_at,
@@ -329,5 +336,6 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         id: row.get(20)?,
         paid: fen(21)?,
         app_id: row.get(22)?,
+        settled_at: time(23)?,
     })
 }

@@ -194,15 +194,9 @@ fn check(app: &App, order: Order) -> Result<()> {
         Some(at) => schedule(app, &order.order_no, at).wait(),
         // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
         None if app.clock.now() < order.expires_at => schedule(app, &order.order_no, order.expires_at).wait(),
-        None if is_of_this_app(app, &order) => close(app, &order),
+        None if order.is_known_to(app.payments.gateway.as_ref()) => close(app, &order),
         None => give_up(app, order).wait(),
     }
-}
-
-/// Whether the provider that is configured knows of the order, if it was ever paid.
-fn is_of_this_app(app: &App, order: &Order) -> bool {
-    let gateway = &app.payments.gateway;
-    order.channel == gateway.name() && order.app_id.as_ref().is_none_or(|made_for| made_for == gateway.app_id())
 }
 
 /// Nobody will ever say whether the order was paid. Where money is real, that is for a person to find out.

@@ -3,7 +3,13 @@
 //! A refund has a number, under which it happens once here and at the provider, however often it is asked for. When
 //! the provider's answer is lost, it is asked what became of the number before anything is repeated.
 
-use std::time::Duration;
+mod carrying_out;
+
+pub(super) use carrying_out::ask_about_open;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
@@ -11,12 +17,9 @@ use crate::{
     ops::{
         idempotency::{Answered, Once},
         ledger::Authority,
-        payment::{order::Order, orders, settle},
+        payment::{order::Order, orders},
     },
-    providers::{
-        Failure,
-        payment::{OrderState, RefundOutcome, RefundRequest, RefundState},
-    },
+    providers::payment::PaymentGateway,
     store::{Read, Row, Write},
     types::{Fen, Timestamp, fill_random, hex},
 };
@@ -31,11 +34,6 @@ macro_rules! select_refunds {
         )
     };
 }
-
-/// The provider knows what became of a refund some seconds after it was asked for it, not at once.
-const ASK_AFTER: Duration = Duration::from_secs(10);
-/// How often the provider is asked about a refund whose outcome is unknown.
-const ASK_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// How far a refund came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +70,7 @@ pub struct Refund {
     pub progress: Progress,
     pub reason: String,
     pub actor: String,
-    /// The provider's code of the last failure.
+    /// The provider's code of the last failure, or what a person knew of the money that the provider could not be asked about.
     pub failure: Option<String>,
     pub asked_at: Timestamp,
     pub created_at: Timestamp,
@@ -80,6 +78,16 @@ pub struct Refund {
 }
 
 impl Refund {
+    /// As its user is told of it.
+    pub(super) fn exported(&self) -> Value {
+        json!({
+            "amount": self.amount.to_string(),
+            "state": self.progress.name(),
+            "createdAt": self.created_at,
+            "finishedAt": self.finished_at,
+        })
+    }
+
     /// At whose word the money goes back.
     fn authority(&self) -> Authority {
         Authority { actor: self.actor.clone(), reason: self.reason.clone(), request_id: self.refund_no.clone() }
@@ -115,16 +123,17 @@ pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> R
         return Ok(Answered::Before(kept));
     }
     let refunded = give_back(app, wish, by)?;
-    app.store.write(move |tx| once.run_in(tx, |_| Ok(refunded))).wait()
+    let told = move |tx: &Write<'_>| note_told_in(tx, &refunded.refund.refund_no).map(|()| refunded);
+    app.store.write(move |tx| once.run_in(tx, told)).wait()
 }
 
 fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
     check(wish)?;
     let (wish, authority) = (wish.clone(), by.clone());
-    let channel = app.payments.gateway.name();
-    let refund = app.store.write(move |tx| request_in(tx, &wish, channel, &authority)).wait()?;
+    let gateway = Arc::clone(&app.payments.gateway);
+    let refund = app.store.write(move |tx| request_in(tx, &wish, gateway.as_ref(), &authority)).wait()?;
     if refund.progress == Progress::Requested {
-        carry_out(app, &refund, by)?;
+        carrying_out::carry_out(app, &refund, by)?;
     }
     let refunded = app.store.read(|tx| {
         let refund = find_in(tx, &refund.refund_no)?.ok_or(Code::NotFound)?;
@@ -140,29 +149,12 @@ fn give_back(app: &App, wish: &Wish, by: &Authority) -> Result<Refunded> {
 
 /// The refunds of an order, oldest first.
 pub fn of_order(app: &App, order_no: &str) -> Result<Vec<Refund>> {
-    app.store.read(|tx| tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_of))
+    app.store.read(|tx| of_order_in(tx, order_no))
 }
 
-/// Asks what became of refunds whose outcome is unknown.
-pub(super) fn ask_about_open(app: &App) -> Result<()> {
-    let channel = app.payments.gateway.name();
-    let open = app.store.read(|tx| {
-        tx.all(
-            select_refunds!(
-                "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
-                 from payment_orders where order_no = payment_refunds.order_no and channel = ?3) \
-                 order by asked_at limit 50"
-            ),
-            (tx.now.minus(ASK_AGAIN_AFTER).0, tx.now.0, channel),
-            refund_of,
-        )
-    })?;
-    for refund in open {
-        if let Err(error) = carry_out(app, &refund, &refund.authority()) {
-            tracing::warn!(%error, refund_no = refund.refund_no, "a refund is still open");
-        }
-    }
-    Ok(())
+/// The refunds of an order, oldest first.
+pub(super) fn of_order_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
+    tx.all(select_refunds!("where order_no = ?1 order by created_at"), [order_no], refund_of)
 }
 
 /// # Errors
@@ -192,34 +184,43 @@ fn new_number() -> Result<String> {
 }
 
 /// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do not
-/// know what became goes on with that one, or hears its number.
-fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Result<Refund> {
+/// know what became goes on with that one, or hears its number, or that it was done since.
+fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
-    let is_wished = |known: &Refund| wish.amount.is_none_or(|amount| amount == known.amount);
     if let Some(known) = &named {
-        if known.order_no != order.order_no || !is_wished(known) {
+        if known.order_no != order.order_no || wish.amount.is_some_and(|amount| amount != known.amount) {
             return Err(Code::IdempotencyKeyReused.into());
         }
         if known.progress == Progress::Requested {
-            order.demand_gateway(channel)?;
+            order.demand_app(gateway)?;
         }
         if known.progress != Progress::Refused {
             return Ok(known.clone());
         }
     }
-    order.demand_gateway(channel)?;
+    let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
+    // A part is not everything that is left. After what is done, and after an open refund of which a notification has told,
+    // nothing is left.
+    let is_wished = |known: &Refund| match wish.amount {
+        Some(amount) => amount == known.amount,
+        None => left == Fen::ZERO || (known.progress == Progress::Requested && left == known.amount),
+    };
+    if wish.refund_no.is_none()
+        && let Some(done) = untold_in(tx, &order.order_no)?.into_iter().find(is_wished)
+    {
+        return Ok(done);
+    }
+    order.demand_app(gateway)?;
     if let Some(open) = open_in(tx, &order.order_no)? {
         if wish.refund_no.is_none() && is_wished(&open) {
             return Ok(open);
         }
-        let detail = format!("The refund {} of {} yuan is not done yet.", open.refund_no, open.amount);
-        return Err(Error::new(Code::OrderState).detail(detail));
+        return Err(not_done_yet(&open));
     }
     if order.paid_at.is_none() {
         return Err(Error::new(Code::OrderState).detail("No money came in for this order."));
     }
-    let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
     let amount = wish.amount.or(named.as_ref().map(|refused| refused.amount)).unwrap_or(left);
     if amount > left || amount == Fen::ZERO {
         return Err(Error::new(Code::OrderState).detail(format!("Of this order {left} yuan can be returned.")));
@@ -236,6 +237,39 @@ fn request_in(tx: &Write<'_>, wish: &Wish, channel: &str, by: &Authority) -> Res
     find_in(tx, &refund_no)?.ok_or_else(|| Error::internal("a refund that was just stored is gone"))
 }
 
+/// The refunds of the order that were done without anybody's being told so who asked for them, oldest first.
+fn untold_in(tx: &Read<'_>, order_no: &str) -> Result<Vec<Refund>> {
+    tx.all(
+        select_refunds!("where order_no = ?1 and state = 'succeeded' and told_at is null order by created_at"),
+        [order_no],
+        refund_of,
+    )
+}
+
+/// Whoever asked for the refund is about to be told what became of it.
+fn note_told_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
+    tx.execute("update payment_refunds set told_at = coalesce(told_at, ?2) where refund_no = ?1", (refund_no, tx.now.0))
+        .map(drop)
+}
+
+/// Makes sure that no money of the order's is on its way back, so that a person can say where it is. Of a refund about which
+/// nobody can be asked any more, because its app or gateway is not configured, they say it: it ends, for this reason.
+///
+/// # Errors
+/// `order_state` for a refund that may be done yet.
+pub(super) fn end_open_in(tx: &Write<'_>, gateway: &dyn PaymentGateway, order: &Order, reason: &str) -> Result<()> {
+    match open_in(tx, &order.order_no)? {
+        Some(open) if order.is_known_to(gateway) => Err(not_done_yet(&open)),
+        Some(open) => carrying_out::note_refusal_in(tx, &open.refund_no, reason),
+        None => Ok(()),
+    }
+}
+
+fn not_done_yet(open: &Refund) -> Error {
+    let detail = format!("The refund {} of {} yuan is not done yet.", open.refund_no, open.amount);
+    Error::new(Code::OrderState).detail(detail)
+}
+
 /// The refund of the order of which it is not known yet what became.
 fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
     tx.first(
@@ -245,144 +279,25 @@ fn open_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Refund>> {
     )
 }
 
+/// Open refunds about which this gateway can be asked and was not asked since, the longest first.
+fn unheard_of_in(tx: &Read<'_>, gateway: &dyn PaymentGateway, since: Timestamp) -> Result<Vec<Refund>> {
+    tx.all(
+        select_refunds!(
+            "where state = 'requested' and (asked_at <= ?1 or asked_at > ?2) and exists (select 1 \
+             from payment_orders where order_no = payment_refunds.order_no and channel = ?3 \
+             and (app_id is null or app_id = ?4)) \
+             order by asked_at limit 50"
+        ),
+        (since.0, tx.now.0, gateway.name(), gateway.app_id()),
+        refund_of,
+    )
+}
+
 /// At whose word so much went back, if it covers the order's open refund.
 pub(super) fn authority_for_in(tx: &Read<'_>, order: &Order, total: Fen) -> Result<Option<Authority>> {
     let open = open_in(tx, &order.order_no)?;
     let is_covered = |refund: &Refund| order.refunded.checked_add(refund.amount).is_some_and(|sum| sum <= total);
     Ok(open.filter(is_covered).map(|refund| refund.authority()))
-}
-
-/// Asks the provider for the money's return, or first what became of an earlier request, and writes the outcome down.
-fn carry_out(app: &App, refund: &Refund, by: &Authority) -> Result<()> {
-    let may_have_happened = refund.failure.is_some() || !refund.asked_at.is_within(ASK_AFTER, app.clock.now());
-    let number = refund.refund_no.clone();
-    app.store.write(move |tx| note_asked_in(tx, &number)).wait()?;
-    let done = if may_have_happened { became_of(app, refund) } else { Ok(None) };
-    let done = match done {
-        Ok(None) => request(app, refund),
-        // Repeating it moves nothing, and tells how much went back in all.
-        Ok(Some(known)) => Ok(request(app, refund).ok().flatten().or(Some(known))),
-        unknown => unknown,
-    };
-    let (number, authority) = (refund.refund_no.clone(), by.clone());
-    match done {
-        Ok(Some(done)) => app.store.write(move |tx| succeed_in(tx, &number, done, &authority)).wait(),
-        Ok(None) => {
-            app.store.write(move |tx| note_failure_in(tx, &number, "unconfirmed")).wait()?;
-            Err(Error::new(Code::ProviderTimeout).detail(still_open("The provider took it.", refund)))
-        }
-        Err(Undone::Refused(Failure { code, .. })) => {
-            app.store.write(move |tx| note_refusal_in(tx, &number, &code)).wait()
-        }
-        Err(Undone::Unknown(failure)) => {
-            let code = failure.code.clone();
-            app.store.write(move |tx| note_failure_in(tx, &number, &code)).wait()?;
-            let error = Error::from(failure);
-            let detail = still_open(&error.detail, refund);
-            Err(error.detail(detail))
-        }
-    }
-}
-
-fn still_open(why: &str, refund: &Refund) -> String {
-    format!(
-        "{why} The refund {} of {} yuan is not done yet: it is asked about again, and the same request goes on with it.",
-        refund.refund_no, refund.amount
-    )
-}
-
-/// Why a refund is not known to have been done.
-enum Undone {
-    /// The provider will not do it.
-    Refused(Failure),
-    /// It may have been done, or may be done yet. A question about it that fails says nothing of the refund, whatever it
-    /// fails of.
-    Unknown(Failure),
-}
-
-/// The money moved.
-#[derive(Clone, Copy)]
-struct Done {
-    /// All that went back for the order so far, if the provider said so.
-    total: Option<Fen>,
-}
-
-/// Whether a refund that was asked for before took effect.
-fn became_of(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
-    let asked = app.payments.ask(&app.clock, |gateway| gateway.query_refund(&refund.order_no, &refund.refund_no));
-    let state = asked.map_err(Undone::Unknown)?;
-    Ok(matches!(state, RefundState::Succeeded { .. }).then_some(Done { total: None }))
-}
-
-/// Asks for the money's return.
-fn request(app: &App, refund: &Refund) -> Result<Option<Done>, Undone> {
-    let request = RefundRequest {
-        order_no: refund.order_no.clone(),
-        refund_no: refund.refund_no.clone(),
-        amount: refund.amount,
-        reason: refund.reason.clone(),
-    };
-    let asked = app.payments.ask(&app.clock, |gateway| gateway.refund(&request)).map_err(|failure| {
-        let is_refused = failure.is_certainly_not_accepted() && !failure.is_retryable();
-        if is_refused { Undone::Refused(failure) } else { Undone::Unknown(failure) }
-    });
-    match asked? {
-        RefundOutcome::Moved { total } => Ok(Some(Done { total })),
-        // A repetition is answered so, too: then the provider knows the refund by now.
-        RefundOutcome::Unconfirmed { total } => Ok(became_of(app, refund)?.map(|_| Done { total })),
-    }
-}
-
-fn note_asked_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
-    tx.execute("update payment_refunds set asked_at = ?2 where refund_no = ?1", (refund_no, tx.now.0)).map(drop)
-}
-
-/// The provider will not do it.
-fn note_refusal_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
-    tx.execute(
-        "update payment_refunds set failure = ?2, state = 'refused', finished_at = ?3 \
-         where refund_no = ?1 and state = 'requested'",
-        (refund_no, code, tx.now.0),
-    )
-    .map(drop)
-}
-
-/// It may have been done all the same, and is asked about again.
-fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
-    tx.execute(
-        "update payment_refunds set failure = ?2 where refund_no = ?1 and state = 'requested'",
-        (refund_no, code),
-    )
-    .map(drop)
-}
-
-/// Marks the refund as done and carries its sum over to the order, unless a notification was faster. That the money went is
-/// more than a refusal, which another request under the same number may have got in the meantime.
-fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Result<()> {
-    let changed = tx.execute(
-        "update payment_refunds set state = 'succeeded', failure = null, finished_at = ?2 \
-         where refund_no = ?1 and state <> 'succeeded'",
-        (refund_no, tx.now.0),
-    )?;
-    let refund = find_in(tx, refund_no)?.ok_or(Code::NotFound)?;
-    if changed == 0 {
-        return Ok(());
-    }
-    let order = orders::find_in(tx, &refund.order_no)?;
-    let sum: i64 = tx.one(
-        "select coalesce(sum(amount_fen), 0) from payment_refunds where order_no = ?1 and state = 'succeeded'",
-        [&refund.order_no],
-        |row| row.get(0),
-    )?;
-    // The provider also knows of what was returned without us.
-    let told = done.total.unwrap_or(Fen::ZERO);
-    let total = Fen::from_fen(sum).map_err(Error::internal)?.max(told).min(order.returnable());
-    let full = total == order.returnable();
-    // A notification may have told the sum already; it lets nothing out of review.
-    if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
-        return Ok(());
-    }
-    settle::refund_in(tx, order, total, full, Some(by)).map(drop)
 }
 
 fn find_in(tx: &Read<'_>, refund_no: &str) -> Result<Option<Refund>> {

@@ -22,6 +22,7 @@ macro_rules! is_over {
 macro_rules! newest {
     () => {
         "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
+         coalesce(settled_at, 0), \
          coalesce((select max(callback.received_at) from payment_callbacks as callback \
          where callback.order_no = payment_orders.order_no), 0), \
          coalesce((select max(max(refund.created_at, coalesce(refund.finished_at, 0))) from payment_refunds as refund \

@@ -63,6 +63,7 @@ pub(super) fn holders_in(
 ) -> Result<Vec<Kept>> {
     let plain = plain_spellings(number, rules);
     let mut holders = users::spelled_in(tx, &plain)?;
+    holders.retain(|kept| is_spelling(kept, rules, number));
     match odd {
         Some(Odd(known)) => holders.extend(known.get(number).into_iter().flatten().cloned()),
         None => holders.extend(oddly_spelled_in(tx, rules, number, &plain)?),
@@ -71,21 +72,22 @@ pub(super) fn holders_in(
     Ok(holders)
 }
 
-fn oddly_spelled_in(tx: &Read<'_>, rules: &PhoneRules, number: &PhoneNumber, plain: &[String; 4]) -> Result<Vec<Kept>> {
+fn oddly_spelled_in(tx: &Read<'_>, rules: &PhoneRules, number: &PhoneNumber, plain: &[String; 8]) -> Result<Vec<Kept>> {
     let beginnings: BTreeSet<_> =
         plain.iter().flat_map(|spelling| (0..=spelling.len()).filter_map(|end| spelling.get(..end))).collect();
-    let is_it = |kept: &Kept| {
-        let stored = kept.phone_number.as_deref().map(|stored| PhoneNumber::parse(stored, rules));
-        matches!(stored, Some(Ok(parsed)) if parsed == *number)
-    };
     let mut found = Vec::new();
     for beginning in beginnings {
         for (above, below) in going_on_with_no_digit(beginning) {
             let odd = users::spelled_between_in(tx, &above, &below, LOOKED_AT)?;
-            found.extend(odd.into_iter().filter(is_it));
+            found.extend(odd.into_iter().filter(|kept| is_spelling(kept, rules, number)));
         }
     }
     Ok(found)
+}
+
+fn is_spelling(kept: &Kept, rules: &PhoneRules, number: &PhoneNumber) -> bool {
+    let stored = kept.phone_number.as_deref().map(|stored| PhoneNumber::parse(stored, rules));
+    matches!(stored, Some(Ok(parsed)) if parsed == *number)
 }
 
 /// Between which texts those stand that go on with no digit, nor begin with the plus of an international number.
@@ -98,9 +100,20 @@ fn going_on_with_no_digit(beginning: &str) -> Vec<(String, String)> {
     vec![(beginning.to_owned(), after('0')), behind_digits]
 }
 
-/// The spellings of digits alone.
-fn plain_spellings(phone_number: &PhoneNumber, rules: &PhoneRules) -> [String; 4] {
-    let international = phone_number.e164(rules);
-    let digits = international.trim_start_matches('+').to_owned();
-    [phone_number.as_str().to_owned(), international, format!("00{digits}"), digits]
+/// The spellings of digits alone. Some would be another number, or none, in some country: whose number is spelled so is
+/// looked at.
+fn plain_spellings(number: &PhoneNumber, rules: &PhoneRules) -> [String; 8] {
+    let (code, national) = number.code_and_national(rules);
+    // People write the zero that is dialled inside of a country also behind its code.
+    let trunk = format!("0{national}");
+    [
+        format!("+{code}{national}"),
+        format!("00{code}{national}"),
+        format!("{code}{national}"),
+        format!("+{code}{trunk}"),
+        format!("00{code}{trunk}"),
+        format!("{code}{trunk}"),
+        trunk,
+        national,
+    ]
 }

@@ -24,10 +24,11 @@ pub fn count_in(tx: &Read<'_>) -> Result<i64> {
 }
 
 /// The users whose number is stored in one of these spellings.
-pub fn spelled_in(tx: &Read<'_>, [a, b, c, d]: &[String; 4]) -> Result<Vec<Kept>> {
+pub fn spelled_in(tx: &Read<'_>, spellings: &[String; 8]) -> Result<Vec<Kept>> {
     tx.all(
-        "select id, phone_number, email, created_at from users where phone_number in (?1, ?2, ?3, ?4) order by id",
-        (a, b, c, d),
+        "select id, phone_number, email, created_at from users \
+         where phone_number in (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) order by id",
+        spellings.each_ref(),
         kept_of,
     )
 }

@@ -107,6 +107,21 @@ fn one_code_is_one_sign_in() {
 }
 
 #[test]
+fn a_code_of_a_clock_that_was_ahead_keeps_nobody_out_and_counts_no_more() {
+    let (server, app) = enrolled();
+    // One was used when the clock was a day ahead.
+    server.edit(
+        "insert into admin_used_codes (admin_id, step) select admin_id, unixepoch() / 30 + 2880 from admin_second_factors",
+    );
+    login(&server, Some(&app.code(0))).expect(200);
+    login(&server, Some(&app.code(0))).expect_problem(401, "invalid_credentials");
+    forget_attempts(&server);
+    // Its time has come.
+    server.edit("update admin_used_codes set step = unixepoch() / 30 + 1 where step > unixepoch() / 30 + 1000");
+    login(&server, Some(&app.code(1))).expect_problem(401, "invalid_credentials");
+}
+
+#[test]
 fn wrong_codes_are_failures_and_a_missing_one_is_none() {
     let (server, app) = enrolled();
     for _ in 0..5 {

@@ -102,9 +102,16 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
     let server = Setup::default().start();
     let key = server.api_key("tests");
     let user = server.sign_in("13800138000");
-    for spelling in
-        ["+86 138-0013-8000", "138 0013 8000", "１３８００１３８０００", "(0086)13800138000", "13800138000 "]
-    {
+    for spelling in [
+        "+86 138-0013-8000",
+        "138 0013 8000",
+        "１３８００１３８０００",
+        "(0086)13800138000",
+        "13800138000 ",
+        "013800138000",
+        "0138-0013-8000",
+        "+86013800138000",
+    ] {
         server.edit(&format!("insert into users (phone_number, created_at) values ('{spelling}', 1)"));
         let twin: i64 = server.value("select max(id) from users");
         server.command(&["coins", "sync"]).expect(0);
@@ -131,6 +138,23 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
     assert_eq!(validated(&server, &key, &user), []);
     let fixed = post(&server, &key, "fix/13900139000", &json!({})).expect(200).json();
     assert_eq!((&fixed["phoneNumber"], &fixed["consistent"]), (&json!("13900139000"), &json!(true)));
+}
+
+#[test]
+fn who_leaves_while_all_are_synchronised_is_passed_over() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    for number in ["+86 138-0013-8000", "+86 139-0013-9000"] {
+        server.edit(&format!("insert into users (phone_number, created_at) values ('{number}', 1)"));
+    }
+    // While the first is put right, the second one leaves.
+    server.edit(
+        "create trigger leaving after update on users when old.id = (select min(id) from users) \
+         begin delete from users where id > old.id; end",
+    );
+    let done = post(&server, &key, "sync", &json!({})).expect(200).json();
+    assert_eq!((&done["checked"], &done["fixed"], &done["inconsistent"]), (&json!(2), &json!(1), &json!(0)), "{done}");
+    assert_eq!(server.value::<i64>("select count(*) from users"), 1);
 }
 
 #[test]

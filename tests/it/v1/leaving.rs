@@ -53,7 +53,8 @@ pub(super) fn person(server: &Server) -> Caller {
     let refused = json!({ "nickname": format!("{}赌博", TEXTS[7]) });
     server.patch("/api/v1/account").by(&user).json(&refused).send().expect_problem(422, "content_rejected");
     let key = server.api_key("shop");
-    server.grant(&key, PHONE, 5);
+    let grant = server.post("/coin/increase/phone").token(&key).header("idempotency-key", "the-grant");
+    grant.json(&json!({ "phoneNumber": PHONE, "coinCount": 5 })).send().expect(200);
     server.post("/coin/consume").by(&user).header("idempotency-key", "the-key").send().expect(200);
     user
 }
@@ -113,6 +114,8 @@ fn nothing_of_a_person_is_found_in_the_files_afterwards() {
     let left = "(select user_id from history union all select user_id from tokens)";
     assert_eq!(count(&server, &format!("{left} where user_id = {}", user.user_id)), 0);
     assert_eq!(count(&server, &format!("idempotency_keys where caller = 'user:{}'", user.user_id)), 0);
+    // The administrator's key stays used.
+    assert_eq!(count(&server, "idempotency_keys where key = 'the-grant'"), 1);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct AdminRefund {
     reason: String,
     #[schema(example = "admin:root")]
     actor: String,
-    /// The provider's code of the last failure.
+    /// The provider's code of the last failure, or `credited` or `returned_elsewhere` as a person said.
     #[schema(example = "ACQ.SYSTEM_ERROR")]
     failure: Option<String>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
