@@ -48,7 +48,7 @@ use crate::{
     app::App,
     error::{Code, Error, Result},
     jobs,
-    ops::{chat, codes::client_network, interpretation},
+    ops::{budget, chat, codes::client_network, interpretation},
     store,
     vendors::Announce,
 };
@@ -104,8 +104,9 @@ fn allow_files(connections: u32) {
     }
 }
 
-/// Says of model calls that no process runs any more that they were interrupted.
+/// Says of model calls that no process runs any more that they were interrupted, and charges what they had set aside.
 fn close_interrupted(app: &App) -> Result<()> {
+    budget::take_reserved_as_spent(app)?;
     interpretation::close_interrupted(app)?;
     chat::close_interrupted(app)
 }
