@@ -42,7 +42,7 @@ enum Action {
         user: Option<String>,
         /// Only orders in this state.
         #[arg(long)]
-        state: Option<State>,
+        state: Option<StateName>,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -68,9 +68,10 @@ enum Action {
     Settle {
         /// The order's number, or the provider's.
         order: String,
-        /// `credit` gives the coins; `dismiss` gives none, and what is still owed to it is written off; `collect` takes back
-        /// the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.
-        decision: Verdict,
+        /// `credit` gives the coins; `dismiss` leaves the order as it is and writes off the coins that are owed; `collect`
+        /// takes back as many of those as there are; `returned-elsewhere` says that all the money was returned in another
+        /// way.
+        decision: DecisionName,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
         reason: String,
@@ -129,7 +130,7 @@ enum Action {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum State {
+enum StateName {
     Created,
     Paid,
     Credited,
@@ -138,21 +139,21 @@ enum State {
     Review,
 }
 
-impl From<State> for OrderState {
-    fn from(state: State) -> Self {
+impl From<StateName> for OrderState {
+    fn from(state: StateName) -> Self {
         match state {
-            State::Created => Self::Created,
-            State::Paid => Self::Paid,
-            State::Credited => Self::Credited,
-            State::Closed => Self::Closed,
-            State::Refunded => Self::Refunded,
-            State::Review => Self::Review,
+            StateName::Created => Self::Created,
+            StateName::Paid => Self::Paid,
+            StateName::Credited => Self::Credited,
+            StateName::Closed => Self::Closed,
+            StateName::Refunded => Self::Refunded,
+            StateName::Review => Self::Review,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Verdict {
+enum DecisionName {
     Credit,
     Dismiss,
     Collect,
@@ -192,7 +193,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     }
 }
 
-fn list(common: &Common, app: &App, user: Option<&str>, state: Option<State>, page: &PageArgs) -> Result<()> {
+fn list(common: &Common, app: &App, user: Option<&str>, state: Option<StateName>, page: &PageArgs) -> Result<()> {
     let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
     let filter = orders::Filter { user, state: state.map(Into::into) };
     let found = orders::list(app, filter, page.page())?;
@@ -263,13 +264,13 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
     })
 }
 
-fn settle(common: &Common, app: &App, order_no: &str, decision: Verdict, reason: String) -> Result<()> {
+fn settle(common: &Common, app: &App, order_no: &str, decision: DecisionName, reason: String) -> Result<()> {
     let by = authority(Some(reason));
     let decision = match decision {
-        Verdict::Credit => Decision::Credit,
-        Verdict::Dismiss => Decision::Dismiss,
-        Verdict::Collect => Decision::Collect,
-        Verdict::ReturnedElsewhere => Decision::ReturnedElsewhere,
+        DecisionName::Credit => Decision::Credit,
+        DecisionName::Dismiss => Decision::Dismiss,
+        DecisionName::Collect => Decision::Collect,
+        DecisionName::ReturnedElsewhere => Decision::ReturnedElsewhere,
     };
     let order_no = orders::find(app, order_no)?.order_no;
     let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;

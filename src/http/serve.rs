@@ -40,7 +40,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     jobs,
-    ops::{chat, interpretation},
+    ops::{budget, chat, interpretation},
     store,
     vendors::Announce,
 };
@@ -98,8 +98,9 @@ fn allow_files(connections: u32) {
     }
 }
 
-/// Says of model calls that no process runs any more that they were interrupted.
+/// Says of model calls that no process runs any more that they were interrupted, and charges what they had set aside.
 fn close_interrupted(app: &App) -> Result<()> {
+    budget::take_reserved_as_spent(app)?;
     interpretation::close_interrupted(app)?;
     chat::close_interrupted(app)
 }

@@ -26,8 +26,9 @@ use crate::{
 /// Rows deleted by one operation.
 const SLICE: u32 = 500;
 
-/// What `all` leaves: who operates the service, what they did, and how it is set up; and the number that tells whoever
-/// remembers tokens that these are gone.
+/// What `all` leaves: who operates the service, what they did and confirmed, its words, releases and settings; the
+/// sandbox's books, which are the provider's side and not ours; and the number that tells whoever remembers tokens that
+/// these are gone.
 const KEPT: [&str; 11] = [
     "settings",
     "words",
@@ -45,7 +46,7 @@ const KEPT: [&str; 11] = [
 /// What is to be cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Everything but administrators, their audit, words, releases and settings. The ledger goes with it.
+    /// Everything but what `KEPT` names. The ledger goes with it.
     All,
     /// The codes that are live. Budgets for sending stay.
     VerificationCodes,

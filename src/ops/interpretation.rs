@@ -143,11 +143,7 @@ pub fn run_with(
 /// Marks the calls that the last stop or crash cut off. For a server's start and end, when none can be running.
 pub fn close_interrupted(app: &App) -> Result<()> {
     let zone = app.config.limits.time_zone.clone();
-    let close = app.store.write(move |tx| {
-        budget::take_reserved_as_spent_in(tx)?;
-        record::close_interrupted_in(tx, &zone)
-    });
-    let closed = close.wait()?;
+    let closed = app.store.write(move |tx| record::close_interrupted_in(tx, &zone)).wait()?;
     if closed > 0 {
         tracing::warn!(closed, "interpretations were interrupted by the stop of the service");
     }

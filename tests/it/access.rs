@@ -133,19 +133,12 @@ fn placed(request: Request, values: &Map<String, Value>, way: Way) -> Request {
     }
 }
 
-/// Whether the parameter says whom the request is about.
-fn names_user(operation: &Operation, parameter: &Parameter) -> bool {
-    let is_about_another =
-        ["/api/v1/account/address", "/auth/send-code", "/auth/login"].contains(&operation.path.as_str());
-    !is_about_another && (parameter.is_user_id() || parameter.is_phone_number())
-}
-
 #[test]
 fn everybody_gets_what_the_table_says_wherever_parameters_stand_and_whomever_they_name() {
     let world = World::new();
     let mut calls = 0;
     for operation in &world.document.operations {
-        let naming = operation.parameters.iter().filter(|parameter| names_user(operation, parameter)).map(Some);
+        let naming = operation.parameters.iter().filter(|parameter| operation.names_user(parameter)).map(Some);
         for named in std::iter::once(None).chain(naming) {
             for (way, who) in ways(operation).flat_map(|way| EVERYBODY.map(|who| (way, who))) {
                 for whose in [&world.user, &world.other] {

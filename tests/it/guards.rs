@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kit::{Answer, Caller, Document, Operation, Parameter, Place, Server, Setup};
+use crate::kit::{Answer, Caller, Document, Operation, Place, Server, Setup};
 
 /// Who may call an endpoint, as it was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,11 +308,6 @@ fn the_own_user_gets_in_everywhere() {
     }
 }
 
-/// Whether the parameter says whom the request is about. A number that is to become the caller's own does not.
-fn names_user(operation: &Operation, parameter: &Parameter) -> bool {
-    operation.path != "/api/v1/account/address" && (parameter.is_user_id() || parameter.is_phone_number())
-}
-
 #[test]
 fn naming_another_user_is_refused_whether_it_exists_or_not() {
     let (server, user, other, document) = world();
@@ -320,7 +315,7 @@ fn naming_another_user_is_refused_whether_it_exists_or_not() {
     let registry = registry(&document);
     let mut refused = 0;
     for operation in document.operations.iter().filter(|operation| promised(operation).is_for_users()) {
-        for parameter in operation.parameters.iter().filter(|parameter| names_user(operation, parameter)) {
+        for parameter in operation.parameters.iter().filter(|parameter| operation.names_user(parameter)) {
             let mut answers = Vec::new();
             for named in [&other, &nobody] {
                 let mut values = operation.required_values(&user);

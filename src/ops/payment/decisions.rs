@@ -15,8 +15,8 @@ use crate::{
             order::Order,
             orders, refunds,
             settle::{
-                is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in, review_in,
-                state_of_facts, store_in, take_coins_back_in,
+                enter_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in, review_in,
+                state_of_facts, take_coins_back_in,
             },
         },
     },
@@ -109,7 +109,7 @@ fn settle_in(
                 OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
                 state => (state, order.closed_at),
             };
-            store_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
+            enter_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
         }
     }
     orders::find_in(tx, order_no)
@@ -122,12 +122,12 @@ fn collect_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
     let (order, missing) = take_coins_back_in(tx, order, Some(by))?;
     match missing {
         Some(reason) if reason == Code::AccountInconsistent.name() => Err(Code::AccountInconsistent.into()),
-        _ if is_about_another_trade(&order) => store_in(tx, order, OrderState::Review),
+        _ if is_about_another_trade(&order) => enter_in(tx, order, OrderState::Review),
         Some(reason) => review_in(tx, order, reason).map(drop),
         None => {
             let state = state_of_facts(&order);
             let order = Order { reason: Some(by.reason.clone()), ..order };
-            store_in(tx, order, state)
+            enter_in(tx, order, state)
         }
     }
 }
@@ -148,7 +148,7 @@ fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()>
         return Err(Error::internal("coins that were just given could not be taken back"));
     }
     let state = state_of_facts(&order);
-    store_in(tx, order, state)
+    enter_in(tx, order, state)
 }
 
 fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {

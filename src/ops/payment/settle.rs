@@ -159,7 +159,7 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
         Ok(_) => {
             let credited = Order { credited_at: Some(tx.now), ..order };
             let (order, _) = take_coins_back_in(tx, credited, None)?;
-            store_in(tx, order, OrderState::Credited)?;
+            enter_in(tx, order, OrderState::Credited)?;
             Ok(Verdict::Credited.into())
         }
         Err(error) if error.code == Code::AccountInconsistent => {
@@ -177,14 +177,14 @@ pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
 
 /// Closes an order that was not paid.
 pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
-    store_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
+    enter_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
     Ok(Verdict::Closed.into())
 }
 
 /// Leaves the order to a person. What is known of it stays.
 pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
     tracing::warn!(order_no = order.order_no, reason, "a payment order needs a person");
-    store_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
+    enter_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
     Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
 }
 
@@ -195,7 +195,7 @@ pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &
     review_in(tx, order, reason)
 }
 
-/// Records that `total` of the price went back, and takes back the coins that belong to it. A report lets no order out of
+/// Records that `total` went back in all, and takes back the coins that belong to it. A report lets no order out of
 /// review.
 ///
 /// `by` is the administrator at whose word it went back, if it was one of ours.
@@ -203,14 +203,14 @@ pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Optio
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = take_coins_back_in(tx, refunded, by)?;
     if order.state == OrderState::Review && (by.is_none() || is_about_another_trade(&order)) {
-        store_in(tx, order, OrderState::Review)?;
+        enter_in(tx, order, OrderState::Review)?;
         return Ok(under_review());
     }
     if let Some(reason) = missing {
         return review_in(tx, order, reason);
     }
     let state = if full { OrderState::Refunded } else { order.state };
-    store_in(tx, order, state)?;
+    enter_in(tx, order, state)?;
     Ok(Verdict::Refunded.into())
 }
 
@@ -318,8 +318,8 @@ pub(super) fn state_of_facts(order: &Order) -> OrderState {
     }
 }
 
-/// Stores the order in its new state. Unless its credit waits, nothing is to be done about it any more.
-pub(super) fn store_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
+/// Stores the order in a state that it may enter. Unless its credit waits, nothing is to be done about it any more.
+pub(super) fn enter_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
     if !may_become(order.state, state) {
         let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
         return Err(Error::internal(detail));

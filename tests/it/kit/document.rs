@@ -118,6 +118,19 @@ impl Operation {
         FAREWELLS.contains(&self.name().as_str())
     }
 
+    /// Whether the parameter says whom the request is about.
+    pub fn names_user(&self, parameter: &Parameter) -> bool {
+        const ABOUT_OTHERS: [&str; 3] = [
+            // It is to become the caller's own.
+            "/api/v1/account/address",
+            // A code goes there.
+            "/auth/send-code",
+            // It is who the caller will be.
+            "/auth/login",
+        ];
+        !ABOUT_OTHERS.contains(&self.path.as_str()) && (parameter.is_user_id() || parameter.is_phone_number())
+    }
+
     /// The path with this caller's own values in it.
     pub fn path_of(&self, caller: &Caller) -> String {
         let mut path = self.path.clone();
