@@ -9,6 +9,9 @@ use super::openai::NAME;
 use super::{Completion, Usage, halves, refusal};
 use crate::providers::{Failure, FailureKind, clean_code};
 
+/// The code of an answer that is longer than what is read.
+pub(super) const TOO_LARGE: &str = "answer_too_large";
+
 /// One document: a whole answer, a chunk of one, or an error.
 pub(super) struct Document {
     identifier: Option<String>,
@@ -257,7 +260,7 @@ impl Assembly {
         let reasoning = halves::joined(&mut self.half_of_reasoning, &choice.reasoning);
         let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
         if size > self.largest_answer {
-            return Err(nonsense("answer_too_large"));
+            return Err(unusable(TOO_LARGE));
         }
         self.text.push_str(&text);
         self.reasoning.push_str(&reasoning);
@@ -273,14 +276,20 @@ impl Assembly {
             None | Some("stop" | "length") if blank && self.refused => {
                 Some(Failure::new(FailureKind::ContentRefused, NAME, "refusal"))
             }
-            None | Some("stop" | "length") => blank.then(|| nonsense("empty_answer")),
-            Some(unknown) => Some(nonsense(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
+            // No choice that ended: nothing that anybody could have asked for.
+            None => blank.then(|| nonsense("empty_answer")),
+            Some("stop" | "length") => blank.then(|| unusable("empty_answer")),
+            Some(unknown) => Some(unusable(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
         }
     }
 }
 
 fn nonsense(code: &str) -> Failure {
     Failure::new(FailureKind::Nonsense, NAME, code)
+}
+
+fn unusable(code: &str) -> Failure {
+    Failure::new(FailureKind::Unusable, NAME, code)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Servers exist that answer a request for a stream in one piece, and the other way round, and that name the wrong type
 //! for either. So the first bytes decide, and the type only where they could be anything.
 
+use super::chat::TOO_LARGE;
 use super::openai::NAME;
 use super::{Flow, Piece, Request};
 use crate::providers::client::{Answer, Pieces};
@@ -44,7 +45,7 @@ pub(super) fn begin(
         first.extend_from_slice(&buffer[..count]);
         let is_stream = match Form::of(&first) {
             Form::Open if count > 0 && first.len() > largest_answer => {
-                return Err(Failure::new(FailureKind::Nonsense, NAME, "answer_too_large"));
+                return Err(Failure::new(FailureKind::Nonsense, NAME, TOO_LARGE));
             }
             Form::Open if count > 0 => {
                 if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {

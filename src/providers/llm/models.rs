@@ -166,7 +166,7 @@ impl Guarded {
 
 /// What another vendor may do better. What was asked is not the vendor's fault, and neither is a caller who left.
 fn may_be_tried_elsewhere(failure: &Failure) -> bool {
-    failure.is_fault_of_provider() || failure.kind == FailureKind::Misconfigured
+    failure.is_fault_of_provider() || matches!(failure.kind, FailureKind::Misconfigured | FailureKind::Unusable)
 }
 
 #[cfg(test)]
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_second_answers_when_the_first_is_at_fault() {
-        for kind in [FailureKind::Unreachable, FailureKind::TimedOut, FailureKind::Busy, FailureKind::Misconfigured] {
+        for kind in [FailureKind::Unreachable, FailureKind::Busy, FailureKind::Misconfigured, FailureKind::Unusable] {
             let second = scripted("second", &["吉"], None);
             let models = Models::new(guarded(&scripted("first", &[], Some(kind))), Some(guarded(&second)));
             let asked = ask(&models, None);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::chat::{Assembly, Document};
+use super::chat::{Assembly, Document, TOO_LARGE};
 use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
@@ -208,7 +208,10 @@ impl OpenAi {
     }
 
     fn read_whole(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let body = begun.rest.read_all(begun.first, self.settings.largest_answer)?;
+        let body = begun.rest.read_all(begun.first, self.settings.largest_answer).map_err(|failure| {
+            let kind = if failure.code == TOO_LARGE { FailureKind::Unusable } else { failure.kind };
+            Failure { kind, ..failure }
+        })?;
         let mut assembly = Assembly::new(self.settings.largest_answer);
         let taken = assembly.take_whole(Document::parse(&body)?);
         taken.map_err(|failure| failure.with_usage(assembly.usage()))?;

@@ -262,7 +262,7 @@ fn answers_that_are_none() {
         (
             "no text",
             Reply::json(r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#),
-            FailureKind::Nonsense,
+            FailureKind::Unusable,
             "empty_answer",
         ),
         ("huge", Reply::json(" ".repeat(4096)).endless(), FailureKind::Nonsense, "answer_too_large"),
