@@ -223,7 +223,7 @@ declare::settings! {
         calls_per_user: u32 = "2", no flag,
             "Calls that one user may have running or waiting.";
         calls_per_user_hour: u32 = "600", no flag,
-            "Interpretations, and turns of conversations, that one user may ask for in a rolling hour; then 429.";
+            "Interpretations, and turns of conversations, that one user may ask for, and texts that may be refused, in a rolling hour; then 429.";
         calls: u32 = "32", no flag,
             "Calls that may run over all. Each running call takes a thread.";
         queue: u32 = "32", no flag,
@@ -399,7 +399,7 @@ declare::settings! {
         history_records: u32 = "5000", no flag,
             "History records a user may keep.";
         interpretation_records: u32 = "5000", no flag,
-            "Records of interpretations, and of conversations, kept of a user; never fewer than `llm.calls_per_user_hour`.";
+            "Records of interpretations, of conversations, and of refused texts, kept of a user; never fewer than `llm.calls_per_user_hour`.";
         page_size: u32 = "20", no flag,
             "Items on a page, if the caller does not say.";
         page_size_max: u32 = "100", no flag,
@@ -565,6 +565,11 @@ impl Config {
     pub fn backup_directory(&self) -> PathBuf {
         let default = || self.installation.data_dir.0.join("backups");
         self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
+    }
+
+    /// How many records of calls, and of refusals, are kept of a user: never fewer than those by which an hour is counted.
+    pub fn records_kept(&self) -> u32 {
+        self.limits.interpretation_records.max(self.llm.calls_per_user_hour)
     }
 
     /// The addresses that the service listens on, each with the setting that says so.

@@ -15,8 +15,9 @@ use crate::{
     ops::{
         Each,
         budget::{self, Reservation, Used},
-        model_calls::{self, Asker, Outcome, Ran, SURPLUS},
+        model_calls::{self, Asker, Outcome, Ran},
         moderation::{self, Field, engine::ContentType},
+        sliding_window::SURPLUS,
         users::{self, Gender, Profile},
     },
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
@@ -87,6 +88,8 @@ pub struct Attachment {
 /// # Errors
 /// `content_rejected` if it may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
 pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Prepared> {
+    // Before anybody is asked about the text; what holds is asked again below.
+    app.store.read(|tx| require_open_in(tx, user, app.config.llm.calls_per_user_hour))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = Field { name: "messages", content_type: ContentType::Question, text: last };
     if let Some(refusal) = moderation::screen(app, user, &[field]) {
@@ -103,7 +106,7 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
         require_open_in(tx, user, config.llm.calls_per_user_hour)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         begin_in(tx, &traced, user, spoken, (provider, &model))?;
-        make_room_in(tx, user, model_calls::records_kept(&config))?;
+        make_room_in(tx, user, config.records_kept())?;
         Ok(reservation)
     });
     Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })

@@ -79,6 +79,8 @@ fn begin(
     keeper: Keeper,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
+    // Before anybody is asked about the text; what holds is asked again below.
+    app.store.read(|tx| record::require_open_in(tx, user, app.config.llm.calls_per_user_hour))?;
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
     let fields = Field::of_question(&question.question, question.question_type.as_deref());
     if let Some(refusal) = moderation::screen(app, user, &fields) {
@@ -101,7 +103,7 @@ fn begin(
         record::require_open_in(tx, user, config.llm.calls_per_user_hour)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         record::begin_in(tx, &draft)?;
-        record::make_room_in(tx, user, model_calls::records_kept(&config))?;
+        record::make_room_in(tx, user, config.records_kept())?;
         also(tx, &draft.trace_id)?;
         Ok(reservation)
     });

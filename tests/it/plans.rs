@@ -21,6 +21,10 @@ const BOUNDED: &[&str] = &[
     "chats where user_id = ?1 and created_at <= ?3 order by created_at desc limit 1 offset ?2",
     "chats where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "chats where user_id = ?1 order by created_at, id",
+    // Refusals of a user's last hour, and those beyond the newest.
+    "violations where user_id = ?1 and created_at <= ?3 and content_type <> 'answer' \
+     order by created_at desc limit 1 offset ?2",
+    "violations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "interpretations where duration_ms >= ?1",
     // Orders and what was reported about them.
     "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",

@@ -11,7 +11,8 @@ use crate::{
     ops::{
         Each,
         budget::{self, Used},
-        model_calls::{self, Outcome, SURPLUS, Status},
+        model_calls::{self, Outcome, Status},
+        sliding_window::SURPLUS,
         users,
     },
     store::{Read, Row, Write},

@@ -11,14 +11,10 @@ pub mod rehearsal;
 mod screening;
 mod unwritten;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use crate::{
     app::App,
-    config::Config,
     error::{Code, Error, Result},
     ops::{
         budget::{self, Amount, Warning},
@@ -27,7 +23,7 @@ use crate::{
             screening::Gate,
         },
         moderation,
-        sliding_window::{self, Window},
+        sliding_window::{self, HOUR, Window},
     },
     providers::{
         Failure, FailureKind,
@@ -90,21 +86,12 @@ pub struct Ran {
     pub failure: Option<Error>,
 }
 
-/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
-pub const SURPLUS: u32 = 16;
-
-/// How many records of calls are kept of a user: never fewer than those by which the calls of an hour are counted.
-pub fn records_kept(config: &Config) -> u32 {
-    config.limits.interpretation_records.max(config.llm.calls_per_user_hour)
-}
-
 /// Refuses more than so many in an hour. `newest_first` asks the caller's own records, as a [`Window`] does.
 ///
 /// # Errors
 /// `too_many_requests`.
 pub fn require_open_in(tx: &Read<'_>, newest_first: &'static str, user: UserId, allowed: u32) -> Result<()> {
-    let length = Duration::from_hours(1);
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length }])
+    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
 }
 
 /// A new trace id: 32 hexadecimal digits.

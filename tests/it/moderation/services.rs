@@ -482,3 +482,32 @@ fn a_casting_waits_for_the_outside_service_where_nobody_waits_for_it() {
         assert!(statuses.iter().all(|status| [201, 503].contains(status)), "{statuses:?}");
     });
 }
+
+#[test]
+fn who_may_ask_no_more_in_an_hour_costs_no_call_of_the_service() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).with("LLM_CALLS_PER_USER_HOUR", 2).start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in("13800138001"));
+    switch(&server, &server.api_key("operator"), true).expect(200);
+    let chat = |content: &str| json!({ "messages": [{ "role": "user", "content": content }] });
+    let say = |content: &str| server.post("/llm/chat").by(&user).json(&chat(content)).send();
+    let ask = || server.post("/divination/enhanced").by(&user).json(&json!({ "question": "问" })).send();
+    for _ in 0..2 {
+        say("你好").expect(200);
+        ask().expect(200);
+    }
+    assert_eq!(vendor.requests().len(), 4);
+    for _ in 0..5 {
+        say("你好").expect_problem(429, "too_many_requests");
+        ask().expect_problem(429, "too_many_requests");
+    }
+    assert_eq!(vendor.requests().len(), 4);
+    // Neither does who was refused so often.
+    for _ in 0..2 {
+        assert_eq!(check(&server, &other, "能加你微信吗").expect(200).json()["allowed"], false);
+    }
+    for _ in 0..5 {
+        check(&server, &other, "今年换工作合适吗").expect_problem(429, "too_many_requests");
+    }
+    assert_eq!(vendor.requests().len(), 6);
+}
