@@ -46,6 +46,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0027.sql"),
     include_str!("migrations/0028.sql"),
     include_str!("migrations/0029.sql"),
+    include_str!("migrations/0031.sql"),
 ];
 
 /// What may be done to a file whose schema is not today's.

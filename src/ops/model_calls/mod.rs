@@ -1,11 +1,12 @@
 //! Asking a language model for somebody: a place among the running calls, the budgets, the screening of what it says,
 //! and what came of it in the words of a record.
 //!
-//! It owns no table: whoever asks writes a record of their own before the call, in the transaction that reserves the
-//! budget, and finishes it with the [`Outcome`] in the one that settles. An outcome that cannot be written is kept
+//! Whoever asks writes a record of their own before the call, in the transaction that reserves the budget, and finishes
+//! it with the [`Outcome`] in the one that settles; what is owned here is only the count of the last hour. An outcome that cannot be written is kept
 //! and tried again, so that no record goes on saying that a call runs.
 
 mod ending;
+pub mod hourly;
 mod places;
 pub mod rehearsal;
 mod screening;
@@ -23,13 +24,12 @@ use crate::{
             screening::Gate,
         },
         moderation,
-        sliding_window::{self, HOUR, Window},
     },
     providers::{
         Failure, FailureKind,
         llm::{Flow, Piece, Request, models::Asked},
     },
-    store::{Read, Write},
+    store::Write,
     types::{UserId, fill_random, hex},
 };
 
@@ -84,14 +84,6 @@ pub struct Asker {
 pub struct Ran {
     pub outcome: Outcome,
     pub failure: Option<Error>,
-}
-
-/// Refuses more than so many in an hour. `newest_first` asks the caller's own records, as a [`Window`] does.
-///
-/// # Errors
-/// `too_many_requests`.
-pub fn require_open_in(tx: &Read<'_>, newest_first: &'static str, user: UserId, allowed: u32) -> Result<()> {
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
 }
 
 /// A new trace id: 32 hexadecimal digits.
