@@ -54,6 +54,28 @@ fn record(server: &Server) -> (String, Option<String>) {
 const WHOLE: &str = r#"{"id":"chatcmpl-9","object":"chat.completion","created":1768465800,"model":"m-2026","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
 
 #[test]
+fn whether_the_answer_is_a_stream_is_said_in_the_request_or_else_by_what_is_accepted() {
+    let model = Model::start(Behaviour::Pieces(vec!["大吉"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let (whole, events) = ("application/json", "text/event-stream");
+    for (stream, accept, expected) in [
+        (None, whole, whole),
+        (None, events, events),
+        (Some(false), events, whole),
+        (Some(false), "application/json, text/event-stream", whole),
+        (Some(true), whole, events),
+    ] {
+        let mut body = said("你好");
+        if let Some(stream) = stream {
+            body["stream"] = json!(stream);
+        }
+        let answer = ask(&server, &user, &body).header("accept", accept).send().expect(200);
+        assert_eq!(answer.header("content-type"), Some(expected), "{stream:?} {accept}");
+    }
+}
+
+#[test]
 fn an_answer_is_passed_on_as_it_came() {
     let vendor = Vendor::playing([Reply::json(format!("\n\n{WHOLE}\n"))]);
     let server = asking(&vendor).start();
