@@ -143,15 +143,17 @@ impl Beginning {
     }
 
     fn pass(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
-        self.is_over |= !piece.text.is_empty() || (self.tells_documents && !piece.reasoning.is_empty());
+        // A beginning that is as long as that is one no more, and nothing of it is to be lost.
+        let is_too_long = piece.document.is_some() && self.held.len() == LONGEST_BEGINNING;
+        let is_told = self.tells_documents && (!piece.reasoning.is_empty() || is_too_long);
+        self.is_over |= !piece.text.is_empty() || is_told;
         if self.is_over {
             let held = std::mem::take(&mut self.held);
             let told = held.iter().map(|document| Piece { document: Some(document), ..Piece::SIGN_OF_LIFE });
             let is_heard = told.chain([piece]).all(|piece| sink(piece) == Flow::Continue);
             return if is_heard { Flow::Continue } else { Flow::Stop };
         }
-        // More of the same says nothing more.
-        if self.tells_documents && self.held.len() < LONGEST_BEGINNING {
+        if self.tells_documents {
             self.held.extend(piece.document.map(ToOwned::to_owned));
         }
         sink(Piece { document: None, ..piece })
