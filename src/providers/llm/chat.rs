@@ -62,7 +62,7 @@ impl Document {
     /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive. Of its
     /// members only those that are what they should be count.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
-        let text = std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?;
+        let text = without_mark(std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?);
         let Ok(document @ Value::Object(_)) = serde_json::from_str(&halves::marked(text)) else {
             return Err(nonsense("not_json"));
         };
@@ -75,6 +75,11 @@ impl Document {
             is_of_answer: is_of_answer(&document),
         })
     }
+}
+
+/// A text without the mark that some servers put before it to say that it is UTF-8.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn is_of_answer(document: &Value) -> bool {

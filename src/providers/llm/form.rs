@@ -11,6 +11,8 @@ use crate::providers::{Failure, FailureKind};
 
 /// With what the lines of a stream begin that says anything.
 const FIELDS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
+/// What some servers put before a text to say that it is UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 const PIECE: usize = 2 * 1024;
 
 /// An answer of which the beginning was read.
@@ -63,7 +65,10 @@ pub(super) fn begin(
 
 impl Form {
     fn of(first: &[u8]) -> Self {
-        let first = first.strip_prefix("\u{feff}".as_bytes()).unwrap_or(first).trim_ascii_start();
+        if MARK.starts_with(first) {
+            return Self::Open;
+        }
+        let first = first.strip_prefix(MARK).unwrap_or(first).trim_ascii_start();
         if first.starts_with(b"{") {
             Self::Whole
         } else if FIELDS.iter().any(|field| first.starts_with(field.as_bytes())) {
@@ -95,6 +100,8 @@ mod tests {
             ("data: {", Form::Stream),
             ("\u{feff}event: x", Form::Stream),
             (": alive", Form::Stream),
+            ("\u{feff}", Form::Open),
+            ("\u{feff}\n{", Form::Whole),
             ("<html>", Form::Neither),
             ("dada", Form::Neither),
         ];

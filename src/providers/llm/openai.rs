@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::chat::{Assembly, Document, TOO_LARGE};
+use super::chat::{Assembly, Document, TOO_LARGE, without_mark};
 use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
@@ -216,7 +216,7 @@ impl OpenAi {
         let taken = assembly.take_whole(Document::parse(&body)?);
         taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
         let completion = assembly.complete(&self.settings.model)?;
-        let document = std::str::from_utf8(&body).ok().map(str::trim);
+        let document = std::str::from_utf8(&body).ok().map(|text| without_mark(text).trim());
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
         match sink(Piece { text: &completion.text, reasoning, document, is_whole: true, model: &completion.model }) {
             Flow::Continue => Ok(completion),
