@@ -494,6 +494,7 @@ fn a_stream_that_is_cut_off_by_the_end_of_the_service_says_so() {
         let text = told.join().unwrap().unwrap().text();
         let last = text.trim_end().rsplit("\n\n").next().unwrap();
         assert!(last.starts_with(expected) && last.contains("overloaded"), "{text}");
+        assert!(last.contains("\"retryAfter\":"), "{text}");
         let ended: bool = server.value(
             "select status not in ('running', 'succeeded') from interpretations union all \
              select status not in ('running', 'succeeded') from chats",
