@@ -85,6 +85,15 @@ fn a_screened_stream_ends_where_its_listener_leaves_though_the_model_only_thinks
     let thought = json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": "想" } }] });
     let thinking = format!("data: {thought}\n\n");
     let vendor = Vendor::answering(move |_| {
+#[test]
+fn what_is_kept_of_a_withheld_answer_is_masked_beyond_the_part_that_was_judged() {
+    let answer = format!("{}赌博{}加微信{}", "卦".repeat(100), "卦".repeat(45), "卦".repeat(100));
+    let screening = Screening::start();
+    assert_eq!(screening.told_in_pieces_of(1_000, &answer), None);
+    let kept: String = screening.server.value("select words || masked_text from violations");
+    assert!(kept.starts_with(r#"["赌博"]"#) && !kept.contains("微信") && kept.contains("***"), "{kept}");
+}
+
         let length = thinking.len();
         Reply::event_stream(thinking.as_str()).endless().in_chunks([length]).with_pauses(Duration::from_millis(20))
     });

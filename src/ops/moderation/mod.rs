@@ -282,7 +282,7 @@ impl Ruling {
         }
     }
 
-    /// The ruling on a part of the text, given in bytes. An outside service does not say where everything is that it
+    /// The ruling on a part of the text, given in bytes, with all of it masked. An outside service does not say where everything is that it
     /// found, so that what it refuses is refused.
     fn of_part(self, text: &str, part: &Range<usize>) -> Self {
         if self.allowed || self.provider != LOCAL {
@@ -291,7 +291,7 @@ impl Ruling {
         let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
         let is_within = |found: &Match| found.end > begin && found.start < end;
         let matches = self.matches.into_iter().filter(is_within).collect();
-        Self { degraded: self.degraded, ..Self::of_matches(text, matches) }
+        Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::of_matches(text, matches) }
     }
 
     fn violation(mut self, user: UserId, content_type: ContentType) -> Violation {
