@@ -71,6 +71,11 @@ impl External {
     }
 
     pub fn condition(&self) -> Condition {
+    /// How many texts it is asked about at once.
+    pub fn calls(&self) -> u32 {
+        self.asking.most()
+    }
+
         self.breaker.condition()
     }
 

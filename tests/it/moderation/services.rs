@@ -249,6 +249,18 @@ fn both_services_are_compared_on_one_text_and_on_many() {
 }
 
 #[test]
+fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
+    for calls in [1, 2] {
+        let vendor = Vendor::answering(|request| judged(request, "微信").after(Duration::from_millis(20)));
+        let server = with_vendor(&vendor).with("MODERATION_CALLS", calls).start();
+        let key = server.api_key("operator");
+        let items: Vec<Value> = (0..20).map(|number| json!({ "content": format!("文{number}") })).collect();
+        let compared = post(&server, &key, "batch-compare", &json!(items));
+        assert_eq!((&compared["summary"]["failed"], &compared["summary"]["agreed"]), (&json!(0), &json!(20)));
+    }
+}
+
+#[test]
 fn a_batch_has_its_bounds() {
     let server = Setup::default().start();
     let key = server.api_key("operator");
