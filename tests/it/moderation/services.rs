@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
-use crate::kit::{
-    Server, Setup, eventually,
-    vendors::{Reply, Vendor},
+use crate::{
+    kit::{
+        Server, Setup, eventually,
+        vendors::{Reply, Vendor},
+    },
+    model_use::leave_stream_after,
 };
 
 const MIGRATION: &str = "/admin/sensitive-word-migration";
@@ -257,6 +260,33 @@ fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
         let items: Vec<Value> = (0..20).map(|number| json!({ "content": format!("文{number}") })).collect();
         let compared = post(&server, &key, "batch-compare", &json!(items));
         assert_eq!((&compared["summary"]["failed"], &compared["summary"]["agreed"]), (&json!(0), &json!(20)));
+    }
+}
+
+#[test]
+fn a_listener_who_leaves_is_no_failure_of_the_service() {
+    for falls_back in [true, false] {
+        let model = crate::model_calls::answering("大吉。宜守。");
+        let vendor = Vendor::answering(|request| {
+            let is_answer = content_of(request).contains('吉');
+            let delay = Duration::from_millis(if is_answer { 2_500 } else { 0 });
+            judged(request, "微信").after(delay)
+        });
+        let setup = with_vendor(&vendor).with("MODERATION_SCREEN_ANSWERS", true);
+        let setup = setup.with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
+        let setup = setup.with("MODERATION_TIMEOUT", "10 s").with("LLM_HEARTBEAT", "800 ms");
+        let server = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).start();
+        let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+        switch(&server, &key, true).expect(200);
+        fallback(&server, &key, falls_back);
+        let question = json!({ "question": "问" });
+        // While the answer is judged.
+        leave_stream_after(&server, &user, ("/divination/enhanced", &question), ": heartbeat");
+        eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
+        assert_eq!(server.value::<String>("select status || error_class from interpretations"), "cancelledcancelled");
+        let status = get(&server, &key, "status");
+        assert_eq!(status["external"]["lastFailure"], Value::Null, "{status}");
+        assert_eq!(vendor.requests().len(), 2);
     }
 }
 
