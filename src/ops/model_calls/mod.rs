@@ -127,7 +127,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let refusal = gate.into_refusal();
     let (ending, failure) = match (result, refusal) {
         (result, Some(refusal)) => {
-            (Ending::withheld(result.ok()), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
+            (Ending::withheld(result), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
         }
         (Ok(completion), None) => (Ending::of(completion), None),
         (Err(failure), None) => {

@@ -153,7 +153,9 @@ impl<'app> Gate<'app> {
             self.judged -= held.length();
             let Held { text, reasoning, document, is_whole, model } = &held;
             let document = document.as_deref();
-            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model }) == Flow::Stop {
+            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model, ..Piece::SIGN_OF_LIFE })
+                == Flow::Stop
+            {
                 return Flow::Stop;
             }
         }
@@ -251,9 +253,9 @@ mod tests {
             assert_eq!(parts.concat(), text);
         }
         assert_eq!(parts("宜守。不急", false), ["宜守。", "不急"]);
+        assert_eq!(parts("In 1.5 years. a.com.", false), ["In 1.5 years.", " a.com."]);
         assert_eq!(parts(&long, false).iter().map(|part| part.chars().count()).collect::<Vec<_>>(), [136, 64]);
         let whole = Part::next("一。二。三", false).map(|part| part.with_all_after_it("一。二。三", false).judged);
-        assert_eq!(parts("In 1.5 years. a.com.", false), ["In 1.5 years.", " a.com."]);
         assert_eq!(whole, Some("一。二。".len()));
     }
 }

@@ -120,7 +120,9 @@ impl Models {
                 }
                 let request = Request { time_left: left, ..request.clone() };
                 let mut beginning = Beginning::of(&request);
-                let result = second.converse(&clock, &request, &mut |piece| beginning.pass(piece, sink));
+                let result = second.converse(&clock, &request, &mut |piece| {
+                    beginning.pass(Piece { is_of_second: true, ..piece }, sink)
+                });
                 second.asked(Some(failure), result)
             }
             (result, _) => self.first.asked(None, result),

@@ -218,7 +218,8 @@ impl OpenAi {
         let completion = assembly.complete(&self.settings.model)?;
         let document = std::str::from_utf8(&body).ok().map(|text| without_mark(text).trim());
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
-        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true, model: &completion.model }) {
+        let (text, model) = (completion.text.as_str(), completion.model.as_str());
+        match sink(Piece { text, reasoning, document, is_whole: true, model, ..Piece::SIGN_OF_LIFE }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }
