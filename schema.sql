@@ -259,6 +259,18 @@ create table chats (
 create index chats_by_user on chats (user_id, created_at, id);
 create index chats_running on chats (id) where status = 'running';
 
+-- Owner: model_calls. When calls of a user began, for the hour in which they are counted: their records may be gone by
+-- then, with a session that was deleted.
+create table model_calls (
+    id integer primary key,
+    user_id integer not null,
+    kind text not null check (kind in ('interpretation', 'chat')),
+    created_at integer not null
+) strict;
+
+create index model_calls_by_user on model_calls (user_id, kind, created_at);
+create index model_calls_by_time on model_calls (created_at);
+
 -- Owner: budget. What model calls used, by day and how they ended. Outlives the calls' own records.
 create table model_usage (
     day text not null,                     -- yyyy-mm-dd where the service is at home

@@ -80,6 +80,11 @@ impl Config {
         self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
     }
 
+    /// How many records of calls, and of refusals, are kept of a user: never fewer than those by which an hour is counted.
+    pub fn records_kept(&self) -> u32 {
+        self.limits.interpretation_records.max(self.llm.calls_per_user_hour)
+    }
+
     /// The addresses that the service listens on, each with the setting that says so.
     pub fn listeners(&self) -> Vec<(&'static str, SocketAddr)> {
         let server = &self.server;

@@ -203,7 +203,7 @@ declare::settings! {
         calls_per_user: u32 = "2", no flag,
             "Calls that one user may have running or waiting.";
         calls_per_user_hour: u32 = "600", no flag,
-            "Interpretations, and turns of conversations, that one user may ask for in a rolling hour; then 429.";
+            "Interpretations, and turns of conversations, that one user may ask for, and texts that may be refused, in a rolling hour; then 429.";
         calls: u32 = "32", no flag,
             "Calls that may run over all. Each running call takes a thread.";
         queue: u32 = "32", no flag,
@@ -379,7 +379,7 @@ declare::settings! {
         history_records: u32 = "5000", no flag,
             "History records a user may keep.";
         interpretation_records: u32 = "5000", no flag,
-            "Records of interpretations, and of conversations, kept of a user; never fewer than `llm.calls_per_user_hour`.";
+            "Records of interpretations, of conversations, and of refused texts, kept of a user; never fewer than `llm.calls_per_user_hour`.";
         page_size: u32 = "20", no flag,
             "Items on a page, if the caller does not say.";
         page_size_max: u32 = "100", no flag,

@@ -2,8 +2,7 @@
 
 use super::{
     call::Call,
-    narration::{Interpretation, retell, tell},
-    reply::Problem,
+    narration::{Interpretation, Told, retell, tell},
     stream::{Events, JsonOrStream, LastEvent, cut_off, tell_from_one_thread},
 };
 use crate::{
@@ -83,5 +82,5 @@ where
 
 /// The `error` event of a stream that is cut off by the end of the service.
 fn last_event(call: &Call) -> LastEvent {
-    LastEvent::named("error", &Problem::of(&cut_off(), &call.context.request_id))
+    LastEvent::named("error", &Told::of(&cut_off(), &call.context))
 }

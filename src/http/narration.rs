@@ -73,7 +73,7 @@ impl From<Record> for Interpretation {
 /// A problem in a stream, whose headers are long gone.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'error> {
+pub struct Told<'error> {
     #[serde(flatten)]
     problem: Problem<'error>,
     /// Seconds, as `Retry-After` has them elsewhere.
@@ -82,7 +82,7 @@ struct Told<'error> {
 }
 
 impl<'error> Told<'error> {
-    fn of(error: &'error Error, context: &'error Context) -> Self {
+    pub fn of(error: &'error Error, context: &'error Context) -> Self {
         Self { problem: Problem::of(error, &context.request_id), retry_after: retry_after_seconds(error) }
     }
 }

@@ -124,7 +124,7 @@ fn accounts() -> Vec<Endpoint> {
         Endpoint::new(Method::GET, "/api/v1/account", OwnUser, account::find,
             "The caller's account."),
         Endpoint::new(Method::PATCH, "/api/v1/account", OwnUser, account::change,
-            "Changes the parts of the profile that are sent.").fails(&[ContentRejected, ModerationUnavailable]),
+            "Changes the parts of the profile that are sent.").fails(&[ContentRejected, ModerationUnavailable, TooManyRequests]),
         Endpoint::new(Method::DELETE, "/api/v1/account", OwnUser, account::delete,
             "Deletes the account and everything that says whose it was. The caller must have signed in a few minutes ago.")
             .body(SMALL).fails(&[InvalidParameters, StepUpRequired, NotFound, AccountInconsistent]),
@@ -142,11 +142,11 @@ fn profiles() -> Vec<Endpoint> {
         Endpoint::new(Method::GET, "/user/profile", OwnUserOrAdmin, user::find_profile,
             "The user's profile.").fails(&[NotYours, NotFound]),
         Endpoint::new(Method::PUT, "/user/profile", OwnUser, user::change_profile,
-            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
+            "Changes the parts of the profile that are sent.").fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
         Endpoint::new(Method::PUT, "/user/nickname", OwnUser, user::change_nickname,
-            "Changes the nickname.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
+            "Changes the nickname.").fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
         Endpoint::new(Method::PUT, "/user/signature", OwnUser, user::change_signature,
-            "Changes the signature.").fails(&[NotYours, ContentRejected, ModerationUnavailable]),
+            "Changes the signature.").fails(&[NotYours, ContentRejected, ModerationUnavailable, TooManyRequests]),
     ]
 }
 
@@ -254,7 +254,7 @@ fn sessions() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/api/v1/sessions", OwnUser, sessions::cast,
             "Casts a hexagram for a question, and takes the points that this costs.").repeatable().creates()
-            .fails(&[ContentRejected, ModerationUnavailable, InsufficientPoints, NotFound, AccountInconsistent]),
+            .fails(&[ContentRejected, ModerationUnavailable, TooManyRequests, InsufficientPoints, NotFound, AccountInconsistent]),
         Endpoint::new(Method::GET, "/api/v1/sessions", OwnUser, sessions::list,
             "The caller's sessions, newest first."),
         Endpoint::new(Method::GET, "/api/v1/sessions/{id}", OwnUser, sessions::find,
@@ -339,7 +339,7 @@ fn admin_network_logs() -> Vec<Endpoint> {
 fn moderation() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/content-moderation/check-question", OwnUserOrAdmin, content_moderation::check_question,
-            "Says whether a question may stand.").fails(&[NotYours, NotFound, ModerationUnavailable]),
+            "Says whether a question may stand.").fails(&[NotYours, NotFound, ModerationUnavailable, TooManyRequests]),
         Endpoint::new(Method::GET, "/admin/sensitive-words/statistics", Admin, sensitive_words::statistics,
             "The local word list in figures."),
         Endpoint::new(Method::GET, "/admin/sensitive-words/list", Admin, sensitive_words::list,

@@ -15,8 +15,12 @@ use crate::{
     ops::{
         Each,
         budget::{self, Reservation, Used},
-        model_calls::{self, Asker, Outcome, Ran, SURPLUS},
+        model_calls::{
+            self, Asker, Outcome, Ran,
+            hourly::{self, Counted},
+        },
         moderation::{self, Field, engine::ContentType},
+        sliding_window::SURPLUS,
         users::{self, Gender, Profile},
     },
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
@@ -87,6 +91,9 @@ pub struct Attachment {
 /// # Errors
 /// `content_rejected` if it may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
 pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Prepared> {
+    // Before anybody is asked about the text; what holds is asked again below.
+    let allowed = app.config.llm.calls_per_user_hour;
+    app.store.read(|tx| hourly::require_open_in(tx, user, Counted::Conversations, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = Field { name: "messages", content_type: ContentType::Question, text: last };
     if let Some(refusal) = moderation::screen(app, user, &[field]) {
@@ -100,10 +107,10 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
     let config = Arc::clone(&app.config);
     let (traced, provider, model) = (trace_id.clone(), app.llm.name(), app.llm.model().to_owned());
     let begin = app.store.write(move |tx| {
-        require_open_in(tx, user, config.llm.calls_per_user_hour)?;
+        hourly::take_in(tx, user, Counted::Conversations, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         begin_in(tx, &traced, user, spoken, (provider, &model))?;
-        make_room_in(tx, user, model_calls::records_kept(&config))?;
+        make_room_in(tx, user, config.records_kept())?;
         Ok(reservation)
     });
     Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })
@@ -228,13 +235,6 @@ fn finish(app: &App, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp>
         }
         Ok(Some((tx.now, outcome.settle_in(tx, &config.llm, &reservation)?)))
     })
-}
-
-/// Refuses more than so many in an hour.
-fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
-    let newest_first = "select created_at from chats where user_id = ?1 and created_at <= ?3 \
-                        order by created_at desc limit 1 offset ?2";
-    model_calls::require_open_in(tx, newest_first, user, allowed)
 }
 
 /// Deletes what is over beyond the user's newest `kept`, a few at a time.

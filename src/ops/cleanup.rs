@@ -4,7 +4,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
-        access_log, admins, budget, clock_jump, codes, feedback, history, idempotency, known_emails,
+        access_log, admins, budget, clock_jump, codes, feedback, history, idempotency, known_emails, model_calls,
         moderation::shadow, notifications, residue, tokens, violations,
     },
     store::Write,
@@ -26,6 +26,7 @@ pub fn sweep(app: &App) -> Result<usize> {
     sweep.in_slices(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE));
     sweep.in_slices(move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE));
     sweep.in_slices(move |tx| budget::delete_old_spending_in(tx, &zone, SLICE));
+    sweep.in_slices(|tx| model_calls::hourly::delete_old_in(tx, SLICE));
     sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
     sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(move |tx| shadow::delete_older_in(tx, retention.violations, SLICE));

@@ -22,7 +22,10 @@ use crate::{
         budget::{self, Reservation},
         hexagram::{self, Facts},
         interpretation::record::{Draft, Keeper},
-        model_calls::{self, Asker, Outcome, Ran},
+        model_calls::{
+            self, Asker, Outcome, Ran,
+            hourly::{self, Counted},
+        },
         moderation::{self, Field},
     },
     providers::llm::{Flow, Request},
@@ -79,6 +82,9 @@ fn begin(
     keeper: Keeper,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
+    // Before anybody is asked about the text; what holds is asked again below.
+    let allowed = app.config.llm.calls_per_user_hour;
+    app.store.read(|tx| hourly::require_open_in(tx, user, Counted::Interpretations, allowed))?;
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
     let fields = Field::of_question(&question.question, question.question_type.as_deref());
     if let Some(refusal) = moderation::screen(app, user, &fields) {
@@ -98,10 +104,10 @@ fn begin(
         keeper,
     };
     let begin: Pending<Reservation> = app.store.write(move |tx| {
-        record::require_open_in(tx, user, config.llm.calls_per_user_hour)?;
+        hourly::take_in(tx, user, Counted::Interpretations, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         record::begin_in(tx, &draft)?;
-        record::make_room_in(tx, user, model_calls::records_kept(&config))?;
+        record::make_room_in(tx, user, config.records_kept())?;
         also(tx, &draft.trace_id)?;
         Ok(reservation)
     });

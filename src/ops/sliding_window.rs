@@ -11,6 +11,12 @@ use crate::{
     types::Timestamp,
 };
 
+/// How long the window is in which a user's model calls and refusals are counted.
+pub const HOUR: Duration = Duration::from_hours(1);
+
+/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
+pub const SURPLUS: u32 = 16;
+
 /// So many in so long a time, of something that has rows.
 pub struct Window<K> {
     /// Asks when the row was made that `?2` newer ones of the key `?1` follow, of those that were made by now, `?3`: what a

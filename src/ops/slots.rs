@@ -27,6 +27,11 @@ impl Slots {
         Self { most, taken: AtomicU32::new(0) }
     }
 
+    /// How many places there are.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
     /// Takes a place.
     ///
     /// # Errors

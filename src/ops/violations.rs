@@ -1,7 +1,8 @@
 //! Texts that were refused: who sent them, why, and the text with what was found masked.
 //!
 //! A row outlives its user's account only as long as nobody erases it with the account; it never holds the text as it
-//! was sent.
+//! was sent, nor more of it than shows what it was about. What a user may have refused in an hour has a bound, and of each
+//! user only the newest rows are kept.
 
 use std::time::Duration;
 
@@ -10,7 +11,11 @@ use serde_json::json;
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::{Each, residue, users},
+    ops::{
+        Each, residue,
+        sliding_window::{self, HOUR, SURPLUS, Window},
+        users,
+    },
     store::{Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -86,7 +91,18 @@ pub struct Violator {
     pub last_at: Timestamp,
 }
 
-pub fn record_in(tx: &Write<'_>, violation: &Violation) -> Result<()> {
+/// Refuses a user of whom so many texts were refused in the last hour. What a model answered them is not their doing.
+///
+/// # Errors
+/// `too_many_requests`.
+pub fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
+    let newest_first = "select created_at from violations where user_id = ?1 and created_at <= ?3 \
+                        and content_type <> 'answer' order by created_at desc limit 1 offset ?2";
+    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length: HOUR }])
+}
+
+/// Remembers a refusal, and keeps of its user's only the newest `kept`.
+pub fn record_in(tx: &Write<'_>, violation: &Violation, kept: u32) -> Result<()> {
     users::require_in(tx, violation.user)?;
     tx.execute(
         "insert into violations (user_id, content_type, violation_type, words, masked_text, provider, created_at) \
@@ -100,6 +116,15 @@ pub fn record_in(tx: &Write<'_>, violation: &Violation) -> Result<()> {
             violation.provider,
             tx.now.0,
         ),
+    )?;
+    make_room_in(tx, violation.user, kept)
+}
+
+fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+    tx.execute(
+        "delete from violations where id in (select id from violations where user_id = ?1 \
+         order by created_at desc, id desc limit ?2 offset ?3)",
+        (user.0, SURPLUS, kept),
     )
     .map(drop)
 }

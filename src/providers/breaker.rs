@@ -2,7 +2,7 @@
 //! single one through from time to time to see whether the vendor is back.
 //!
 //! It owns the counting and nothing else: no call, no clock. Only faults of the vendor count; an answer that
-//! refuses one request shows a vendor in good health. Time is handed in as milliseconds since 1970, and a clock
+//! refuses one request, or is of no use, shows a vendor in good health. Time is handed in as milliseconds since 1970, and a clock
 //! that was set back restarts the waiting instead of prolonging it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub struct Tally {
     pub answered: Counter,
     /// The vendor, or the way to it, was at fault.
     pub failed: Counter,
-    /// The vendor is well and refused the request.
+    /// The vendor is well and refused the request, or answered what is of no use.
     pub refused: Counter,
     /// Our own caller went away before the vendor had answered.
     pub cancelled: Counter,

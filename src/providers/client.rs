@@ -22,7 +22,7 @@ use ureq::{Agent, Body, Error, Timeout};
 use self::connecting::{MarkingConnector, MarkingResolver, NotConnected};
 pub use self::endpoint::Endpoint;
 pub use self::trust::Trust;
-pub use self::wanted::{LOOK_UP_EVERY, Wanted, while_wanted};
+pub use self::wanted::{LOOK_UP_EVERY, Wanted, to_its_end, while_wanted};
 use self::wanted::{Unwanted, pass_on};
 use super::{Failure, FailureKind};
 

@@ -68,6 +68,9 @@ pub enum FailureKind {
     Misconfigured,
     /// The vendor answered something that cannot be understood, or not the whole of it.
     Nonsense,
+    /// The vendor answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended for
+    /// a reason nobody knows. It may be what was asked for, so that it says nothing of the vendor's health.
+    Unusable,
     /// Our own caller went away and the call was dropped for it.
     Cancelled,
 }
@@ -117,6 +120,7 @@ impl Failure {
             | FailureKind::ContentRefused
             | FailureKind::Misconfigured
             | FailureKind::Nonsense
+            | FailureKind::Unusable
             | FailureKind::Cancelled => false,
         }
     }
@@ -132,11 +136,14 @@ impl Failure {
             | FailureKind::ContentRefused
             | FailureKind::Misconfigured => true,
             FailureKind::TimedOut => self.code == client::CONNECT_TIMEOUT,
-            FailureKind::OutcomeUnknown | FailureKind::Nonsense | FailureKind::Cancelled => false,
+            FailureKind::OutcomeUnknown | FailureKind::Nonsense | FailureKind::Unusable | FailureKind::Cancelled => {
+                false
+            }
         }
     }
 
-    /// Whether the vendor, or the way to it, is at fault, which is what a breaker counts.
+    /// Whether the vendor, or the way to it, is at fault, which is what a breaker counts: nothing that a user can bring
+    /// about by what they ask, or one user could have the vendor left alone for everybody.
     pub fn is_fault_of_provider(&self) -> bool {
         matches!(
             self.kind,
@@ -169,7 +176,9 @@ impl From<Failure> for Error {
             FailureKind::Unreachable | FailureKind::Busy | FailureKind::Cancelled => Code::ProviderUnavailable,
             FailureKind::RecipientLimited => Code::TooManyRequests,
             FailureKind::ContentRefused => Code::ContentRejected,
-            FailureKind::Refused | FailureKind::Misconfigured | FailureKind::Nonsense => Code::ProviderFailed,
+            FailureKind::Refused | FailureKind::Misconfigured | FailureKind::Nonsense | FailureKind::Unusable => {
+                Code::ProviderFailed
+            }
         };
         Self::new(code).retry_after(failure.retry_after).caused_by(failure)
     }
@@ -187,6 +196,7 @@ impl fmt::Display for FailureKind {
             Self::ContentRefused => "content refused",
             Self::Misconfigured => "misconfigured",
             Self::Nonsense => "nonsense",
+            Self::Unusable => "unusable",
             Self::Cancelled => "cancelled",
         })
     }

@@ -47,6 +47,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0028.sql"),
     include_str!("migrations/0029.sql"),
     include_str!("migrations/0030.sql"),
+    include_str!("migrations/0031.sql"),
 ];
 
 /// What may be done to a file whose schema is not today's.

@@ -238,3 +238,58 @@ fn a_flood_by_one_user_leaves_others_their_service() {
     });
     assert!(slowest < Duration::from_secs(3), "{slowest:?}");
 }
+
+/// Says something long that may not stand, and answers the status.
+fn say(server: &Server, user: &Caller) -> u16 {
+    let said = format!("{}赌博{}", "卦".repeat(2_000), "象".repeat(2_000));
+    let body = json!({ "messages": [{ "role": "user", "content": said }] });
+    server.post("/llm/chat").by(user).json(&body).send().status
+}
+
+#[test]
+fn what_a_user_is_refused_in_an_hour_ends_like_what_they_are_answered() {
+    let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).start();
+    let (loud, quiet) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let statuses: Vec<_> = (0..20).map(|_| say(&server, &loud)).collect();
+    assert!(statuses[..3].iter().all(|status| *status == 422), "{statuses:?}");
+    assert!(statuses[3..].iter().all(|status| *status == 429), "{statuses:?}");
+    let kept: String = server.value("select count(*) || ' ' || max(length(masked_text)) from violations");
+    assert_eq!(kept, "3 1002");
+    assert_eq!(server.value::<i64>("select count(*) from violations where masked_text like '…卦%卦**象%象…'"), 3);
+    // Through every door by which a text is screened.
+    let question = json!({ "question": "问", "method": "three_coins" });
+    for request in [
+        server.post("/divination/enhanced").by(&loud).json(&question),
+        server.post("/content-moderation/check-question").by(&loud).json(&question),
+        server.post("/api/v1/sessions").by(&loud).json(&question),
+        server.put("/user/nickname").by(&loud).form(&[("nickname", "青山")]),
+    ] {
+        let refused = request.send().expect_problem(429, "too_many_requests");
+        let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((3_000..=3_600).contains(&wait), "{wait}");
+    }
+    // What is no text is nobody's concern, and neither is anybody else.
+    server.put("/user/profile").by(&loud).form(&[("gender", "1")]).send().expect(200);
+    assert_eq!(say(&server, &quiet), 422);
+    server.put("/user/nickname").by(&quiet).form(&[("nickname", "青山")]).send().expect(200);
+    // An hour later.
+    server.edit("update violations set created_at = created_at - 3600000");
+    assert_eq!(say(&server, &loud), 422);
+}
+
+#[test]
+fn of_a_users_refusals_the_newest_are_kept() {
+    let setup = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).with("LIMITS_INTERPRETATION_RECORDS", 5);
+    let server = setup.start();
+    let (loud, quiet) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    assert_eq!(say(&server, &quiet), 422);
+    for hour in 0..4 {
+        server.edit("update violations set created_at = created_at - 3600000");
+        for _ in 0..3 {
+            assert_eq!(say(&server, &loud), 422, "{hour}");
+        }
+    }
+    let kept = format!("select count(*) || ' ' || min(id) from violations where user_id = {}", loud.user_id);
+    assert_eq!(server.value::<String>(&kept), "5 9");
+    assert_eq!(server.value::<i64>("select count(*) from violations"), 6);
+}

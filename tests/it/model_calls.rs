@@ -172,13 +172,43 @@ fn a_provider_that_keeps_failing_is_left_alone_and_then_tried() {
 }
 
 #[test]
+fn what_one_user_asks_for_leaves_the_provider_to_everybody() {
+    let ended = |words: Value, reason: &str| {
+        let chunk = json!({ "model": "m", "choices": [{ "index": 0, "delta": words, "finish_reason": reason }] });
+        format!("data: {chunk}\n\ndata: [DONE]\n\n")
+    };
+    let error = json!({ "error": { "type": "invalid_request_error", "code": "context_length_exceeded" } });
+    let answers = [
+        // The thoughts took all the tokens that were allowed.
+        (ended(json!({ "content": "", "reasoning_content": "想" }), "length"), 502),
+        (ended(json!({ "content": " " }), "stop"), 502),
+        (ended(json!({}), "sensitive"), 502),
+        (ended(json!({}), "content_filter"), 422),
+        (format!("data: {error}\n\n"), 502),
+    ];
+    for (answer, status) in answers {
+        let told = std::sync::Arc::new(std::sync::Mutex::new(answer.clone()));
+        let telling = std::sync::Arc::clone(&told);
+        let vendor = Vendor::answering(move |_| Reply::event_stream(telling.lock().unwrap().as_str()));
+        let server = asking(&vendor).start();
+        let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
+        for _ in 0..5 {
+            let refused = chat(&server, &user).send();
+            assert_eq!(refused.status, status, "{answer}: {}", refused.text());
+        }
+        *told.lock().unwrap() = chunks(&["吉"]);
+        chat(&server, &other).send().expect(200);
+    }
+}
+
+#[test]
 fn an_answer_without_end_is_cut() {
     let endless = chunks(&["长".repeat(50).as_str()]).replace("\"stop\"", "null").replace("data: [DONE]\n\n", "");
     let vendor = Vendor::answering(move |_| Reply::event_stream(endless.as_str()).endless());
     let server = asking(&vendor).with("LLM_LARGEST_ANSWER", "4 KiB").start();
     let user = server.sign_in(PHONE);
     ask(&server, &user).send().expect_problem(502, "provider_failed");
-    assert_eq!(server.value::<String>("select error_class from interpretations"), "nonsense");
+    assert_eq!(server.value::<String>("select error_class from interpretations"), "unusable");
 }
 
 #[test]
@@ -464,6 +494,7 @@ fn a_stream_that_is_cut_off_by_the_end_of_the_service_says_so() {
         let text = told.join().unwrap().unwrap().text();
         let last = text.trim_end().rsplit("\n\n").next().unwrap();
         assert!(last.starts_with(expected) && last.contains("overloaded"), "{text}");
+        assert!(last.contains("\"retryAfter\":"), "{text}");
         let ended: bool = server.value(
             "select status not in ('running', 'succeeded') from interpretations union all \
              select status not in ('running', 'succeeded') from chats",

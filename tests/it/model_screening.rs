@@ -54,8 +54,13 @@ fn an_allowed_phrase_is_never_cut_in_two() {
     let remembered = format!("反洗钱{}。大吉。", "卦".repeat(61));
     let unfinished = "宜守。网上加微信支付即可。".to_owned();
     let endless = format!("{}加微信支付即可。", "卦".repeat(197));
+    let named = "官网是 example.com.au 请放心。".to_owned();
+    let named_late = format!("{}example.com.au。", "卦".repeat(188));
     let screening = Screening::start();
-    for answer in [remembered, unfinished, endless] {
+    screening.server.command(&["words", "add", "example.com", "--type", "ads"]).expect(0);
+    screening.server.command(&["words", "allow", "example.com.au"]).expect(0);
+    eventually("the words are in force", || screening.told_in_pieces_of(1_000, "看 example.com 吧").is_none());
+    for answer in [remembered, unfinished, endless, named, named_late] {
         for size in [1, 2, 3, 7, 8, 100, 1_000] {
             assert_eq!(
                 screening.told_in_pieces_of(size, &answer).as_deref(),
@@ -78,6 +83,15 @@ fn what_may_not_stand_is_found_wherever_it_is_cut() {
             assert_eq!(screening.told_in_pieces_of(size, &answer), None, "{size}: {answer}");
         }
     }
+}
+
+#[test]
+fn what_is_kept_of_a_withheld_answer_is_masked_beyond_the_part_that_was_judged() {
+    let answer = format!("{}赌博{}加微信{}", "卦".repeat(100), "卦".repeat(45), "卦".repeat(100));
+    let screening = Screening::start();
+    assert_eq!(screening.told_in_pieces_of(1_000, &answer), None);
+    let kept: String = screening.server.value("select words || masked_text from violations");
+    assert!(kept.starts_with(r#"["赌博"]"#) && !kept.contains("微信") && kept.contains("***"), "{kept}");
 }
 
 #[test]

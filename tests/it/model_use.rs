@@ -107,6 +107,50 @@ fn what_the_first_model_counted_is_charged_beside_the_second() {
 }
 
 #[test]
+fn what_the_first_model_did_not_count_is_estimated_beside_the_second() {
+    let thinking = events(&vec![thought(&"想".repeat(1_000)); 20]);
+    let first = Vendor::answering(move |_| Reply::event_stream(thinking.as_str()));
+    let second = crate::model_calls::answering("吉");
+    let stream =
+        events(&[json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": "吉" } }] }), end("stop")]);
+    let uncounted = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
+    let busy = Vendor::answering(|_| Reply::status(503));
+    let charged = |first: &Vendor, second: &Vendor| {
+        let server = asking(first)
+            .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
+            .with("LLM_FALLBACK_MODEL", "second")
+            .start();
+        ask(&server, &server.sign_in(PHONE)).send().expect(200);
+        assert_eq!(spending(&server).1, 0);
+        spending(&server).0
+    };
+    // Twenty thousand characters were thought; the request of some hundred tokens was put to both.
+    let estimated = charged(&first, &second);
+    assert!((20_200..21_500).contains(&estimated), "{estimated}");
+    let both = charged(&first, &uncounted);
+    assert_eq!(both - estimated + 100, estimated - 20_000 - 100 + 1, "what the first thought is charged once");
+    // A first one that did nothing costs nothing.
+    assert_eq!(charged(&busy, &second), 100);
+}
+
+#[test]
+fn what_was_counted_of_an_answer_that_is_withheld_is_charged() {
+    let said = |content: &str, tokens: u32| {
+        json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": content } }],
+            "usage": { "prompt_tokens": 5_000, "completion_tokens": tokens } })
+    };
+    let stream = events(&[said("大吉。", 3_000), said("去赌博吧。", 3_010)]);
+    let length = stream.len();
+    let vendor = Vendor::answering(move |_| Reply::event_stream(stream.as_str()).stalled_after(length));
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    ask(&server, &user).send().expect_problem(422, "content_rejected");
+    assert_eq!(spending(&server), (8_010, 0));
+    let kept = "select prompt_tokens || ' ' || completion_tokens || ' ' || error_class from interpretations";
+    assert_eq!(server.value::<String>(kept), "5000 3010 answer withheld");
+}
+
+#[test]
 fn what_a_listener_left_behind_of_the_thinking_is_charged() {
     let mut thoughts = vec![thought(&"想".repeat(100)); 40];
     thoughts.push(thought("终"));

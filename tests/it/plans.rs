@@ -16,11 +16,17 @@ const BOUNDED: &[&str] = &[
     "interpretations where user_id = ?1",
     "interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)",
     "interpretations where created_at >= ?1 and created_at < ?2",
-    "interpretations where user_id = ?1 and created_at <= ?3 order by created_at desc limit 1 offset ?2",
     "interpretations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
-    "chats where user_id = ?1 and created_at <= ?3 order by created_at desc limit 1 offset ?2",
+    "model_calls where user_id = ?1 and kind = 'interpretation' and created_at <= ?3 \
+     order by created_at desc limit 1 offset ?2",
+    "model_calls where user_id = ?1 and kind = 'chat' and created_at <= ?3 order by created_at desc limit 1 offset ?2",
+    "model_calls where created_at < ?1 limit ?2",
     "chats where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "chats where user_id = ?1 order by created_at, id",
+    // Refusals of a user's last hour, and those beyond the newest.
+    "violations where user_id = ?1 and created_at <= ?3 and content_type <> 'answer' \
+     order by created_at desc limit 1 offset ?2",
+    "violations where user_id = ?1 order by created_at desc, id desc limit ?2 offset ?3",
     "interpretations where duration_ms >= ?1",
     // Orders and what was reported about them.
     "payment_orders where user_id = ?1 order by id desc limit ?2 offset ?3",

@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    app::App,
     error::Result,
     http::{
         admin::sensitive_words::FoundWord,
@@ -49,9 +50,14 @@ pub async fn check_question(call: Call, ask: CheckQuestion) -> Result<Json<Quest
         _ => Some(call.subject_id(&claims)?),
     };
     let Question(question) = ask.question;
-    let ruling = call.judged(move |app| moderation::judge(app, ContentType::Question, &question, user)).await?;
     // An administrator only tries what a question would meet with.
-    if let Some(user) = user.filter(|_| !ruling.allowed && !is_admin) {
+    let accused = user.filter(|_| !is_admin);
+    let judge = move |app: &App| {
+        accused.map_or(Ok(()), |user| moderation::require_open(app, user))?;
+        moderation::judge(app, ContentType::Question, &question, user)
+    };
+    let ruling = call.judged(judge).await?;
+    if let Some(user) = accused.filter(|_| !ruling.allowed) {
         call.committed(moderation::remember(&call.app, user, ContentType::Question, &ruling)).await?;
     }
     Ok(Json(QuestionChecked {

@@ -41,7 +41,7 @@ const REFUSED: [&str; 9] =
 parameters! {
     Asked {
         messages: required Messages = "messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.";
-        stream: optional Flag = "stream", "Whether the answer comes as events.";
+        stream: optional Flag = "stream", "Whether the answer comes as events; without it `Accept` decides.";
         temperature: optional Temperature = "temperature", "From 0 to 2.";
         max_tokens: optional MaxTokens = "max_tokens", "The most tokens of the answer; the server has a limit of its own.";
         user_id: optional UserId = "userId", "The caller's own id.";
@@ -155,7 +155,7 @@ impl Answer for Relayed {
 
 pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
     let user = call.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
-    let stream = asked.stream.is_some_and(|Flag(stream)| stream) || call.wants_stream();
+    let stream = asked.stream.map_or_else(|| call.wants_stream(), |Flag(stream)| stream);
     let locale = call.locale();
     let place = place(&call, user).await?;
     let prepare = move |app: &App| {

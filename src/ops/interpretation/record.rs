@@ -11,7 +11,8 @@ use crate::{
     ops::{
         Each,
         budget::{self, Used},
-        model_calls::{self, Outcome, SURPLUS, Status},
+        model_calls::{Outcome, Status},
+        sliding_window::SURPLUS,
         users,
     },
     store::{Read, Row, Write},
@@ -224,16 +225,6 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
             "finishedAt": record.finished_at,
         }))
     })
-}
-
-/// Refuses more than so many in an hour.
-///
-/// # Errors
-/// `too_many_requests`.
-pub(super) fn require_open_in(tx: &Read<'_>, user: UserId, allowed: u32) -> Result<()> {
-    let newest_first = "select created_at from interpretations where user_id = ?1 and created_at <= ?3 \
-                        order by created_at desc limit 1 offset ?2";
-    model_calls::require_open_in(tx, newest_first, user, allowed)
 }
 
 /// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too many

@@ -69,7 +69,8 @@ impl Outcome {
 /// What was seen of an answer while it came, for calls that end without a count.
 #[derive(Default)]
 pub(super) struct Seen {
-    tokens: u64,
+    of_first: u64,
+    of_second: u64,
     first: Option<Duration>,
 }
 
@@ -78,7 +79,8 @@ impl Seen {
         if !piece.text.is_empty() {
             self.first.get_or_insert_with(|| begun.elapsed());
         }
-        self.tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
+        let tokens = if piece.is_of_second { &mut self.of_second } else { &mut self.of_first };
+        *tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
     }
 }
 
@@ -94,6 +96,39 @@ pub(super) struct Call<'run> {
     /// Why the first model did not answer, when the second was asked.
     pub(super) failover: Option<Failure>,
     pub(super) duration: Duration,
+}
+
+/// What one model did for a call, as far as it is known.
+struct Work<'run> {
+    provider: &'static str,
+    model: &'run str,
+    request: &'run Request,
+    /// As its vendor counted.
+    usage: Option<Usage>,
+    /// Of what was seen to come from it.
+    tokens: u64,
+    /// The vendor certainly did nothing for it, unless something came.
+    is_free: bool,
+}
+
+impl Work<'_> {
+    /// What it is charged with: as counted, else as estimated.
+    fn amount(&self, settings: &config::Llm) -> Amount {
+        match self.usage {
+            _ if self.provider == offline::NAME => Amount::default(),
+            Some(usage) => budget::amount(settings, self.model, usage.prompt_tokens, usage.completion_tokens),
+            None if self.is_free && self.tokens == 0 => Amount::default(),
+            None => {
+                let said = self.request.messages.iter().map(|message| budget::estimated_tokens(&message.content));
+                budget::amount(settings, self.model, said.sum(), self.tokens)
+            }
+        }
+    }
+}
+
+/// Whether the vendor certainly did nothing for what failed so.
+fn is_free(failure: &Failure) -> bool {
+    failure.is_certainly_not_accepted() || failure.code == NOT_ASKED
 }
 
 /// How a call ended, before it is known where.
@@ -130,43 +165,37 @@ impl Ending {
             model: None,
             usage: failure.usage,
             error_class: Some(failure.kind.to_string()),
-            is_free: failure.is_certainly_not_accepted() || failure.code == NOT_ASKED,
+            is_free: is_free(failure),
         }
     }
 
-    /// Nothing of the answer is told but what it cost, if it came to its end.
-    pub(super) fn withheld(answer: Option<Completion>) -> Self {
-        let (model, usage) = answer.map(|answer| (answer.model, answer.usage)).unzip();
+    /// Nothing of the answer is told but what it cost, as far as it came.
+    pub(super) fn withheld(answer: Result<Completion, Failure>) -> Self {
+        let (model, usage) = match answer {
+            Ok(answer) => (Some(answer.model), answer.usage),
+            Err(failure) => (None, failure.usage),
+        };
         let error_class = Some("answer withheld".to_owned());
-        Self {
-            status: Status::Failed,
-            text: None,
-            finish_reason: None,
-            model,
-            usage: usage.flatten(),
-            error_class,
-            is_free: false,
-        }
+        Self { status: Status::Failed, text: None, finish_reason: None, model, usage, error_class, is_free: false }
     }
 
     /// All that is known of the call, with what it costs by the settings.
     pub(super) fn outcome(self, app: &App, call: Call<'_>) -> Outcome {
         let Call { asker, request, seen, provider, model, failover, duration } = call;
         let settings = &app.config.llm;
-        let of_last = match self.usage {
-            _ if provider == offline::NAME || (self.usage.is_none() && self.is_free && seen.tokens == 0) => {
-                Amount::default()
-            }
-            Some(usage) => budget::amount(settings, &model, usage.prompt_tokens, usage.completion_tokens),
-            None => {
-                let prompt = request.messages.iter().map(|message| budget::estimated_tokens(&message.content)).sum();
-                budget::amount(settings, &model, prompt, seen.tokens)
-            }
-        };
+        let tokens = if failover.is_some() { seen.of_second } else { seen.of_first };
+        let last = Work { provider, model: &model, request, usage: self.usage, tokens, is_free: self.is_free };
         // A first model that thought and said nothing has its price, too.
-        let of_first = failover.as_ref().and_then(|failure| failure.usage).map_or_else(Amount::default, |usage| {
-            budget::amount(settings, app.llm.model(), usage.prompt_tokens, usage.completion_tokens)
+        let first = failover.as_ref().map(|failure| Work {
+            provider: app.llm.name(),
+            model: app.llm.model(),
+            request,
+            usage: failure.usage,
+            tokens: seen.of_first,
+            is_free: is_free(failure),
         });
+        let charged_first = first.map_or_else(Amount::default, |first| first.amount(settings));
+        let charged = charged_first.plus(last.amount(settings));
         let cost = self.usage.and_then(|usage| budget::cost(settings, &model, usage));
         let used = Used {
             kind: asker.kind,
@@ -177,7 +206,7 @@ impl Ending {
             completion_tokens: self.usage.map_or(0, |usage| usage.completion_tokens),
             cost: cost.unwrap_or_default(),
             duration_ms: milliseconds(duration),
-            charged: of_first.plus(of_last),
+            charged,
         };
         Outcome {
             status: self.status,

@@ -1,24 +1,21 @@
 //! Asking a language model for somebody: a place among the running calls, the budgets, the screening of what it says,
 //! and what came of it in the words of a record.
 //!
-//! It owns no table: whoever asks writes a record of their own before the call, in the transaction that reserves the
-//! budget, and finishes it with the [`Outcome`] in the one that settles. An outcome that cannot be written is kept
+//! Whoever asks writes a record of their own before the call, in the transaction that reserves the budget, and finishes
+//! it with the [`Outcome`] in the one that settles; what is owned here is only the count of the last hour. An outcome that cannot be written is kept
 //! and tried again, so that no record goes on saying that a call runs.
 
 mod ending;
+pub mod hourly;
 mod places;
 pub mod rehearsal;
 mod screening;
 mod unwritten;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use crate::{
     app::App,
-    config::Config,
     error::{Code, Error, Result},
     ops::{
         budget::{self, Amount, Warning},
@@ -27,13 +24,12 @@ use crate::{
             screening::Gate,
         },
         moderation,
-        sliding_window::{self, Window},
     },
     providers::{
         Failure, FailureKind,
         llm::{Flow, Piece, Request, models::Asked},
     },
-    store::{Read, Write},
+    store::Write,
     types::{UserId, fill_random, hex},
 };
 
@@ -90,23 +86,6 @@ pub struct Ran {
     pub failure: Option<Error>,
 }
 
-/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
-pub const SURPLUS: u32 = 16;
-
-/// How many records of calls are kept of a user: never fewer than those by which the calls of an hour are counted.
-pub fn records_kept(config: &Config) -> u32 {
-    config.limits.interpretation_records.max(config.llm.calls_per_user_hour)
-}
-
-/// Refuses more than so many in an hour. `newest_first` asks the caller's own records, as a [`Window`] does.
-///
-/// # Errors
-/// `too_many_requests`.
-pub fn require_open_in(tx: &Read<'_>, newest_first: &'static str, user: UserId, allowed: u32) -> Result<()> {
-    let length = Duration::from_hours(1);
-    sliding_window::require_open_in(tx, &[Window { newest_first, key: user.0, allowed, length }])
-}
-
 /// A new trace id: 32 hexadecimal digits.
 pub fn new_trace_id() -> Result<String> {
     let mut bytes = [0; 16];
@@ -148,7 +127,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let refusal = gate.into_refusal();
     let (ending, failure) = match (result, refusal) {
         (result, Some(refusal)) => {
-            (Ending::withheld(result.ok()), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
+            (Ending::withheld(result), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
         }
         (Ok(completion), None) => (Ending::of(completion), None),
         (Err(failure), None) => {

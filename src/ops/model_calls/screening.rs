@@ -17,7 +17,9 @@ use crate::{
 };
 
 /// Where a sentence may end.
-const ENDS: [char; 9] = ['。', '！', '？', '；', '…', '.', '!', '?', '\n'];
+const ENDS: [char; 8] = ['。', '！', '？', '；', '…', '!', '?', '\n'];
+/// Ends a sentence, too, unless a letter or a digit follows: it stands within names and numbers.
+const POINT: char = '.';
 /// A sentence without an end is screened after so many characters.
 const LONGEST_SENTENCE: usize = 200;
 /// Characters around what is judged that are read with it: longer than anything that is listed or allowed.
@@ -151,7 +153,9 @@ impl<'app> Gate<'app> {
             self.judged -= held.length();
             let Held { text, reasoning, document, is_whole, model } = &held;
             let document = document.as_deref();
-            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model }) == Flow::Stop {
+            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model, ..Piece::SIGN_OF_LIFE })
+                == Flow::Stop
+            {
                 return Flow::Stop;
             }
         }
@@ -170,8 +174,21 @@ impl Part {
     fn next(text: &str, is_complete: bool) -> Option<Self> {
         let length_of = |count: usize| text.char_indices().nth(count - 1).map(|(start, last)| start + last.len_utf8());
         let longest = length_of(LONGEST_SENTENCE);
-        let mut characters = text[..longest.unwrap_or(text.len())].char_indices();
-        let sentence = characters.find(|(_, end)| ENDS.contains(end)).map(|(start, end)| start + end.len_utf8());
+        let mut sentence = None;
+        for (start, character) in text[..longest.unwrap_or(text.len())].char_indices() {
+            let end = start + character.len_utf8();
+            let is_end = match text[end..].chars().next() {
+                _ if character != POINT => ENDS.contains(&character),
+                Some(next) => !next.is_alphanumeric(),
+                None if is_complete => true,
+                // The next character will tell.
+                None => return None,
+            };
+            if is_end {
+                sentence = Some(end);
+                break;
+            }
+        }
         let rest = Some(text.len()).filter(|length| is_complete && *length > 0);
         match (sentence, longest) {
             // Where it is cut there is no end of anything, so that what follows decides, too.
@@ -216,14 +233,27 @@ mod tests {
     #[test]
     fn where_an_answer_is_cut_depends_on_nothing_but_its_characters() {
         let long = "卦".repeat(200);
-        for text in
-            ["", "吉", "吉。", "吉。凶", "a.b!\n？", &long, &format!("{long}。"), &format!("{}。吉", &long[3..])]
-        {
+        let at_the_limit = |end: &str| format!("{}{end}", &long[3..]);
+        for text in [
+            "",
+            "吉",
+            "吉。",
+            "吉。凶",
+            "a.b!\n？",
+            "1.5 a.b. c...",
+            &long,
+            &format!("{long}。"),
+            &at_the_limit("。吉"),
+            &at_the_limit(". a"),
+            &at_the_limit(".a"),
+            &at_the_limit("."),
+        ] {
             let parts = parts(text, false);
             assert_eq!(parts, self::parts(text, true), "{text}");
             assert_eq!(parts.concat(), text);
         }
         assert_eq!(parts("宜守。不急", false), ["宜守。", "不急"]);
+        assert_eq!(parts("In 1.5 years. a.com.", false), ["In 1.5 years.", " a.com."]);
         assert_eq!(parts(&long, false).iter().map(|part| part.chars().count()).collect::<Vec<_>>(), [136, 64]);
         let whole = Part::next("一。二。三", false).map(|part| part.with_all_after_it("一。二。三", false).judged);
         assert_eq!(whole, Some("一。二。".len()));

@@ -8,8 +8,8 @@ use std::{
 use super::{Ruling, engine::ContentType, external::account_of, judge_locally};
 use crate::{app::App, error::Result, providers::moderation::Judgement, types::UserId};
 
-/// Texts asked about at once.
-const AT_ONCE: usize = 4;
+/// Texts asked about at once, if the outside service takes as many.
+const AT_ONCE: u32 = 4;
 
 /// A text to ask about.
 #[derive(Clone, Debug)]
@@ -61,8 +61,9 @@ pub fn compare(app: &App, text: &Text) -> Result<Comparison> {
 pub fn compare_all(app: &App, texts: &[Text]) -> Result<Vec<Comparison>> {
     let next = Mutex::new(0..texts.len());
     let done = Mutex::new(Vec::with_capacity(texts.len()));
+    let at_once = AT_ONCE.min(app.moderation.external.calls());
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(texts.len()) {
+        for _ in (0..at_once).zip(texts) {
             scope.spawn(|| {
                 loop {
                     let index = next.lock().unwrap_or_else(PoisonError::into_inner).next();

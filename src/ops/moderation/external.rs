@@ -14,6 +14,7 @@ use crate::{
     providers::{
         Failure, FailureKind,
         breaker::{Breaker, Condition},
+        client::to_its_end,
         moderation::{Judgement, Scene, TextModerator},
     },
     types::{Timestamp, UserId, hex},
@@ -70,6 +71,11 @@ impl External {
         self.moderator.as_ref().map_or("none", |moderator| moderator.name())
     }
 
+    /// How many texts it is asked about at once.
+    pub fn calls(&self) -> u32 {
+        self.asking.most()
+    }
+
     pub fn condition(&self) -> Condition {
         self.breaker.condition()
     }
@@ -93,7 +99,8 @@ impl External {
         self.breaker.run(
             || self.clock.now().0,
             || {
-                let outcome = moderator.judge(scene(content_type), text, account);
+                // Also for a listener who leaves meanwhile: that would look like a failure of the service.
+                let outcome = to_its_end(|| moderator.judge(scene(content_type), text, account));
                 // In here: what the breaker refuses was not asked, and did not fail.
                 self.note(outcome.as_ref().err());
                 outcome

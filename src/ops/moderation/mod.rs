@@ -37,6 +37,9 @@ use crate::{
 pub const LOCAL: &str = "local";
 /// The type of a refusal that neither a word nor a label explains.
 const UNEXPLAINED: &str = "other";
+/// Characters of a refused text, and words found in it, that are remembered.
+const LONGEST_EXCERPT: usize = 1_000;
+const MOST_WORDS: usize = 50;
 
 /// What moderation needs while the program runs.
 pub struct Moderation {
@@ -103,19 +106,37 @@ impl Refusal {
         if self.violations.is_empty() {
             return Pending::known(Err(self.error));
         }
+        let kept = app.config.records_kept();
         app.store.write(move |tx| {
             for violation in &self.violations {
-                violations::record_in(tx, violation)?;
+                violations::record_in(tx, violation, kept)?;
             }
             Err(self.error.keeping_changes())
         })
     }
 }
 
+/// Refuses a user of whom too many texts were refused in the last hour, before anybody is asked about another one: each
+/// costs a call of the outside service, and room.
+///
+/// # Errors
+/// `too_many_requests`.
+pub fn require_open(app: &App, user: UserId) -> Result<()> {
+    // Where no model may be asked, other texts are screened all the same.
+    let allowed = app.config.llm.calls_per_user_hour.max(1);
+    app.store.read(|tx| violations::require_open_in(tx, user, allowed))
+}
+
 /// Checks a user's texts. Nothing if all of them may stand.
 ///
 /// Blocks if [`Moderation::may_block`] says so.
 pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
+    if fields.is_empty() {
+        return None;
+    }
+    if let Err(error) = require_open(app, user) {
+        return Some(Refusal { violations: Vec::new(), error });
+    }
     let mut refused = Vec::new();
     for field in fields {
         match judge(app, field.content_type, field.text, Some(user)) {
@@ -186,7 +207,8 @@ pub fn judge(app: &App, content_type: ContentType, text: &str, user: Option<User
 /// Remembers that this text of a user was refused.
 pub fn remember(app: &App, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
     let violation = ruling.clone().violation(user, content_type);
-    app.store.write(move |tx| violations::record_in(tx, &violation))
+    let kept = app.config.records_kept();
+    app.store.write(move |tx| violations::record_in(tx, &violation, kept))
 }
 
 /// Decides by the local list.
@@ -260,7 +282,7 @@ impl Ruling {
         }
     }
 
-    /// The ruling on a part of the text, given in bytes. An outside service does not say where everything is that it
+    /// The ruling on a part of the text, given in bytes, with all of it masked. An outside service does not say where everything is that it
     /// found, so that what it refuses is refused.
     fn of_part(self, text: &str, part: &Range<usize>) -> Self {
         if self.allowed || self.provider != LOCAL {
@@ -269,19 +291,34 @@ impl Ruling {
         let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
         let is_within = |found: &Match| found.end > begin && found.start < end;
         let matches = self.matches.into_iter().filter(is_within).collect();
-        Self { degraded: self.degraded, ..Self::of_matches(text, matches) }
+        Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::of_matches(text, matches) }
     }
 
-    fn violation(self, user: UserId, content_type: ContentType) -> Violation {
+    fn violation(mut self, user: UserId, content_type: ContentType) -> Violation {
+        let first = self.matches.iter().map(|found| found.start).min().unwrap_or(0);
+        self.found.truncate(MOST_WORDS);
         Violation {
             user,
             content_type: content_type.as_str(),
             violation_type: self.violation_type,
             words: self.found,
-            masked_text: self.masked_text,
+            masked_text: excerpt(self.masked_text, first),
             provider: self.provider,
         }
     }
+}
+
+/// What of a masked text is remembered: what stands around this character of it.
+fn excerpt(masked_text: String, around: usize) -> String {
+    let length = masked_text.chars().count();
+    if length <= LONGEST_EXCERPT {
+        return masked_text;
+    }
+    let begin = around.saturating_sub(LONGEST_EXCERPT / 2).min(length - LONGEST_EXCERPT);
+    let (before, after) = (begin > 0, begin + LONGEST_EXCERPT < length);
+    let kept = masked_text.chars().skip(begin).take(LONGEST_EXCERPT);
+    let cut = |is_cut: bool| is_cut.then_some('…');
+    cut(before).into_iter().chain(kept).chain(cut(after)).collect()
 }
 
 /// Where the words that the outside service names stand in the text, in whichever case, and whether that is all it found:
@@ -347,5 +384,17 @@ mod tests {
         assert_eq!(Ruling::of_judgement("aliyun", "一起赌博吧", &partly).masked_text, "*****");
         let unexplained = Ruling::of_judgement("aliyun", "x", &Judgement { is_refused: true, findings: Vec::new() });
         assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
+    }
+    #[test]
+    fn of_a_long_text_is_remembered_what_stands_around_the_first_match() {
+        let (head, tail) = ("卦".repeat(600), "象".repeat(900));
+        for (text, around, expected) in [
+            (format!("{head}**{tail}"), 600, format!("…{}**{}…", "卦".repeat(500), "象".repeat(498))),
+            (format!("**{tail}{tail}"), 0, format!("**{tail}{}…", "象".repeat(98))),
+            (format!("{tail}**"), 900, format!("{tail}**")),
+            (format!("{tail}{tail}**"), 1_800, format!("…{tail}{}**", "象".repeat(98))),
+        ] {
+            assert_eq!(excerpt(text, around), expected);
+        }
     }
 }

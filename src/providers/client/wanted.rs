@@ -27,6 +27,15 @@ thread_local! {
 
 /// Does some work whose waiting for answers ends, as cancelled, soon after nobody wants it any more.
 pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
+    waiting_for(Some(is_wanted), work)
+}
+
+/// Does a part of such work that is to come to its end whoever wants it: it is short, and others look at what comes of it.
+pub fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
+    waiting_for(None, work)
+}
+
+fn waiting_for<T>(wanted: Option<Wanted>, work: impl FnOnce() -> T) -> T {
     /// The work may panic, and its thread does other work after it.
     struct Restored(Option<Wanted>);
     impl Drop for Restored {
@@ -34,7 +43,7 @@ pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
             WANTED.set(self.0.take());
         }
     }
-    let _restored = Restored(WANTED.replace(Some(is_wanted)));
+    let _restored = Restored(WANTED.replace(wanted));
     work()
 }
 

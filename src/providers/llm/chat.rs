@@ -9,6 +9,9 @@ use super::openai::NAME;
 use super::{Completion, Usage, halves, refusal};
 use crate::providers::{Failure, FailureKind, clean_code};
 
+/// The code of an answer that is longer than what is read.
+pub(super) const TOO_LARGE: &str = "answer_too_large";
+
 /// One document: a whole answer, a chunk of one, or an error.
 pub(super) struct Document {
     identifier: Option<String>,
@@ -59,7 +62,7 @@ impl Document {
     /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive. Of its
     /// members only those that are what they should be count.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
-        let text = std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?;
+        let text = without_mark(std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?);
         let Ok(document @ Value::Object(_)) = serde_json::from_str(&halves::marked(text)) else {
             return Err(nonsense("not_json"));
         };
@@ -72,6 +75,11 @@ impl Document {
             is_of_answer: is_of_answer(&document),
         })
     }
+}
+
+/// A text without the mark that some servers put before it to say that it is UTF-8.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn is_of_answer(document: &Value) -> bool {
@@ -257,7 +265,7 @@ impl Assembly {
         let reasoning = halves::joined(&mut self.half_of_reasoning, &choice.reasoning);
         let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
         if size > self.largest_answer {
-            return Err(nonsense("answer_too_large"));
+            return Err(unusable(TOO_LARGE));
         }
         self.text.push_str(&text);
         self.reasoning.push_str(&reasoning);
@@ -273,14 +281,20 @@ impl Assembly {
             None | Some("stop" | "length") if blank && self.refused => {
                 Some(Failure::new(FailureKind::ContentRefused, NAME, "refusal"))
             }
-            None | Some("stop" | "length") => blank.then(|| nonsense("empty_answer")),
-            Some(unknown) => Some(nonsense(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
+            // No choice that ended: nothing that anybody could have asked for.
+            None => blank.then(|| nonsense("empty_answer")),
+            Some("stop" | "length") => blank.then(|| unusable("empty_answer")),
+            Some(unknown) => Some(unusable(&clean_code(unknown).unwrap_or_else(|| "unknown_finish_reason".to_owned()))),
         }
     }
 }
 
 fn nonsense(code: &str) -> Failure {
     Failure::new(FailureKind::Nonsense, NAME, code)
+}
+
+fn unusable(code: &str) -> Failure {
+    Failure::new(FailureKind::Unusable, NAME, code)
 }
 
 #[cfg(test)]

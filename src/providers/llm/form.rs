@@ -3,6 +3,7 @@
 //! Servers exist that answer a request for a stream in one piece, and the other way round, and that name the wrong type
 //! for either. So the first bytes decide, and the type only where they could be anything.
 
+use super::chat::TOO_LARGE;
 use super::openai::NAME;
 use super::{Flow, Piece, Request};
 use crate::providers::client::{Answer, Pieces};
@@ -10,6 +11,8 @@ use crate::providers::{Failure, FailureKind};
 
 /// With what the lines of a stream begin that says anything.
 const FIELDS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
+/// What some servers put before a text to say that it is UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 const PIECE: usize = 2 * 1024;
 
 /// An answer of which the beginning was read.
@@ -44,7 +47,7 @@ pub(super) fn begin(
         first.extend_from_slice(&buffer[..count]);
         let is_stream = match Form::of(&first) {
             Form::Open if count > 0 && first.len() > largest_answer => {
-                return Err(Failure::new(FailureKind::Nonsense, NAME, "answer_too_large"));
+                return Err(Failure::new(FailureKind::Nonsense, NAME, TOO_LARGE));
             }
             Form::Open if count > 0 => {
                 if sink(Piece::SIGN_OF_LIFE) == Flow::Stop {
@@ -62,7 +65,10 @@ pub(super) fn begin(
 
 impl Form {
     fn of(first: &[u8]) -> Self {
-        let first = first.strip_prefix("\u{feff}".as_bytes()).unwrap_or(first).trim_ascii_start();
+        if MARK.starts_with(first) {
+            return Self::Open;
+        }
+        let first = first.strip_prefix(MARK).unwrap_or(first).trim_ascii_start();
         if first.starts_with(b"{") {
             Self::Whole
         } else if FIELDS.iter().any(|field| first.starts_with(field.as_bytes())) {
@@ -94,6 +100,8 @@ mod tests {
             ("data: {", Form::Stream),
             ("\u{feff}event: x", Form::Stream),
             (": alive", Form::Stream),
+            ("\u{feff}", Form::Open),
+            ("\u{feff}\n{", Form::Whole),
             ("<html>", Form::Neither),
             ("dada", Form::Neither),
         ];

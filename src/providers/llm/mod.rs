@@ -57,12 +57,14 @@ pub struct Piece<'answer> {
     pub is_whole: bool,
     /// The model that says it; empty where only the document tells.
     pub model: &'answer str,
+    /// It came from the model that stands in for the first.
+    pub is_of_second: bool,
 }
 
 impl Piece<'_> {
     /// Nothing but the question whether anybody is still there.
     pub const SIGN_OF_LIFE: Piece<'static> =
-        Piece { text: "", reasoning: "", document: None, is_whole: false, model: "" };
+        Piece { text: "", reasoning: "", document: None, is_whole: false, model: "", is_of_second: false };
 }
 
 /// Whether to go on.

@@ -120,7 +120,9 @@ impl Models {
                 }
                 let request = Request { time_left: left, ..request.clone() };
                 let mut beginning = Beginning::of(&request);
-                let result = second.converse(&clock, &request, &mut |piece| beginning.pass(piece, sink));
+                let result = second.converse(&clock, &request, &mut |piece| {
+                    beginning.pass(Piece { is_of_second: true, ..piece }, sink)
+                });
                 second.asked(Some(failure), result)
             }
             (result, _) => self.first.asked(None, result),
@@ -143,15 +145,17 @@ impl Beginning {
     }
 
     fn pass(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
-        self.is_over |= !piece.text.is_empty() || (self.tells_documents && !piece.reasoning.is_empty());
+        // A beginning that is as long as that is one no more, and nothing of it is to be lost.
+        let is_too_long = piece.document.is_some() && self.held.len() == LONGEST_BEGINNING;
+        let is_told = self.tells_documents && (!piece.reasoning.is_empty() || is_too_long);
+        self.is_over |= !piece.text.is_empty() || is_told;
         if self.is_over {
             let held = std::mem::take(&mut self.held);
             let told = held.iter().map(|document| Piece { document: Some(document), ..Piece::SIGN_OF_LIFE });
             let is_heard = told.chain([piece]).all(|piece| sink(piece) == Flow::Continue);
             return if is_heard { Flow::Continue } else { Flow::Stop };
         }
-        // More of the same says nothing more.
-        if self.tells_documents && self.held.len() < LONGEST_BEGINNING {
+        if self.tells_documents {
             self.held.extend(piece.document.map(ToOwned::to_owned));
         }
         sink(Piece { document: None, ..piece })
@@ -166,7 +170,7 @@ impl Guarded {
 
 /// What another vendor may do better. What was asked is not the vendor's fault, and neither is a caller who left.
 fn may_be_tried_elsewhere(failure: &Failure) -> bool {
-    failure.is_fault_of_provider() || failure.kind == FailureKind::Misconfigured
+    failure.is_fault_of_provider() || matches!(failure.kind, FailureKind::Misconfigured | FailureKind::Unusable)
 }
 
 #[cfg(test)]
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_second_answers_when_the_first_is_at_fault() {
-        for kind in [FailureKind::Unreachable, FailureKind::TimedOut, FailureKind::Busy, FailureKind::Misconfigured] {
+        for kind in [FailureKind::Unreachable, FailureKind::Busy, FailureKind::Misconfigured, FailureKind::Unusable] {
             let second = scripted("second", &["吉"], None);
             let models = Models::new(guarded(&scripted("first", &[], Some(kind))), Some(guarded(&second)));
             let asked = ask(&models, None);

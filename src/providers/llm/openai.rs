@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::chat::{Assembly, Document};
+use super::chat::{Assembly, Document, TOO_LARGE, without_mark};
 use super::form::Begun;
 use super::retry::{self, Advice};
 use super::streamed::StreamedAnswer;
@@ -208,14 +208,18 @@ impl OpenAi {
     }
 
     fn read_whole(&self, begun: Begun, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure> {
-        let body = begun.rest.read_all(begun.first, self.settings.largest_answer)?;
+        let body = begun.rest.read_all(begun.first, self.settings.largest_answer).map_err(|failure| {
+            let kind = if failure.code == TOO_LARGE { FailureKind::Unusable } else { failure.kind };
+            Failure { kind, ..failure }
+        })?;
         let mut assembly = Assembly::new(self.settings.largest_answer);
         let taken = assembly.take_whole(Document::parse(&body)?);
         taken.map_err(|failure| failure.with_usage(assembly.usage()))?;
         let completion = assembly.complete(&self.settings.model)?;
-        let document = std::str::from_utf8(&body).ok().map(str::trim);
+        let document = std::str::from_utf8(&body).ok().map(|text| without_mark(text).trim());
         let reasoning = completion.reasoning.as_deref().unwrap_or_default();
-        match sink(Piece { text: &completion.text, reasoning, document, is_whole: true, model: &completion.model }) {
+        let (text, model) = (completion.text.as_str(), completion.model.as_str());
+        match sink(Piece { text, reasoning, document, is_whole: true, model, ..Piece::SIGN_OF_LIFE }) {
             Flow::Continue => Ok(completion),
             Flow::Stop => Err(Failure::new(FailureKind::Cancelled, NAME, "cancelled")),
         }

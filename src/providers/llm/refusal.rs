@@ -46,6 +46,11 @@ const BUSY: [&str; 7] = [
     "internal_server_error",
 ];
 
+/// Codes of a request that is at fault itself. They decide only where there is no status: with one, some vendors name an
+/// empty account so.
+const REFUSED: [&str; 4] =
+    ["invalid_request_error", "context_length_exceeded", "string_above_max_length", "badrequesterror"];
+
 /// The verdict on an answer whose status is not a success.
 pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> Failure {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -66,6 +71,7 @@ pub(super) fn inside_answer(error: &Value) -> Failure {
     let codes = codes_in(error);
     let kind = kind_of_codes(&codes).unwrap_or_else(|| match numeric_status(error) {
         Some(status) => kind_of_status(status),
+        None if has_any(&codes, &REFUSED) => FailureKind::Refused,
         None => FailureKind::Busy,
     });
     let code = codes.first().and_then(|code| clean_code(code)).unwrap_or_else(|| "error_in_answer".to_owned());
@@ -83,17 +89,21 @@ fn kind_of_status(status: u16) -> FailureKind {
 }
 
 fn kind_of_codes(codes: &[String]) -> Option<FailureKind> {
-    let lower: Vec<String> = codes.iter().map(|code| code.to_ascii_lowercase()).collect();
-    let any_of = |list: &[&str]| lower.iter().any(|code| list.contains(&code.as_str()));
+    let any_of = |list: &[&str]| has_any(codes, list);
     if any_of(&CONTENT) {
         Some(FailureKind::ContentRefused)
     } else if any_of(&UNPAID) || any_of(&MISCONFIGURED) {
         Some(FailureKind::Misconfigured)
-    } else if any_of(&BUSY) || lower.iter().any(|code| code.starts_with("throttling")) {
+    } else if any_of(&BUSY) || codes.iter().any(|code| code.to_ascii_lowercase().starts_with("throttling")) {
         Some(FailureKind::Busy)
     } else {
         None
     }
+}
+
+/// Whether one of the codes is listed, in whichever case.
+fn has_any(codes: &[String], list: &[&str]) -> bool {
+    codes.iter().any(|code| list.contains(&code.to_ascii_lowercase().as_str()))
 }
 
 /// The codes of an error document, most telling first. Most servers wrap them in `error`, some do not.
@@ -192,6 +202,8 @@ mod tests {
         let verdict = |text: &str| inside_answer(&serde_json::from_str(text).unwrap()).kind;
         assert_eq!(verdict(r#"{"message":"m","code":400}"#), FailureKind::Refused);
         assert_eq!(verdict(r#"{"message":"m","type":"server_error"}"#), FailureKind::Busy);
+        let too_long = r#"{"type":"invalid_request_error","code":"context_length_exceeded"}"#;
+        assert_eq!(verdict(too_long), FailureKind::Refused);
         assert_eq!(verdict(r#""just text""#), FailureKind::Busy);
         assert_eq!(verdict(r#"{"code":"data_inspection_failed"}"#), FailureKind::ContentRefused);
     }

@@ -3,7 +3,7 @@
 //! It owns the order of things in a stream and knows no connection, so that recorded streams can be replayed in
 //! pieces of any size.
 
-use super::chat::{Added, Assembly, error_in};
+use super::chat::{Added, Assembly, TOO_LARGE, error_in};
 use super::event_stream::{Event, EventStream, TooLong};
 use super::openai::NAME;
 use super::{Completion, Flow, Piece, Usage};
@@ -78,7 +78,7 @@ impl StreamedAnswer {
 }
 
 fn too_long(_: TooLong) -> Failure {
-    Failure::new(FailureKind::Nonsense, NAME, "answer_too_large")
+    Failure::new(FailureKind::Nonsense, NAME, TOO_LARGE)
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     fn an_unknown_reason_is_a_failure_that_names_it() {
         for reason in ["tool_calls", "function_call", "tea_break"] {
             let failure = whole(&chunk("吉", reason)).err().unwrap();
-            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, reason));
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unusable, reason));
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn an_answer_without_text_is_a_failure() {
         for content in ["", "  \\n "] {
             let failure = whole(&chunk(content, "stop")).err().unwrap();
-            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Nonsense, "empty_answer"));
+            assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unusable, "empty_answer"));
         }
         let refusal = "data: {\"choices\":[{\"delta\":{\"refusal\":\"no\"},\"finish_reason\":\"stop\"}]}\n\n";
         assert_eq!(whole(refusal).err().unwrap().kind, FailureKind::ContentRefused);
@@ -210,7 +210,7 @@ mod tests {
     fn too_much_text_ends_the_stream() {
         let stream = chunk("0123456789", "").repeat(100);
         let (text, result) = replay([stream.as_bytes()], 300);
-        assert_eq!(result.err().unwrap().code, "answer_too_large");
+        assert_eq!(result.err().unwrap().code, TOO_LARGE);
         assert!(text.len() <= 300);
     }
 

@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
-use crate::kit::{
-    Server, Setup, eventually,
-    vendors::{Reply, Vendor},
+use crate::{
+    kit::{
+        Server, Setup, eventually,
+        vendors::{Reply, Vendor},
+    },
+    model_use::leave_stream_after,
 };
 
 const MIGRATION: &str = "/admin/sensitive-word-migration";
@@ -249,6 +252,45 @@ fn both_services_are_compared_on_one_text_and_on_many() {
 }
 
 #[test]
+fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
+    for calls in [1, 2] {
+        let vendor = Vendor::answering(|request| judged(request, "微信").after(Duration::from_millis(20)));
+        let server = with_vendor(&vendor).with("MODERATION_CALLS", calls).start();
+        let key = server.api_key("operator");
+        let items: Vec<Value> = (0..20).map(|number| json!({ "content": format!("文{number}") })).collect();
+        let compared = post(&server, &key, "batch-compare", &json!(items));
+        assert_eq!((&compared["summary"]["failed"], &compared["summary"]["agreed"]), (&json!(0), &json!(20)));
+    }
+}
+
+#[test]
+fn a_listener_who_leaves_is_no_failure_of_the_service() {
+    for falls_back in [true, false] {
+        let model = crate::model_calls::answering("大吉。宜守。");
+        let vendor = Vendor::answering(|request| {
+            let is_answer = content_of(request).contains('吉');
+            let delay = Duration::from_millis(if is_answer { 2_500 } else { 0 });
+            judged(request, "微信").after(delay)
+        });
+        let setup = with_vendor(&vendor).with("MODERATION_SCREEN_ANSWERS", true);
+        let setup = setup.with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
+        let setup = setup.with("MODERATION_TIMEOUT", "10 s").with("LLM_HEARTBEAT", "800 ms");
+        let server = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).start();
+        let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+        switch(&server, &key, true).expect(200);
+        fallback(&server, &key, falls_back);
+        let question = json!({ "question": "问" });
+        // While the answer is judged.
+        leave_stream_after(&server, &user, ("/divination/enhanced", &question), ": heartbeat");
+        eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
+        assert_eq!(server.value::<String>("select status || error_class from interpretations"), "cancelledcancelled");
+        let status = get(&server, &key, "status");
+        assert_eq!(status["external"]["lastFailure"], Value::Null, "{status}");
+        assert_eq!(vendor.requests().len(), 2);
+    }
+}
+
+#[test]
 fn a_batch_has_its_bounds() {
     let server = Setup::default().start();
     let key = server.api_key("operator");
@@ -481,4 +523,33 @@ fn a_casting_waits_for_the_outside_service_where_nobody_waits_for_it() {
         let statuses: Vec<_> = casts.into_iter().map(|cast| cast.join().unwrap()).collect();
         assert!(statuses.iter().all(|status| [201, 503].contains(status)), "{statuses:?}");
     });
+}
+
+#[test]
+fn who_may_ask_no_more_in_an_hour_costs_no_call_of_the_service() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).with("LLM_CALLS_PER_USER_HOUR", 2).start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in("13800138001"));
+    switch(&server, &server.api_key("operator"), true).expect(200);
+    let chat = |content: &str| json!({ "messages": [{ "role": "user", "content": content }] });
+    let say = |content: &str| server.post("/llm/chat").by(&user).json(&chat(content)).send();
+    let ask = || server.post("/divination/enhanced").by(&user).json(&json!({ "question": "问" })).send();
+    for _ in 0..2 {
+        say("你好").expect(200);
+        ask().expect(200);
+    }
+    assert_eq!(vendor.requests().len(), 4);
+    for _ in 0..5 {
+        say("你好").expect_problem(429, "too_many_requests");
+        ask().expect_problem(429, "too_many_requests");
+    }
+    assert_eq!(vendor.requests().len(), 4);
+    // Neither does who was refused so often.
+    for _ in 0..2 {
+        assert_eq!(check(&server, &other, "能加你微信吗").expect(200).json()["allowed"], false);
+    }
+    for _ in 0..5 {
+        check(&server, &other, "今年换工作合适吗").expect_problem(429, "too_many_requests");
+    }
+    assert_eq!(vendor.requests().len(), 6);
 }

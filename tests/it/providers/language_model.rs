@@ -112,6 +112,19 @@ fn blank_lines_before_an_answer_are_no_part_of_it() {
 }
 
 #[test]
+fn a_byte_order_mark_before_an_answer_is_no_part_of_it() {
+    for sizes in [vec![1], vec![5_000]] {
+        let vendor = Vendor::playing([Reply::json(format!("\u{feff}\n{ANSWER}")).in_chunks(sizes)]);
+        let mut told = String::new();
+        let result = OpenAi::new(settings(&vendor)).converse(&request(false), &mut |piece| {
+            told.push_str(piece.document.unwrap_or_default());
+            Flow::Continue
+        });
+        assert_eq!((result.unwrap().text.as_str(), told.as_str()), ("大吉", ANSWER));
+    }
+}
+
+#[test]
 fn every_recorded_stream_over_a_socket_in_odd_chunks() {
     let vectors: Value = serde_json::from_str(VECTORS).unwrap();
     for (name, recorded) in vectors["streams"].as_object().unwrap() {
@@ -262,7 +275,7 @@ fn answers_that_are_none() {
         (
             "no text",
             Reply::json(r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#),
-            FailureKind::Nonsense,
+            FailureKind::Unusable,
             "empty_answer",
         ),
         ("huge", Reply::json(" ".repeat(4096)).endless(), FailureKind::Nonsense, "answer_too_large"),

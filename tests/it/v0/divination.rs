@@ -184,8 +184,8 @@ fn so_many_an_hour_and_no_more() {
     ask(&server, &other, &question).send().expect(200);
     for table in ["interpretations", "chats"] {
         assert_eq!(server.value::<i64>(&format!("select count(*) from {table} where user_id = {}", user.user_id)), 3);
-        server.edit(&format!("update {table} set created_at = created_at - 3600000"));
     }
+    server.edit("update model_calls set created_at = created_at - 3600000");
     ask(&server, &user, &question).send().expect(200);
     chat(&user).expect(200);
 }
@@ -202,8 +202,9 @@ fn of_a_user_only_so_many_records_are_kept_beside_those_of_sessions() {
     server.post(&format!("{session}/interpretation")).by(&user).send().expect(200);
     ask(&server, &other, &json!({ "question": "别人的" })).send().expect(200);
     for number in 0..7 {
-        server.edit("update interpretations set created_at = created_at - 3600000");
-        server.edit("update chats set created_at = created_at - 3600000");
+        for table in ["interpretations", "chats", "model_calls"] {
+            server.edit(&format!("update {table} set created_at = created_at - 3600000"));
+        }
         ask(&server, &user, &json!({ "question": format!("问{number}") })).send().expect(200);
         let said = json!({ "messages": [{ "role": "user", "content": "你好" }] });
         server.post("/llm/chat").by(&user).json(&said).send().expect(200);

@@ -54,6 +54,43 @@ fn record(server: &Server) -> (String, Option<String>) {
 const WHOLE: &str = r#"{"id":"chatcmpl-9","object":"chat.completion","created":1768465800,"model":"m-2026","system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;
 
 #[test]
+fn nothing_of_a_long_beginning_is_lost() {
+    let chunk = |delta: Value| json!({ "model": "m", "choices": [{ "index": 0, "delta": delta }] });
+    let thinking = (0..100).map(|number| chunk(json!({ "content": "", "thinking": format!("t{number}") })));
+    let chunks: Vec<_> = thinking.chain([chunk(json!({ "content": "大吉" }))]).collect();
+    let events: Vec<_> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let stream = events.concat() + "data: [DONE]\n\n";
+    let vendor = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
+    let server = asking(&vendor).start();
+    let user = server.sign_in(PHONE);
+    let told = data(&ask(&server, &user, &streamed("你好")).send().expect(200).text());
+    let sent: Vec<_> = chunks.iter().map(Value::to_string).chain(["[DONE]".to_owned()]).collect();
+    assert_eq!(told, sent);
+}
+
+#[test]
+fn whether_the_answer_is_a_stream_is_said_in_the_request_or_else_by_what_is_accepted() {
+    let model = Model::start(Behaviour::Pieces(vec!["大吉"]));
+    let server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let (whole, events) = ("application/json", "text/event-stream");
+    for (stream, accept, expected) in [
+        (None, whole, whole),
+        (None, events, events),
+        (Some(false), events, whole),
+        (Some(false), "application/json, text/event-stream", whole),
+        (Some(true), whole, events),
+    ] {
+        let mut body = said("你好");
+        if let Some(stream) = stream {
+            body["stream"] = json!(stream);
+        }
+        let answer = ask(&server, &user, &body).header("accept", accept).send().expect(200);
+        assert_eq!(answer.header("content-type"), Some(expected), "{stream:?} {accept}");
+    }
+}
+
+#[test]
 fn an_answer_is_passed_on_as_it_came() {
     let vendor = Vendor::playing([Reply::json(format!("\n\n{WHOLE}\n"))]);
     let server = asking(&vendor).start();

@@ -47,6 +47,25 @@ fn the_language_is_the_users_and_else_the_requests() {
     assert_eq!(ask("en"), [false; 3]);
 }
 
+#[test]
+fn who_deletes_sessions_has_asked_about_them_all_the_same() {
+    let server = Setup::default().with("LLM_CALLS_PER_USER_HOUR", 3).start();
+    let user = server.sign_in_by_email("li.ming@example.com");
+    for _ in 0..3 {
+        let path = session(&server, &user);
+        server.post(&path).by(&user).send().expect(200);
+        server.delete(path.strip_suffix("/interpretation").unwrap()).by(&user).send().expect(204);
+    }
+    assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
+    let path = session(&server, &user);
+    server.post(&path).by(&user).send().expect_problem(429, "too_many_requests");
+    server.edit("update model_calls set created_at = created_at - 3600001");
+    server.post(&path).by(&user).send().expect(200);
+    // What counts no more is deleted.
+    server.command(&["cleanup", "expired", "--yes"]).expect(0);
+    assert_eq!(server.value::<i64>("select count(*) from model_calls"), 1);
+}
+
 /// Asks and leaves while the record is being written, because somebody else holds the disk.
 fn ask_and_leave(server: &Server, user: &Caller, path: &str, accept: &str) {
     let other = server.database();

@@ -47,13 +47,14 @@ const TOLD: [(&str, &str); 17] = [
 ];
 
 /// Tables with rows of users that the export tells of in another way, or not at all, and why.
-const OTHERWISE: [(&str, &str); 7] = [
+const OTHERWISE: [(&str, &str); 8] = [
     ("balances", "told as the balances of the account"),
     ("ledger_entries", "told as points and coins, which are counted together below"),
     ("access_log", "told as requests, which go on being written"),
     ("notification_recipients", "told among the notifications, with those to everybody that were read"),
     ("audit", "says what administrators did: it is theirs"),
     ("notification_read_blocks", "the same readings once more, to be counted"),
+    ("model_calls", "when the calls of the last hour began, to be counted"),
     ("idempotency_keys", "answers that the user was given, kept for three days to be given again"),
 ];
 
