@@ -117,7 +117,8 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Resu
 }
 
 /// Ends the user's oldest devices, if there are more than this. What ended of itself is counted until it is cleared
-/// away, so the devices are only looked at when there may be too many.
+/// away, so the devices are only looked at when there may be too many. Which came last is told by the rows' numbers and
+/// not by their times: a clock that was ahead and set back would call a device that signs in now the oldest.
 fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
     let tokens: u32 = tx.one("select count(*) from tokens where user_id = ?1", [user.0], |row| row.get(0))?;
     if tokens <= allowed {
@@ -125,7 +126,7 @@ fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
     }
     tx.execute(
         "delete from tokens where user_id = ?1 and family in (select family from tokens \
-         where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
+         where user_id = ?1 and replaced_at is null order by id desc limit -1 offset ?2)",
         (user.0, allowed),
     )
     .map(drop)

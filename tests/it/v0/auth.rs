@@ -733,6 +733,20 @@ fn the_eleventh_device_signs_the_oldest_out() {
 }
 
 #[test]
+fn whoever_signs_in_after_the_clock_was_set_back_is_not_taken_for_the_oldest() {
+    let server = Setup::default().start();
+    let devices: Vec<Caller> = (0..10).map(|_| server.sign_in_again(PHONE)).collect();
+    for column in ["created_at", "signed_in_at", "last_used_at", "expires_at", "family_expires_at"] {
+        server.edit(&format!("update tokens set {column} = {column} + 86400000"));
+    }
+    let eleventh = server.sign_in_again(PHONE);
+    expect_dead(&server, &devices[0].token);
+    for device in devices[1..].iter().chain([&eleventh]) {
+        expect_works(&server, &device.token);
+    }
+}
+
+#[test]
 fn replaced_tokens_are_no_devices() {
     let server = Setup::default().with("AUTH_TOKENS_PER_USER", 2).start();
     let first = server.sign_in(PHONE);
