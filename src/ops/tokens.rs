@@ -295,6 +295,8 @@ impl Lifetimes {
     fn standing(&self, user: UserId, now: Timestamp, limits: &Auth) -> Standing {
         match self.replaced_at {
             Some(replaced_at) if replaced_at.is_near(limits.token_grace, now) => Standing::InGrace { user },
+            // The clock went back, and by how much is not known: it may have been a moment ago, which makes no thief.
+            Some(replaced_at) if now < replaced_at => Standing::Unknown,
             Some(_) => Standing::Reused,
             None if now >= self.expires_at => Standing::Unknown,
             None => {

@@ -669,6 +669,18 @@ fn a_replaced_token_shown_after_its_grace_ends_the_family() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_makes_no_thief_of_whoever_comes_again() {
+    let server = Setup::default().start();
+    let replaced = server.sign_in(PHONE).token;
+    let successor = refreshed(&server, &replaced);
+    server.edit("update tokens set replaced_at = replaced_at + 3600000");
+    expect_dead(&server, &replaced);
+    refresh(&server, &replaced).send().expect_problem(401, "unauthenticated");
+    assert_eq!(validate(&server, &replaced), json!({ "valid": false }));
+    expect_works(&server, &successor);
+}
+
+#[test]
 fn the_grace_is_a_setting() {
     let server = Setup::default().with("AUTH_TOKEN_GRACE", "0 s").start();
     let user = server.sign_in(PHONE);
