@@ -10,7 +10,9 @@ use crate::{
     keys::{SANDBOX_KEY, ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, alerts, clock_jump, codes, integrity,
+        admins, alerts, clock_jump, codes,
+        deliveries::Deliveries,
+        integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
@@ -85,8 +87,8 @@ pub struct App {
     pub moderation: Moderation,
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
-    /// Whose large answer is being sent.
-    pub large_answers: OneEach<UserId>,
+    /// The large answers that are being sent.
+    pub large_answers: Deliveries<UserId>,
     /// Exports being made, each of which is a long read. Half of those, so that others can be made beside them.
     pub exports: Slots,
     /// Whose export is being made or fetched.
@@ -155,7 +157,7 @@ impl App {
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             exports: Slots::new(config.database.long_reads.div_ceil(2)),
-            large_answers: OneEach::default(),
+            large_answers: Deliveries::default(),
             exporting: OneEach::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),

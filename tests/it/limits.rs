@@ -230,37 +230,86 @@ fn expect_beginning(wire: &Wire) {
     assert_eq!(&head, b"HTTP/1.1 200");
 }
 
+/// Saves as many records, each of which makes an answer longer by some 190 KB.
+fn save_long_records(server: &Server, user: &Caller, records: usize) {
+    let text = format!("x{}", "\u{1}".repeat(32_000));
+    for number in 0..records {
+        let record = json!({ "localRecordId": format!("{number}"), "aiResult": text });
+        server.post("/divination-history/save").by(user).json(&record).send().expect(201);
+    }
+}
+
+fn list_all(server: &Server, user: &Caller) -> kit::Request {
+    server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }))
+}
+
+/// The same on a connection that need not be read.
+fn ask_for_all(server: &Server, user: &Caller) -> Wire {
+    let mut wire = Wire::to(server);
+    let head = "POST /divination-history/get?size=100 HTTP/1.1\r\nhost: yarrow\r\nconnection: close\r\n";
+    assert!(wire.send(&format!("{head}content-length: 0\r\nauthorization: Bearer {}\r\n\r\n", user.token)));
+    wire
+}
+
 #[test]
 fn a_large_answer_is_held_for_each_user_once() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
-    let text = format!("x{}", "\u{1}".repeat(32_000));
     // More than the buffers between take.
-    for (user, records) in [(&user, 90), (&other, 10)] {
-        for number in 0..records {
-            let record = json!({ "localRecordId": format!("{number}"), "aiResult": text });
-            server.post("/divination-history/save").by(user).json(&record).send().expect(201);
-        }
-    }
-    let list = |user: &Caller| server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }));
-    let mut reader = Wire::to(&server);
-    let head = "POST /divination-history/get?size=100 HTTP/1.1\r\nhost: yarrow\r\ncontent-length: 0\r\n";
-    assert!(reader.send(&format!("{head}authorization: Bearer {}\r\n\r\n", user.token)));
+    save_long_records(&server, &user, 90);
+    save_long_records(&server, &other, 10);
+    let list = |user: &Caller| list_all(&server, user);
+    let mut reader = ask_for_all(&server, &user);
     expect_beginning(&reader);
+    // Read for longer than one that nobody reads is waited for.
+    let (begun, mut received, mut piece) = (Instant::now(), Vec::new(), vec![0; 60_000]);
+    while begun.elapsed() < Duration::from_secs(7) {
+        reader.0.read_exact(&mut piece).unwrap();
+        received.extend_from_slice(&piece);
+        sleep(Duration::from_millis(100));
+    }
     let refused = list(&user).send().expect_problem(503, "overloaded");
     assert!(refused.header("retry-after").is_some());
     // Others have theirs, and the same user what is small.
     list(&other).send().expect(200);
     server.get("/coin/balance").by(&user).send().expect(200);
-    assert!(reader.receive().expect("no answer").1.len() > 17_000_000);
-    eventually("the place is free again", || list(&user).send().status == 200);
+    reader.0.read_to_end(&mut received).unwrap();
+    assert!(received.len() > 17_000_000 && received.ends_with(b"}"), "{} bytes", received.len());
     // Whoever leaves without reading gives it back, too.
-    let mut leaving = Wire::to(&server);
-    assert!(leaving.send(&format!("{head}authorization: Bearer {}\r\n\r\n", user.token)));
+    let leaving = ask_for_all(&server, &user);
     expect_beginning(&leaving);
     list(&user).send().expect(503);
     drop(leaving);
     eventually("the place is free again", || list(&user).send().status == 200);
+}
+
+#[test]
+fn a_large_answer_that_nobody_reads_gives_way_to_another() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    save_long_records(&server, &user, 90);
+    let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
+    let before = server.memory();
+    let mut wires = Vec::new();
+    for _ in 0..3 {
+        // All of these stay open, and nobody reads any of them.
+        let begun = Instant::now();
+        eventually("another is sent", || {
+            let (wire, mut head) = (ask_for_all(&server, &user), [0; 12]);
+            wire.0.peek(&mut head).unwrap();
+            wires.push(wire);
+            sleep(Duration::from_millis(300));
+            head.ends_with(b"200")
+        });
+        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+        let grown = server.memory().saturating_sub(before);
+        assert!(grown < 2 * length, "{} connections make it hold {grown}", wires.len());
+    }
+    assert!(wires.len() > 10, "{}", wires.len());
+    // Whoever reads on sees that it is not whole.
+    let mut whole = Vec::new();
+    let _ = wires[0].0.read_to_end(&mut whole);
+    assert!((1..length).contains(&(whole.len() as u64)), "{}", whole.len());
 }
 
 #[test]
