@@ -223,6 +223,34 @@ fn a_body_that_comes_slowly_takes_no_place_from_others() {
     }
 }
 
+#[test]
+fn a_body_in_tiny_pieces_is_held_in_no_more_memory_than_others() {
+    const PIECES: usize = 150_000;
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let head = format!(
+        "POST /divination-history/save HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        user.token
+    );
+    let before = server.memory();
+    let mut wires: Vec<_> = (0..8).map(|_| Wire::to(&server)).collect();
+    for wire in &mut wires {
+        assert!(wire.send(&head) && wire.send(&"1\r\nx\r\n".repeat(PIECES)));
+    }
+    for _ in 0..20 {
+        let grown = server.memory().saturating_sub(before);
+        assert!(grown < 4 * 8 * PIECES as u64, "8 bodies of {PIECES} bytes make it hold {grown}");
+        sleep(Duration::from_millis(100));
+    }
+    for wire in &mut wires {
+        assert!(wire.send("0\r\n\r\n"));
+        let (head, body) = wire.receive().expect("no answer");
+        assert!(head.starts_with("http/1.1 400"), "{head}");
+        assert!(String::from_utf8(body).unwrap().contains("invalid_json"));
+    }
+}
+
 /// Waits until an answer begins, and reads nothing of it.
 fn expect_beginning(wire: &Wire) {
     let mut head = [0; 12];
