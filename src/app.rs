@@ -17,7 +17,7 @@ use crate::{
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
         server_key,
-        slots::{OneEach, Slots},
+        slots::{OneEach, Shares, Slots},
         words,
     },
     providers::{
@@ -38,6 +38,9 @@ use crate::{
 
 /// A vendor that takes its time must leave threads for everybody else.
 const MESSAGES_AT_ONCE: u32 = 32;
+/// Bodies on their way that hold more than a short one may. The longest that users send has 256 KiB.
+const LONG_BODIES: u32 = 512;
+
 /// Who opens the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -69,6 +72,8 @@ pub struct App {
     pub keys: ServerKey,
     /// Requests that run at once. One whose body has not arrived does not run yet.
     pub requests: Slots,
+    /// Long bodies that have not arrived, by who sends them: whoever sends slowly must not make the service hold much.
+    pub long_bodies: Shares<String>,
     pub sms: Box<dyn SmsSender>,
     pub sms_breaker: Breaker,
     /// Messages being handed to the provider at once.
@@ -148,6 +153,7 @@ impl App {
             sms: vendors::sms_sender(config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
             requests: Slots::new(config.limits.requests),
+            long_bodies: Shares::new(LONG_BODIES),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
             email: vendors::email_sender(config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),

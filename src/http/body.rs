@@ -34,17 +34,26 @@ pub enum Given<'request> {
 /// One name and its value.
 pub type Pair<'request> = (Cow<'request, str>, Given<'request>);
 
-/// Reads the whole body.
+/// Bytes of a body that are held while the rest has not come, without asking whether there is room for more.
+const HELD_FREELY: usize = 16 << 10;
+
+/// Reads the whole body. `room` is asked once, when the body turns out to be a long one, and gives what is to be kept
+/// until all of it has come.
 ///
 /// # Errors
-/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off.
-pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
+/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off; those of `room`.
+pub async fn read<Room>(
+    mut body: Body,
+    headers: &HeaderMap,
+    limit: usize,
+    room: impl Fn() -> Result<Room>,
+) -> Result<Bytes> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let read = match announced {
         Some(length) if length > limit as u64 => Err(too_large(limit)),
-        _ => gather(&mut body, limit).await,
+        _ => gather(&mut body, limit, room).await,
     };
-    if read.as_ref().is_err_and(|error| error.code == Code::BodyTooLarge) {
+    if read.as_ref().is_err_and(|error| error.code != Code::InvalidRequest) {
         Box::pin(discard(body, headers)).await;
     }
     read
@@ -52,14 +61,18 @@ pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<B
 
 /// Gathers the pieces of a body. Most have one, which is taken as it is; more of them are copied together, because each
 /// may be a byte and would take the memory of dozens.
-async fn gather(body: &mut Body, limit: usize) -> Result<Bytes> {
-    let (mut only, mut several) = (Bytes::new(), Vec::new());
+async fn gather<Room>(body: &mut Body, limit: usize, room: impl Fn() -> Result<Room>) -> Result<Bytes> {
+    let (mut only, mut several, mut held_in) = (Bytes::new(), Vec::new(), None);
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error))?;
         let Ok(piece) = frame.into_data() else { continue };
-        if only.len() + several.len() + piece.len() > limit {
+        let length = only.len() + several.len() + piece.len();
+        if length > limit {
             return Err(too_large(limit));
+        }
+        if length > HELD_FREELY && held_in.is_none() {
+            held_in = Some(room()?);
         }
         if only.is_empty() && several.is_empty() {
             only = piece;

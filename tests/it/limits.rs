@@ -224,6 +224,58 @@ fn a_body_that_comes_slowly_takes_no_place_from_others() {
 }
 
 #[test]
+fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else_away() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let long = json!({ "localRecordId": "1", "aiResult": format!("x{}", "\u{1}".repeat(16_000)) }).to_string();
+    let (beginning, end) = long.split_at(40_000);
+    let begin = |user: &Caller| {
+        let mut wire = Wire::to(&server);
+        let head = "POST /divination-history/save HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\n";
+        let (length, token) = (long.len(), &user.token);
+        assert!(
+            wire.send(&format!("{head}content-length: {length}\r\nauthorization: Bearer {token}\r\n\r\n{beginning}"))
+        );
+        wire
+    };
+    let status = |wire: &mut Wire| wire.receive().expect("no answer").0[9..12].to_owned();
+    let is_answered = |wire: &Wire| {
+        wire.0.set_nonblocking(true).unwrap();
+        let is_answered = wire.0.peek(&mut [0]).is_ok();
+        wire.0.set_nonblocking(false).unwrap();
+        is_answered
+    };
+    let mut wires: Vec<_> = (0..18).map(|_| begin(&user)).collect();
+    eventually("two are refused", || wires.iter().filter(|wire| is_answered(wire)).count() == 2);
+    let (mut refused, mut slow): (Vec<_>, Vec<_>) = wires.drain(..).partition(is_answered);
+    for wire in &mut refused {
+        assert!(wire.send(end));
+        let (head, body) = wire.receive().unwrap();
+        assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
+        assert!(String::from_utf8(body).unwrap().contains("\"overloaded\""));
+    }
+    // The user's short ones get through, and whatever others send.
+    let short = json!({ "localRecordId": "2", "jsonData": "x".repeat(15_000) });
+    server.post("/divination-history/save").by(&user).json(&short).send().expect(201);
+    let save = |user: &Caller| {
+        let mut wire = begin(user);
+        assert!(wire.send(end));
+        status(&mut wire)
+    };
+    assert_eq!(save(&other), "201");
+    assert_eq!(save(&user), "503");
+    // What has come takes no place any more, and neither does what was given up.
+    assert!(slow[0].send(end));
+    assert_eq!(status(&mut slow[0]), "201");
+    assert_eq!(save(&user), "200");
+    drop(slow);
+    eventually("all places are free", || {
+        let mut wires: Vec<_> = (0..16).map(|_| begin(&user)).collect();
+        wires.iter_mut().all(|wire| wire.send(end) && status(wire) == "200")
+    });
+}
+
+#[test]
 fn a_body_in_tiny_pieces_is_held_in_no_more_memory_than_others() {
     const PIECES: usize = 150_000;
     let server = Setup::default().start();
