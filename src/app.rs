@@ -10,12 +10,14 @@ use crate::{
     keys::{SANDBOX_KEY, ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, alerts, clock_jump, codes, integrity,
+        admins, alerts, clock_jump, codes,
+        deliveries::Deliveries,
+        integrity,
         model_calls::{Places, Unwritten},
         moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
         payment::Payments,
         server_key,
-        slots::{OneEach, Slots},
+        slots::{OneEach, Shares, Slots},
         words,
     },
     providers::{
@@ -36,6 +38,9 @@ use crate::{
 
 /// A vendor that takes its time must leave threads for everybody else.
 const MESSAGES_AT_ONCE: u32 = 32;
+/// Bodies on their way that hold more than a short one may. The longest that users send has 256 KiB.
+const LONG_BODIES: u32 = 512;
+
 /// Who opens the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -67,6 +72,8 @@ pub struct App {
     pub keys: ServerKey,
     /// Requests that run at once. One whose body has not arrived does not run yet.
     pub requests: Slots,
+    /// Long bodies that have not arrived, by who sends them: whoever sends slowly must not make the service hold much.
+    pub long_bodies: Shares<String>,
     pub sms: Box<dyn SmsSender>,
     pub sms_breaker: Breaker,
     /// Messages being handed to the provider at once.
@@ -85,8 +92,8 @@ pub struct App {
     pub moderation: Moderation,
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
-    /// Whose large answer is being sent.
-    pub large_answers: OneEach<UserId>,
+    /// The large answers that are being sent.
+    pub large_answers: Deliveries<UserId>,
     /// Exports being made, each of which is a long read. Half of those, so that others can be made beside them.
     pub exports: Slots,
     /// Whose export is being made or fetched.
@@ -146,6 +153,7 @@ impl App {
             sms: vendors::sms_sender(config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
             requests: Slots::new(config.limits.requests),
+            long_bodies: Shares::new(LONG_BODIES),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
             email: vendors::email_sender(config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),
@@ -155,7 +163,7 @@ impl App {
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             exports: Slots::new(config.database.long_reads.div_ceil(2)),
-            large_answers: OneEach::default(),
+            large_answers: Deliveries::default(),
             exporting: OneEach::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),

@@ -1,12 +1,12 @@
 //! Reading a request's parameters, wherever the client put them: query string, form, or JSON body.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, mem, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, header},
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
 use serde::{
     Deserialize,
@@ -34,25 +34,58 @@ pub enum Given<'request> {
 /// One name and its value.
 pub type Pair<'request> = (Cow<'request, str>, Given<'request>);
 
-/// Reads the whole body.
+/// Bytes of a body that are held while the rest has not come, without asking whether there is room for more.
+const HELD_FREELY: usize = 16 << 10;
+
+/// Reads the whole body. `room` is asked once, when the body turns out to be a long one, and gives what is to be kept
+/// until all of it has come.
 ///
 /// # Errors
-/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off.
-pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
-    let too_large = || Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."));
+/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off; those of `room`.
+pub async fn read<Room>(
+    mut body: Body,
+    headers: &HeaderMap,
+    limit: usize,
+    room: impl Fn() -> Result<Room>,
+) -> Result<Bytes> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limit as u64) {
+    let read = match announced {
+        Some(length) if length > limit as u64 => Err(too_large(limit)),
+        _ => gather(&mut body, limit, room).await,
+    };
+    if read.as_ref().is_err_and(|error| error.code != Code::InvalidRequest) {
         Box::pin(discard(body, headers)).await;
-        return Err(too_large());
     }
-    match Limited::new(&mut body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Box::pin(discard(body, headers)).await;
-            Err(too_large())
+    read
+}
+
+/// Gathers the pieces of a body. Most have one, which is taken as it is; more of them are copied together, because each
+/// may be a byte and would take the memory of dozens.
+async fn gather<Room>(body: &mut Body, limit: usize, room: impl Fn() -> Result<Room>) -> Result<Bytes> {
+    let (mut only, mut several, mut held_in) = (Bytes::new(), Vec::new(), None);
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        let length = only.len() + several.len() + piece.len();
+        if length > limit {
+            return Err(too_large(limit));
         }
-        Err(error) => Err(Error::new(Code::InvalidRequest).detail("The body broke off.").caused_by(error)),
+        if length > HELD_FREELY && held_in.is_none() {
+            held_in = Some(room()?);
+        }
+        if only.is_empty() && several.is_empty() {
+            only = piece;
+        } else {
+            several.extend_from_slice(&mem::take(&mut only));
+            several.extend_from_slice(&piece);
+        }
     }
+    Ok(if several.is_empty() { only } else { several.into() })
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."))
 }
 
 /// Reads on what is left of a body that nobody wants, so that the client gets to read why. One that asked whether it

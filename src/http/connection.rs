@@ -55,7 +55,7 @@ impl Phase {
 
 /// Bytes of an answer that are handed to the connection at once. It copies them, and whoever reads slowly must not
 /// make it hold a copy of all.
-const PIECE: usize = 32 << 10;
+pub(super) const PIECE: usize = 32 << 10;
 
 /// The body of an answer. The connection is idle again once this is dropped, which hyper does after its last piece.
 pub struct AnswerBody<B> {

@@ -27,10 +27,16 @@ use crate::{
     app::App,
     config::{self, Limits},
     error::{Code, Error, Result},
-    ops::audit::{self, Act},
+    ops::{
+        audit::{self, Act},
+        codes::client_network,
+    },
     store,
     types::sha256_of_parts,
 };
+
+/// Long bodies of one sender that may be on their way at once; see [`App::long_bodies`].
+const LONG_BODIES_OF_ONE: u32 = 16;
 
 /// Answers the requests of one endpoint. Clones are the same door.
 #[derive(Clone)]
@@ -101,9 +107,10 @@ impl Gate {
     /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
     async fn run(&self, request: &mut Request<Body>, context: &Arc<Context>) -> Result<Response<Body>> {
         let caller = self.admit(request, context).await?;
-        let body = if takes_body(request.method()) { self.read_body(request).await? } else { Bytes::new() };
+        let body =
+            if takes_body(request.method()) { self.read_body(request, &caller, context).await? } else { Bytes::new() };
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
-        let _place = self.app.requests.enter().map_err(|_| no_place())?;
+        let _place = self.app.requests.enter().map_err(|_| refused_for_now("Too many requests are running."))?;
         let path = path_parameters(request, self.path).await?;
         let audited = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
@@ -144,11 +151,15 @@ impl Gate {
         admitted
     }
 
-    async fn read_body(&self, request: &mut Request<Body>) -> Result<Bytes> {
+    async fn read_body(&self, request: &mut Request<Body>, caller: &Caller, context: &Context) -> Result<Bytes> {
         let limits = &self.app.config.limits;
         let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
-        let read = body::read(body, request.headers(), limit);
+        let room = || {
+            let room = self.app.long_bodies.enter(sender(caller, context), LONG_BODIES_OF_ONE);
+            room.ok_or_else(|| refused_for_now("Too many long bodies are on their way."))
+        };
+        let read = body::read(body, request.headers(), limit, room);
         match tokio::time::timeout(limits.body_timeout, read).await {
             Ok(bytes) => bytes,
             Err(_) => Err(Code::RequestTimeout.into()),
@@ -192,8 +203,17 @@ impl Audited {
     }
 }
 
-fn no_place() -> Error {
-    Error::new(Code::Overloaded).detail("Too many requests are running.").retry_after(Duration::from_secs(1))
+fn refused_for_now(why: &'static str) -> Error {
+    Error::new(Code::Overloaded).detail(why).retry_after(Duration::from_secs(1))
+}
+
+/// Who sends a body: the caller, or whoever has this network.
+fn sender(caller: &Caller, context: &Context) -> String {
+    match caller {
+        Caller::Anonymous => client_network(context.client),
+        Caller::User(user) => format!("user:{}", user.id),
+        Caller::Admin(identity) => identity.actor(),
+    }
 }
 
 /// The outcome of what may have panicked.

@@ -11,6 +11,7 @@
 //! which tells them what is held; `accounts` calls them all.
 
 pub mod slots;
+pub mod deliveries;
 pub mod sliding_window;
 pub mod settings;
 pub mod server_key;

@@ -1,7 +1,7 @@
 //! How many may do something at once: a slow vendor or a wave of password hashes must not take every thread there is.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     hash::Hash,
     sync::{
         Arc, Mutex, PoisonError,
@@ -87,6 +87,57 @@ impl<T: Eq + Hash> Drop for Own<T> {
     }
 }
 
+/// A number of places, of which nobody may take all. Clones are the same places.
+#[derive(Clone, Debug)]
+pub struct Shares<T: Eq + Hash> {
+    most: u32,
+    taken: Arc<Mutex<Taken<T>>>,
+}
+
+/// Somebody's place among others, taken until this is dropped.
+#[derive(Debug)]
+pub struct Share<T: Eq + Hash> {
+    whose: T,
+    taken: Arc<Mutex<Taken<T>>>,
+}
+
+#[derive(Debug)]
+struct Taken<T> {
+    over_all: u32,
+    by: HashMap<T, u32>,
+}
+
+impl<T: Eq + Hash + Clone> Shares<T> {
+    pub fn new(most: u32) -> Self {
+        Self { most, taken: Arc::new(Mutex::new(Taken { over_all: 0, by: HashMap::new() })) }
+    }
+
+    /// Takes a place. Nothing if all are taken, or as many by the same as they may have.
+    pub fn enter(&self, whose: T, most_each: u32) -> Option<Share<T>> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_theirs = taken.by.get(&whose).copied().unwrap_or(0);
+        if taken.over_all >= self.most || of_theirs >= most_each {
+            return None;
+        }
+        taken.over_all += 1;
+        taken.by.insert(whose.clone(), of_theirs + 1);
+        Some(Share { whose, taken: Arc::clone(&self.taken) })
+    }
+}
+
+impl<T: Eq + Hash> Drop for Share<T> {
+    fn drop(&mut self) {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.over_all = taken.over_all.saturating_sub(1);
+        if let Some(count) = taken.by.get_mut(&self.whose) {
+            *count -= 1;
+            if *count == 0 {
+                taken.by.remove(&self.whose);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +160,18 @@ mod tests {
         assert!(places.enter(UserId(2)).is_ok());
         drop(own);
         assert!(places.enter(UserId(1)).is_ok());
+    }
+    #[test]
+    fn nobody_takes_all_places_and_there_are_no_more_than_there_are() {
+        let places = Shares::new(3);
+        let enter = |whose: &'static str| places.enter(whose, 2);
+        let of_one = [enter("one"), enter("one")];
+        assert!(of_one.iter().all(Option::is_some) && enter("one").is_none());
+        let of_another = enter("another").unwrap();
+        assert!(enter("another").is_none() && enter("a third").is_none());
+        drop(of_one);
+        assert!(enter("one").is_some() && enter("another").is_some());
+        drop(of_another);
+        assert!(places.taken.lock().unwrap().by.is_empty());
     }
 }

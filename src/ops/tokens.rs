@@ -117,7 +117,8 @@ pub fn issue_in(tx: &Write<'_>, limits: &Auth, user: &User, label: &str) -> Resu
 }
 
 /// Ends the user's oldest devices, if there are more than this. What ended of itself is counted until it is cleared
-/// away, so the devices are only looked at when there may be too many.
+/// away, so the devices are only looked at when there may be too many. Which came last is told by the rows' numbers and
+/// not by their times: a clock that was ahead and set back would call a device that signs in now the oldest.
 fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
     let tokens: u32 = tx.one("select count(*) from tokens where user_id = ?1", [user.0], |row| row.get(0))?;
     if tokens <= allowed {
@@ -125,7 +126,7 @@ fn end_oldest_in(tx: &Write<'_>, user: UserId, allowed: u32) -> Result<()> {
     }
     tx.execute(
         "delete from tokens where user_id = ?1 and family in (select family from tokens \
-         where user_id = ?1 and replaced_at is null order by created_at desc, expires_at desc limit -1 offset ?2)",
+         where user_id = ?1 and replaced_at is null order by id desc limit -1 offset ?2)",
         (user.0, allowed),
     )
     .map(drop)
@@ -294,6 +295,8 @@ impl Lifetimes {
     fn standing(&self, user: UserId, now: Timestamp, limits: &Auth) -> Standing {
         match self.replaced_at {
             Some(replaced_at) if replaced_at.is_near(limits.token_grace, now) => Standing::InGrace { user },
+            // The clock went back, and by how much is not known: it may have been a moment ago, which makes no thief.
+            Some(replaced_at) if now < replaced_at => Standing::Unknown,
             Some(_) => Standing::Reused,
             None if now >= self.expires_at => Standing::Unknown,
             None => {

@@ -223,6 +223,86 @@ fn a_body_that_comes_slowly_takes_no_place_from_others() {
     }
 }
 
+#[test]
+fn long_bodies_that_come_slowly_are_bounded_for_each_sender_and_keep_nobody_else_away() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
+    let long = json!({ "localRecordId": "1", "aiResult": format!("x{}", "\u{1}".repeat(16_000)) }).to_string();
+    let (beginning, end) = long.split_at(40_000);
+    let begin = |user: &Caller| {
+        let mut wire = Wire::to(&server);
+        let head = "POST /divination-history/save HTTP/1.1\r\nhost: yarrow\r\ncontent-type: application/json\r\n";
+        let (length, token) = (long.len(), &user.token);
+        assert!(
+            wire.send(&format!("{head}content-length: {length}\r\nauthorization: Bearer {token}\r\n\r\n{beginning}"))
+        );
+        wire
+    };
+    let status = |wire: &mut Wire| wire.receive().expect("no answer").0[9..12].to_owned();
+    let is_answered = |wire: &Wire| {
+        wire.0.set_nonblocking(true).unwrap();
+        let is_answered = wire.0.peek(&mut [0]).is_ok();
+        wire.0.set_nonblocking(false).unwrap();
+        is_answered
+    };
+    let mut wires: Vec<_> = (0..18).map(|_| begin(&user)).collect();
+    eventually("two are refused", || wires.iter().filter(|wire| is_answered(wire)).count() == 2);
+    let (mut refused, mut slow): (Vec<_>, Vec<_>) = wires.drain(..).partition(is_answered);
+    for wire in &mut refused {
+        assert!(wire.send(end));
+        let (head, body) = wire.receive().unwrap();
+        assert!(head.starts_with("http/1.1 503") && head.contains("retry-after: 1"), "{head}");
+        assert!(String::from_utf8(body).unwrap().contains("\"overloaded\""));
+    }
+    // The user's short ones get through, and whatever others send.
+    let short = json!({ "localRecordId": "2", "jsonData": "x".repeat(15_000) });
+    server.post("/divination-history/save").by(&user).json(&short).send().expect(201);
+    let save = |user: &Caller| {
+        let mut wire = begin(user);
+        assert!(wire.send(end));
+        status(&mut wire)
+    };
+    assert_eq!(save(&other), "201");
+    assert_eq!(save(&user), "503");
+    // What has come takes no place any more, and neither does what was given up.
+    assert!(slow[0].send(end));
+    assert_eq!(status(&mut slow[0]), "201");
+    assert_eq!(save(&user), "200");
+    drop(slow);
+    eventually("all places are free", || {
+        let mut wires: Vec<_> = (0..16).map(|_| begin(&user)).collect();
+        wires.iter_mut().all(|wire| wire.send(end) && status(wire) == "200")
+    });
+}
+
+#[test]
+fn a_body_in_tiny_pieces_is_held_in_no_more_memory_than_others() {
+    const PIECES: usize = 150_000;
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    let head = format!(
+        "POST /divination-history/save HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        user.token
+    );
+    let before = server.memory();
+    let mut wires: Vec<_> = (0..8).map(|_| Wire::to(&server)).collect();
+    for wire in &mut wires {
+        assert!(wire.send(&head) && wire.send(&"1\r\nx\r\n".repeat(PIECES)));
+    }
+    for _ in 0..20 {
+        let grown = server.memory().saturating_sub(before);
+        assert!(grown < 4 * 8 * PIECES as u64, "8 bodies of {PIECES} bytes make it hold {grown}");
+        sleep(Duration::from_millis(100));
+    }
+    for wire in &mut wires {
+        assert!(wire.send("0\r\n\r\n"));
+        let (head, body) = wire.receive().expect("no answer");
+        assert!(head.starts_with("http/1.1 400"), "{head}");
+        assert!(String::from_utf8(body).unwrap().contains("invalid_json"));
+    }
+}
+
 /// Waits until an answer begins, and reads nothing of it.
 fn expect_beginning(wire: &Wire) {
     let mut head = [0; 12];
@@ -230,37 +310,86 @@ fn expect_beginning(wire: &Wire) {
     assert_eq!(&head, b"HTTP/1.1 200");
 }
 
+/// Saves as many records, each of which makes an answer longer by some 190 KB.
+fn save_long_records(server: &Server, user: &Caller, records: usize) {
+    let text = format!("x{}", "\u{1}".repeat(32_000));
+    for number in 0..records {
+        let record = json!({ "localRecordId": format!("{number}"), "aiResult": text });
+        server.post("/divination-history/save").by(user).json(&record).send().expect(201);
+    }
+}
+
+fn list_all(server: &Server, user: &Caller) -> kit::Request {
+    server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }))
+}
+
+/// The same on a connection that need not be read.
+fn ask_for_all(server: &Server, user: &Caller) -> Wire {
+    let mut wire = Wire::to(server);
+    let head = "POST /divination-history/get?size=100 HTTP/1.1\r\nhost: yarrow\r\nconnection: close\r\n";
+    assert!(wire.send(&format!("{head}content-length: 0\r\nauthorization: Bearer {}\r\n\r\n", user.token)));
+    wire
+}
+
 #[test]
 fn a_large_answer_is_held_for_each_user_once() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in("13800138000"), server.sign_in("13800138001"));
-    let text = format!("x{}", "\u{1}".repeat(32_000));
     // More than the buffers between take.
-    for (user, records) in [(&user, 90), (&other, 10)] {
-        for number in 0..records {
-            let record = json!({ "localRecordId": format!("{number}"), "aiResult": text });
-            server.post("/divination-history/save").by(user).json(&record).send().expect(201);
-        }
-    }
-    let list = |user: &Caller| server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }));
-    let mut reader = Wire::to(&server);
-    let head = "POST /divination-history/get?size=100 HTTP/1.1\r\nhost: yarrow\r\ncontent-length: 0\r\n";
-    assert!(reader.send(&format!("{head}authorization: Bearer {}\r\n\r\n", user.token)));
+    save_long_records(&server, &user, 90);
+    save_long_records(&server, &other, 10);
+    let list = |user: &Caller| list_all(&server, user);
+    let mut reader = ask_for_all(&server, &user);
     expect_beginning(&reader);
+    // Read for longer than one that nobody reads is waited for.
+    let (begun, mut received, mut piece) = (Instant::now(), Vec::new(), vec![0; 60_000]);
+    while begun.elapsed() < Duration::from_secs(7) {
+        reader.0.read_exact(&mut piece).unwrap();
+        received.extend_from_slice(&piece);
+        sleep(Duration::from_millis(100));
+    }
     let refused = list(&user).send().expect_problem(503, "overloaded");
     assert!(refused.header("retry-after").is_some());
     // Others have theirs, and the same user what is small.
     list(&other).send().expect(200);
     server.get("/coin/balance").by(&user).send().expect(200);
-    assert!(reader.receive().expect("no answer").1.len() > 17_000_000);
-    eventually("the place is free again", || list(&user).send().status == 200);
+    reader.0.read_to_end(&mut received).unwrap();
+    assert!(received.len() > 17_000_000 && received.ends_with(b"}"), "{} bytes", received.len());
     // Whoever leaves without reading gives it back, too.
-    let mut leaving = Wire::to(&server);
-    assert!(leaving.send(&format!("{head}authorization: Bearer {}\r\n\r\n", user.token)));
+    let leaving = ask_for_all(&server, &user);
     expect_beginning(&leaving);
     list(&user).send().expect(503);
     drop(leaving);
     eventually("the place is free again", || list(&user).send().status == 200);
+}
+
+#[test]
+fn a_large_answer_that_nobody_reads_gives_way_to_another() {
+    let server = Setup::default().start();
+    let user = server.sign_in("13800138000");
+    save_long_records(&server, &user, 90);
+    let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
+    let before = server.memory();
+    let mut wires = Vec::new();
+    for _ in 0..3 {
+        // All of these stay open, and nobody reads any of them.
+        let begun = Instant::now();
+        eventually("another is sent", || {
+            let (wire, mut head) = (ask_for_all(&server, &user), [0; 12]);
+            wire.0.peek(&mut head).unwrap();
+            wires.push(wire);
+            sleep(Duration::from_millis(300));
+            head.ends_with(b"200")
+        });
+        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+        let grown = server.memory().saturating_sub(before);
+        assert!(grown < 2 * length, "{} connections make it hold {grown}", wires.len());
+    }
+    assert!(wires.len() > 10, "{}", wires.len());
+    // Whoever reads on sees that it is not whole.
+    let mut whole = Vec::new();
+    let _ = wires[0].0.read_to_end(&mut whole);
+    assert!((1..length).contains(&(whole.len() as u64)), "{}", whole.len());
 }
 
 #[test]

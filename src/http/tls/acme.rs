@@ -2,7 +2,8 @@
 //!
 //! The names are proved over HTTP (`http-01`), through the listener that redirects to HTTPS anyway. While there is no
 //! certificate yet, handshakes fail and everything else runs. A failure is logged and tried again after a while that
-//! doubles up to some hours, because certificate authorities count failures too.
+//! doubles up to some hours, because certificate authorities count failures too. They count certificates as well: nothing
+//! is asked of one while the disk has no room for what it gives, and what it gave is shown also if it cannot be kept.
 
 use std::{
     collections::HashMap,
@@ -60,6 +61,8 @@ pub struct Acme {
     challenges: Challenges,
     authority: Arc<Authority>,
     kept: Kept,
+    /// What was got and could not be written down yet.
+    unwritten: Option<String>,
     renewal: Option<Timestamp>,
 }
 
@@ -72,7 +75,8 @@ impl Acme {
         let root = app.config.acme.root_certificate.as_deref();
         let authority = Arc::new(Authority::new(root).map_err(Error::misconfigured)?);
         let kept = Kept::of(&app.config)?;
-        let mut acme = Self { app: Arc::clone(app), certificates, challenges, authority, kept, renewal: None };
+        let (app, unwritten, renewal) = (Arc::clone(app), None, None);
+        let mut acme = Self { app, certificates, challenges, authority, kept, unwritten, renewal };
         match acme.kept.0.read() {
             Ok(Some(certificate)) => acme.show(certificate),
             Ok(None) => {}
@@ -96,16 +100,32 @@ impl Acme {
         self.renewal.is_none_or(|renewal| self.app.clock.now() >= renewal)
     }
 
-    /// Gets a certificate, keeps it and shows it.
+    /// Gets a certificate, keeps it and shows it. One that cannot be kept is shown all the same.
     async fn renew(&mut self) -> Result<()> {
+        self.kept.try_room()?;
         let account = self.account().await?;
         let outcome = self.order(&account).await;
         self.challenges.clear();
         let pem = outcome?;
         let certificate = Certificate::parse(pem.as_bytes(), pem.as_bytes()).map_err(Error::internal)?;
-        self.kept.write(&self.kept.0.certificate, pem.as_bytes())?;
+        self.unwritten = Some(pem);
+        self.keep();
         self.show(certificate);
         Ok(())
+    }
+
+    /// Writes down what was got, unless it is. What is not written down by then is got anew after the next start.
+    fn keep(&mut self) {
+        let Some(pem) = &self.unwritten else { return };
+        match self.kept.write(&self.kept.0.certificate, pem.as_bytes()) {
+            Ok(()) => self.unwritten = None,
+            Err(error) => tracing::error!(%error, "the certificate got by ACME cannot be kept; this is tried again"),
+        }
+    }
+
+    /// How long it takes until something may be to do.
+    fn rest(&self) -> Duration {
+        if self.unwritten.is_some() { self.app.config.acme.retry_after.min(LOOK_EVERY) } else { LOOK_EVERY }
     }
 
     /// Chain and key of a new certificate.
@@ -179,7 +199,8 @@ pub async fn keep_up(mut acme: Acme) {
     let mut pause = first_pause;
     loop {
         if !acme.is_due() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(acme.rest()).await;
+            acme.keep();
             continue;
         }
         match acme.renew().await {

@@ -2,9 +2,9 @@
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
-    io::{ErrorKind, Write},
+    io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     error::{Error, Result},
     store::files::failed_at,
 };
+
+/// Bytes that a chain with its key takes at most, as authorities make them.
+const ROOM: usize = 16 << 10;
 
 /// The places of one account and one certificate, in a directory that is there.
 pub struct Kept(pub AcmeFiles);
@@ -34,17 +37,35 @@ impl Kept {
         }
     }
 
+    /// Makes sure that there is room for a certificate, by writing as much and deleting it again.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn try_room(&self) -> Result<()> {
+        let unfinished = unfinished(&self.0.certificate);
+        let tried = write_to(&unfinished, &[0; ROOM]).and_then(|()| std::fs::remove_file(&unfinished));
+        tried.map_err(|error| failed_at(&unfinished, error))
+    }
+
     /// Puts a file in its place whole or not at all.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
-        let unfinished = path.with_extension("unfinished");
         let write = || {
-            let mut options = OpenOptions::new();
-            let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&unfinished)?;
-            file.write_all(content)?;
-            file.sync_all()?;
+            let unfinished = unfinished(path);
+            write_to(&unfinished, content)?;
             std::fs::rename(&unfinished, path)?;
             File::open(&self.0.directory)?.sync_all()
         };
         write().map_err(|error| failed_at(path, error))
     }
+}
+
+/// What stands in for a file until it is whole.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("unfinished")
+}
+
+fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }

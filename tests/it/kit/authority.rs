@@ -21,7 +21,8 @@ use super::{
     vendors::{Received, Reply, Vendor},
 };
 
-const TOKEN: &str = "a-token-of-the-authority";
+/// What its proofs are asked for by.
+pub const TOKEN: &str = "a-token-of-the-authority";
 
 /// What goes wrong, and how often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +98,11 @@ impl Authority {
     pub fn look_at(&self, address: SocketAddr) {
         *self.shared.looks_at.lock().unwrap() = Some(address);
         self.shared.told.notify_all();
+    }
+
+    /// Has it wait again until it is told where.
+    pub fn look_away(&self) {
+        *self.shared.looks_at.lock().unwrap() = None;
     }
 
     pub fn issued(&self) -> usize {

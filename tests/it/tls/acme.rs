@@ -1,12 +1,18 @@
 //! Certificates by ACME, from an authority of the tests' own that checks what the protocol lets it check.
 
-use std::{net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Binary, Server, Setup,
-    authority::{Authority, Behaviour},
+    Binary, Request, Server, Setup,
+    authority::{Authority, Behaviour, TOKEN},
     eventually, tls,
 };
 
@@ -24,10 +30,13 @@ fn setup(authority: &Authority) -> Setup {
 /// Starts a server and tells the authority where its names are to be looked at.
 fn start(authority: &Authority, setup: Setup) -> Server {
     let mut server = setup.start();
-    let line = server.wait_for_line("yarrow redirects to HTTPS on http://");
-    let address: SocketAddr = line.rsplit("http://").next().unwrap().trim().parse().unwrap();
-    authority.look_at(address);
+    authority.look_at(redirects_at(&mut server));
     server
+}
+
+fn redirects_at(server: &mut Server) -> SocketAddr {
+    let line = server.wait_for_line("yarrow redirects to HTTPS on http://");
+    line.rsplit("http://").next().unwrap().trim().parse().unwrap()
 }
 
 fn is_served(server: &Server, authority: &Authority) -> bool {
@@ -81,11 +90,61 @@ fn an_attempt_that_fails_is_repeated_and_the_service_lives_meanwhile() {
     // Without a certificate there are no handshakes; everything else runs.
     let line = server.wait_for_line("yarrow serves /admin on http://");
     let inside = line.rsplit("http://").next().unwrap().trim().to_owned();
-    crate::kit::Request::new("GET", &format!("http://{inside}/readyz")).send().expect(200);
+    Request::new("GET", &format!("http://{inside}/readyz")).send().expect(200);
     eventually("a certificate comes", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
     assert_eq!(server.terminate(), Some(0));
+}
+
+/// A server whose certificate was lost, with the place that a new one is written to before it takes its own.
+fn start_without_the_one_before(authority: &Authority, obstructed: bool) -> (Server, SocketAddr, PathBuf) {
+    let server = start(authority, setup(authority));
+    eventually("a certificate comes", || is_served(&server, authority));
+    authority.look_away();
+    let (certificate, _) = kept(server.directory()).pop().unwrap();
+    let certificate = server.directory().join("acme").join(certificate);
+    let unfinished = certificate.with_extension("unfinished");
+    std::fs::remove_file(certificate).unwrap();
+    if obstructed {
+        std::fs::create_dir(&unfinished).unwrap();
+    }
+    let mut server = server.crash_and_restart(setup(authority));
+    let address = redirects_at(&mut server);
+    (server, address, unfinished)
+}
+
+#[test]
+fn nothing_is_asked_of_an_authority_while_its_certificate_could_not_be_written() {
+    let authority = Authority::new(Behaviour::default());
+    let (mut server, address, unfinished) = start_without_the_one_before(&authority, true);
+    authority.look_at(address);
+    server.wait_for_line("no certificate was got by ACME");
+    sleep(Duration::from_secs(3));
+    assert_eq!((authority.issued(), is_served(&server, &authority)), (1, false));
+    std::fs::remove_dir(unfinished).unwrap();
+    eventually("a certificate comes", || is_served(&server, &authority));
+    assert_eq!((authority.issued(), kept(server.directory()).len()), (2, 2));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_written_is_shown_and_no_other_is_asked_for() {
+    let authority = Authority::new(Behaviour::default());
+    let (mut server, address, unfinished) = start_without_the_one_before(&authority, false);
+    let proof = format!("http://{address}/.well-known/acme-challenge/{TOKEN}");
+    eventually("it is to prove its name", || Request::new("GET", &proof).send().status == 200);
+    std::fs::create_dir(&unfinished).unwrap();
+    authority.look_at(address);
+    eventually("the certificate is shown", || is_served(&server, &authority));
+    server.wait_for_line("the certificate got by ACME cannot be kept");
+    sleep(Duration::from_secs(3));
+    assert_eq!((authority.issued(), is_served(&server, &authority)), (2, true));
+    assert_eq!(kept(server.directory()).len(), 2, "an account, and what is in the way");
+    std::fs::remove_dir(&unfinished).unwrap();
+    eventually("it is kept", || kept(server.directory()).len() == 2 && !unfinished.exists());
+    let server = server.crash_and_restart(setup(&authority));
+    eventually("the kept certificate is shown", || is_served(&server, &authority));
+    assert_eq!(authority.issued(), 2);
 }
 
 /// What a command says that is told of the same names and authority.
@@ -110,7 +169,7 @@ fn a_certificate_that_ran_out_is_told_everywhere() {
     let alerts = said(&server, &authority, &["alerts", "list"], 0);
     let alert = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "certificate_expiring");
     assert_eq!(alert.unwrap()["firing"], true, "{alerts}");
-    let page = crate::kit::Request::new("GET", &server.metrics()).send().expect(200).text();
+    let page = Request::new("GET", &server.metrics()).send().expect(200).text();
     assert!(page.contains("\nyarrow_certificate_expiry_timestamp_seconds 978307200.0\n"), "{page}");
 }
 
@@ -120,8 +179,7 @@ fn a_certificate_of_another_authority_is_not_shown() {
     let server = start(&trial, setup(&trial));
     eventually("a certificate comes", || is_served(&server, &trial));
     let mut server = server.crash_and_restart(setup(&real));
-    let line = server.wait_for_line("yarrow redirects to HTTPS on http://");
-    real.look_at(line.rsplit("http://").next().unwrap().trim().parse().unwrap());
+    real.look_at(redirects_at(&mut server));
     eventually("the other one gives one", || is_served(&server, &real));
     assert_eq!((trial.issued(), real.issued()), (1, 1));
 }

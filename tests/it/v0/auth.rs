@@ -669,6 +669,18 @@ fn a_replaced_token_shown_after_its_grace_ends_the_family() {
 }
 
 #[test]
+fn a_clock_that_was_set_back_makes_no_thief_of_whoever_comes_again() {
+    let server = Setup::default().start();
+    let replaced = server.sign_in(PHONE).token;
+    let successor = refreshed(&server, &replaced);
+    server.edit("update tokens set replaced_at = replaced_at + 3600000");
+    expect_dead(&server, &replaced);
+    refresh(&server, &replaced).send().expect_problem(401, "unauthenticated");
+    assert_eq!(validate(&server, &replaced), json!({ "valid": false }));
+    expect_works(&server, &successor);
+}
+
+#[test]
 fn the_grace_is_a_setting() {
     let server = Setup::default().with("AUTH_TOKEN_GRACE", "0 s").start();
     let user = server.sign_in(PHONE);
@@ -724,6 +736,20 @@ fn the_eleventh_device_signs_the_oldest_out() {
     let devices: Vec<Caller> = (0..10).map(|_| server.sign_in_again(PHONE)).collect();
     for device in &devices {
         expect_works(&server, &device.token);
+    }
+    let eleventh = server.sign_in_again(PHONE);
+    expect_dead(&server, &devices[0].token);
+    for device in devices[1..].iter().chain([&eleventh]) {
+        expect_works(&server, &device.token);
+    }
+}
+
+#[test]
+fn whoever_signs_in_after_the_clock_was_set_back_is_not_taken_for_the_oldest() {
+    let server = Setup::default().start();
+    let devices: Vec<Caller> = (0..10).map(|_| server.sign_in_again(PHONE)).collect();
+    for column in ["created_at", "signed_in_at", "last_used_at", "expires_at", "family_expires_at"] {
+        server.edit(&format!("update tokens set {column} = {column} + 86400000"));
     }
     let eleventh = server.sign_in_again(PHONE);
     expect_dead(&server, &devices[0].token);
