@@ -214,6 +214,26 @@ fn a_running_server_uploads_by_itself() {
 }
 
 #[test]
+fn what_a_clock_that_was_ahead_noted_of_the_bucket_holds_up_no_upload() {
+    let place = Place::new("");
+    let setup = Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s");
+    let server = setup.start();
+    let uploaded = || place.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
+    eventually("an upload is noted", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
+    let ahead = "'$.at', 4070908800000, '$.name', 'yarrow-20990101T000000.000Z-scheduled.db'";
+    let failed = r#"{"at":4070908800000,"code":"provider_failed","detail":""}"#;
+    server.edit(&format!(
+        "update settings set value = json_set(value, {ahead}) where name = 'backup.upload'; \
+         insert into settings (name, value, updated_at) values ('backup.upload_failure', '{failed}', 1)"
+    ));
+    let before = uploaded();
+    eventually("the next backup goes up", || uploaded() > before);
+    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+    let upload = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed");
+    assert_eq!(upload.unwrap()["firing"], false, "{alerts}");
+}
+
+#[test]
 fn what_was_stored_in_part_goes_up_again() {
     let place = Place::new("");
     place.bucket.suffer(Fault::StoresHalf);

@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::{
-    AGAIN_AFTER, Backup, Failed, Remembered, demand_space, described, enter, findings, list,
+    AGAIN_AFTER, Backup, Failed, Remembered, demand_space, described, enter, findings, last_and_failure_in, list,
     manifest::{self, Manifest},
-    newest_first, remember, remembered_in, retention,
+    newest_first, remember, retention,
 };
 use crate::{
     app::App,
@@ -306,10 +306,9 @@ pub fn upload_if_due(app: &App) -> Result<bool> {
     Ok(upload(app, &mut |_, _, _| ())?.is_some_and(|done| !done.uploaded.is_empty()))
 }
 
-/// What is remembered of the bucket.
+/// What is remembered of the bucket, but for what is of a time to come: a clock that was ahead says nothing of what is
+/// there now.
 pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
-    let last: Option<Remembered> = remembered_in(tx, LAST_UPLOAD)?;
-    let failure: Option<Failed> = remembered_in(tx, LAST_FAILURE)?;
-    let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
-    Ok(Standing { failure: failure.filter(is_newer), last })
+    let (last, failure) = last_and_failure_in(tx, LAST_UPLOAD, LAST_FAILURE)?;
+    Ok(Standing { last, failure })
 }

@@ -50,6 +50,8 @@ fn backups_and_checks_go_on() {
     std::fs::copy(newest, directory.join("yarrow-20990102T030405.678Z-scheduled.db")).unwrap();
     let later = "json_set(value, '$.at', 4070908800000)";
     server.edit(&format!("update settings set value = {later} where name in ('backup.last', 'database.check')"));
+    let failed = r#"{"at":4070908800000,"code":"storage_full","detail":""}"#;
+    server.edit(&format!("insert into settings (name, value, updated_at) values ('backup.failure', '{failed}', 1)"));
     for name in ["backupAt", "databaseCheckedAt"] {
         eventually(name, || {
             let found = ready();
