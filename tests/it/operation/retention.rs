@@ -101,6 +101,21 @@ fn disagreements_are_kept_as_long_as_refusals() {
 }
 
 #[test]
+fn an_entry_of_a_time_to_come_keeps_no_other_in_the_network_log() {
+    let server = Setup::default().start();
+    for (id, days) in [("ahead", -40), ("old", 200), ("ahead too", -1), ("older", 210), ("young", 1), ("late", -40)] {
+        server.edit(&format!(
+            "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \
+             select entry, entry, at, at, json_array(json_array(at, null, '192.0.2.1', 'GET', null, 200, 1, '{id}')) \
+             from (select coalesce(max(last_entry), 0) + 1 as entry, unixepoch() * 1000 - {days} * {DAY} as at \
+             from access_log_blocks)"
+        ));
+    }
+    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    assert_eq!(server.value::<String>("select group_concat(request_id) from access_log"), "young,late");
+}
+
+#[test]
 fn expired_codes_go_and_the_others_between_them_stay() {
     let server = Setup::default().start();
     // More than one slice of either kind, in turn in the order of the table.
