@@ -234,6 +234,26 @@ fn what_a_clock_that_was_ahead_noted_of_the_bucket_holds_up_no_upload() {
 }
 
 #[test]
+fn a_bucket_that_does_not_list_what_it_took_is_left_alone_for_a_while() {
+    let place = Place::new("");
+    place.bucket.suffer(Fault::ListsNothing);
+    let refused = place.run(&["backup", "create"]).expect(1);
+    assert!(refused.complaint().contains("did not store all of"), "{}", refused.complaint());
+    let sent = || place.bucket.vendor.requests().iter().filter(|request| request.method == "PUT").count();
+    let before = sent();
+    let mut server =
+        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s").start();
+    // Some more of the times at which it is looked whether something is to be uploaded.
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    assert_eq!(sent(), before);
+    assert_eq!(server.terminate(), Some(0));
+    // Once it lists again, the next upload puts all to rights.
+    place.bucket.suffer(Fault::None);
+    place.run(&["backup", "upload"]).expect(0);
+    assert_eq!(place.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
+}
+
+#[test]
 fn what_was_stored_in_part_goes_up_again() {
     let place = Place::new("");
     place.bucket.suffer(Fault::StoresHalf);

@@ -233,9 +233,12 @@ fn cut_short(remote: &[Backup], local: &[Backup]) -> BTreeSet<String> {
     remote.iter().filter(is_cut_short).map(|backup| backup.name.clone()).collect()
 }
 
-/// Makes sure that what was just sent is there as it was sent, as far as a list tells.
+/// Makes sure that what was just sent is there as it was sent, as far as a list tells. What is not listed would be sent
+/// again and again.
 fn demand_whole(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
-    let Some(name) = cut_short(remote, uploaded).into_iter().next() else { return Ok(()) };
+    let there: BTreeMap<_, _> = remote.iter().map(|backup| (&backup.name, backup.bytes)).collect();
+    let is_missing = |backup: &&Backup| there.get(&backup.name) != Some(&backup.bytes);
+    let Some(Backup { name, .. }) = uploaded.iter().find(is_missing) else { return Ok(()) };
     let failure = Failure::new(FailureKind::OutcomeUnknown, object_storage::NAME, "stored_in_part");
     let detail = format!("The bucket did not store all of `{name}`.");
     Err(Error::new(Code::ProviderFailed).detail(detail).caused_by(failure))
