@@ -435,6 +435,18 @@ fn a_backup_that_would_fill_the_disk_is_not_made() {
 }
 
 #[test]
+fn a_backup_is_not_rehearsed_where_that_would_fill_the_disk() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    run(&directory, &["backup", "create"]).expect(0);
+    let much = [("YARROW_BACKUP_FREE_SPACE", "900000 GiB")];
+    let refused = Ended::run_with(&directory, &much, &["backup", "verify"], "").expect(1);
+    assert!(refused.complaint().contains("MiB free"), "{}", refused.complaint());
+    run(&directory, &["backup", "verify"]).expect(0);
+}
+
+#[test]
 fn backups_of_a_clock_that_was_ahead_push_out_no_others() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");
