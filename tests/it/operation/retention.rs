@@ -1,6 +1,8 @@
 //! What is kept for a time is deleted after it, and every such time is a setting that counts.
 
-use crate::kit::{Ended, Setup};
+use std::time::{Duration, Instant};
+
+use crate::kit::{Ended, Setup, eventually};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -113,6 +115,25 @@ fn an_entry_of_a_time_to_come_keeps_no_other_in_the_network_log() {
     }
     Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     assert_eq!(server.value::<String>("select group_concat(request_id) from access_log"), "young,late");
+}
+
+#[test]
+fn a_stop_waits_for_no_sweep() {
+    let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    server.edit(
+        "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 3000000) \
+         insert into code_sends (address, client_network, sent_at) select '', '', n from numbers",
+    );
+    let left = |server: &crate::kit::Server| server.value::<i64>("select count(*) from code_sends");
+    eventually("a sweep has begun", || left(&server) < 3_000_000);
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    let took = begun.elapsed();
+    assert!(left(&server) > 0, "there was too little to delete for this test to say anything");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
+    let failed: Vec<_> = server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
