@@ -3,6 +3,7 @@
 use std::{fs::File, sync::Arc};
 
 use crate::{
+    certificate::{self, Validity},
     clock::Clock,
     config::Config,
     error::{Error, Result},
@@ -104,6 +105,8 @@ pub struct App {
     pub damage_explained: integrity::Watch,
     /// Whether the clock is far ahead.
     pub clock_watch: clock_jump::Watch,
+    /// How long the certificate is good that is shown.
+    pub certificate_shown: Arc<certificate::Shown>,
     /// What came of verification codes.
     pub code_tally: Arc<codes::Tally>,
     /// Network log entries on their way to the store.
@@ -169,6 +172,7 @@ impl App {
             told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),
             clock_watch: clock_jump::Watch::default(),
+            certificate_shown: Arc::default(),
             code_tally: Arc::default(),
             payments,
             moderation: moderation(config, &store, &clock),
@@ -179,6 +183,11 @@ impl App {
             store,
             keys,
         })
+    }
+
+    /// How long the certificate is good that is shown; in a process that shows none, the one of the files.
+    pub fn certificate_validity(&self) -> Option<Validity> {
+        self.certificate_shown.validity().or_else(|| certificate::validity(&self.config).ok().flatten())
     }
 
     /// What stands before each provider.

@@ -28,6 +28,8 @@ const BUSY_TIMES_TO_COUNT: u32 = 10;
 /// How often it is looked whether something is to be done that others could not do in time.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// The first sweep waits a little, so that a start is not slowed by it; so does the first look at the ledger.
+const FIRST_SWEEP_AFTER: Duration = Duration::from_secs(30);
 /// How often it is looked whether notifications have expired.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether a backup is due.
@@ -48,10 +50,10 @@ const SHADOW_EVERY: Duration = Duration::from_millis(250);
 
 /// The running jobs. Dropping it ends them.
 pub struct Jobs {
-    /// They are told to end and not waited for: asking somebody outside, or making a backup, may take long, and the next
-    /// start takes up or begins anew whatever was cut off.
+    /// They are told to end and not waited for: asking somebody outside, making a backup or reading the whole ledger
+    /// may take long, and the next start takes up or begins anew whatever was cut off.
     _others: Vec<Job>,
-    /// They finish what they do.
+    /// They finish what they do, or the piece of it that they are at; nothing of it takes long.
     awaited: Vec<Job>,
 }
 
@@ -71,12 +73,17 @@ pub fn start(app: &Arc<App>) -> Result<Jobs> {
         start("payments", ask_about_payments)?,
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
+        start("ledger", verify_ledger)?,
         start("residue", clear_residue)?,
         start("alerts", look_at_alerts)?,
         start("words", keep_words_up)?,
         start("shadow", ask_in_the_shadow)?,
     ];
-    let awaited = vec![start("network-log", write_network_log)?, start("jobs", do_small_things)?];
+    let awaited = vec![
+        start("network-log", write_network_log)?,
+        start("jobs", do_small_things)?,
+        start("retention", delete_what_is_old)?,
+    ];
     Ok(Jobs { _others: others, awaited })
 }
 
@@ -129,8 +136,6 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
 }
 
 fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
-    // The first sweep waits a little, so that a start is not slowed by it.
-    let mut next_sweep = Instant::now() + Duration::from_secs(30);
     let mut next_expiry = Instant::now();
     while goes_on(stopped, LOOK_EVERY) {
         run("writing what came of model calls", || model_calls::write_again(app));
@@ -138,13 +143,27 @@ fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
             run("letting notifications expire", || notifications::expire_due(app));
             next_expiry = Instant::now() + EXPIRE_EVERY;
         }
-        if Instant::now() >= next_sweep {
-            run("verifying the ledger", || ledger::verify_if_due(app).map(drop));
-            run("deleting what is past its retention", || cleanup::sweep_if_believed(app).map(drop));
-            next_sweep = Instant::now() + SWEEP_EVERY;
-        }
     }
     run("writing what came of model calls", || model_calls::write_again(app));
+}
+
+/// Deletes on a thread of its own: there may be much, which holds up neither the other jobs nor a stop.
+fn delete_what_is_old(app: &Arc<App>, stopped: &Receiver<()>) {
+    let is_wanted = || stopped.try_recv() == Err(TryRecvError::Empty);
+    let mut wait = FIRST_SWEEP_AFTER;
+    while goes_on(stopped, wait) {
+        run("deleting what is past its retention", || cleanup::sweep_if_believed(app, &is_wanted).map(drop));
+        wait = SWEEP_EVERY;
+    }
+}
+
+/// Verifies the ledger on a thread of its own, because it reads all of it.
+fn verify_ledger(app: &Arc<App>, stopped: &Receiver<()>) {
+    let mut wait = FIRST_SWEEP_AFTER;
+    while goes_on(stopped, wait) {
+        run("verifying the ledger", || ledger::verify_if_due(app).map(drop));
+        wait = SWEEP_EVERY;
+    }
 }
 
 /// On a thread of its own: a provider that hangs must not hold up the other jobs.

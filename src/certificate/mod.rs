@@ -7,6 +7,7 @@ mod validity;
 
 use std::{
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
 
@@ -146,6 +147,21 @@ pub fn validity(config: &Config) -> Result<Option<Validity>, String> {
         (None, None) => None,
     };
     Ok(certificate.map(|certificate| certificate.validity))
+}
+
+/// How long the certificate is good that this process shows, once it shows one. The files may tell of another one: a
+/// renewal that went wrong, or one that is half done.
+#[derive(Debug, Default)]
+pub struct Shown(Mutex<Option<Validity>>);
+
+impl Shown {
+    pub fn note(&self, validity: Validity) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(validity);
+    }
+
+    pub fn validity(&self) -> Option<Validity> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn named<T>(setting: &str, path: &Path, read: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, String> {

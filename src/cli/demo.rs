@@ -1,4 +1,5 @@
-//! `yarrow demo`: the service on a temporary data directory with a past, and commands to try it with.
+//! `yarrow demo`: the service on a temporary data directory with a past, and commands to try it with. Of what is
+//! configured it takes nothing that reaches beyond that directory or costs money.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
 
@@ -7,7 +8,9 @@ use clap::Args;
 use super::{Common, announce, start_logging};
 use yarrow::{
     app::{App, Role},
-    config::{Directory, Sources, load},
+    config::{
+        Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, Sources, load,
+    },
     error::{Error, Result},
     http::serve,
     ops::demonstration::{self, Made, PHONE_NUMBER},
@@ -27,7 +30,7 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
     let review_account = format!("{PHONE_NUMBER}={CODE}");
     sources.environment.entry("YARROW_AUTH_REVIEW_ACCOUNTS".into()).or_insert(review_account);
     let mut config = load(sources)?.config;
-    // Whatever is configured, a demonstration must not write into somebody's data.
+    keep_to_itself(&mut config);
     config.installation.data_dir = Directory(directory.path().to_owned());
     start_logging(&config.log)?;
     let print = announce();
@@ -43,6 +46,26 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
         }
     });
     serve::run(&app, &announce)
+}
+
+/// Whatever is configured, a demonstration must not write into somebody's data or backups, nor ask, tell or pay
+/// anybody.
+fn keep_to_itself(config: &mut Config) {
+    config.sms.provider = SmsProvider::Console;
+    config.email.provider = EmailProvider::Console;
+    config.moderation.provider = ModerationProvider::None;
+    config.llm.provider = LlmProvider::Builtin;
+    config.llm_fallback.base_url = None;
+    config.payment.gateway = PaymentGateway::Sandbox;
+    config.backup.directory = None;
+    config.backup.s3_endpoint = None;
+    config.alerts.webhook_url = None;
+    config.alerts.mail_to.clear();
+    // A certificate authority would be asked for a certificate of these names.
+    if !config.server.domain.is_empty() {
+        config.server.domain.clear();
+        config.server.redirect_listen = None;
+    }
 }
 
 fn introduction(address: &str, directory: &str, made: Made) -> String {

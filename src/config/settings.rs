@@ -459,7 +459,7 @@ declare::settings! {
         keep_size: Bytes = "10 GiB", no flag,
             "Backups take no more of the disk than this: the oldest go first, the newest two stay in any case.";
         free_space: Bytes = "512 MiB", no flag,
-            "A backup is only made if it leaves this much of the disk free.";
+            "A backup is only made, fetched or rehearsed if that leaves this much of the disk free.";
         s3_endpoint: Option<String> = "", no flag,
             "Address of a server that speaks S3, where backups are kept as well, by the same rules. None if unset.";
         s3_bucket: String = "", no flag,

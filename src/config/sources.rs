@@ -23,18 +23,26 @@ pub struct Sources {
     /// Values of flags, by the setting's name.
     pub flags: BTreeMap<String, String>,
     pub environment: BTreeMap<String, String>,
+    /// Variables of ours whose values are not UTF-8. The one that names the file may be such a one, as paths may.
+    pub unreadable: BTreeSet<String>,
     pub file: Option<PathBuf>,
 }
 
 impl Sources {
     /// Flags and file as given, and this process's environment.
     pub fn of_process(flags: BTreeMap<String, String>, file: Option<PathBuf>) -> Self {
-        let environment: BTreeMap<_, _> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name.starts_with(PREFIX))
-            .collect();
-        let file = file.or_else(|| environment.get(FILE_VARIABLE).map(PathBuf::from));
-        Self { flags, environment, file }
+        let (mut environment, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
+        for (name, value) in std::env::vars_os() {
+            // No setting has a name that is changed by this.
+            let name = name.to_string_lossy().into_owned();
+            match value.into_string() {
+                _ if !name.starts_with(PREFIX) => {}
+                Ok(value) => drop(environment.insert(name, value)),
+                Err(_) => drop(unreadable.insert(name)),
+            }
+        }
+        let file = file.or_else(|| std::env::var_os(FILE_VARIABLE).map(PathBuf::from));
+        Self { flags, environment, unreadable, file }
     }
 }
 
@@ -172,6 +180,11 @@ impl Resolver {
         let variable = declaration.variable();
         let file_variable = format!("{variable}_FILE");
         self.known_variables.extend([variable.clone(), file_variable.clone()]);
+        let unreadable = [&variable, &file_variable].into_iter().find(|name| self.sources.unreadable.contains(*name));
+        if let Some(name) = unreadable {
+            self.faults.push(format!("{}: is not UTF-8 (from {name})", declaration.name()));
+            return None;
+        }
         let value = self.sources.environment.get(&variable).cloned();
         let file = self.sources.environment.get(&file_variable).cloned();
         match (value, file) {
@@ -201,8 +214,8 @@ impl Resolver {
     }
 
     fn refuse_unknown_names(&mut self) {
-        let unknown_variables =
-            self.sources.environment.keys().filter(|name| !self.known_variables.contains(name.as_str()));
+        let variables = self.sources.environment.keys().chain(&self.sources.unreadable);
+        let unknown_variables = variables.filter(|name| !self.known_variables.contains(name.as_str()));
         self.faults.extend(unknown_variables.map(|name| format!("{name}: there is no such setting")));
         let mut unknown_keys = Vec::new();
         collect_unknown("", &self.file, &mut unknown_keys);
@@ -252,7 +265,7 @@ mod tests {
         let owned = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
-        Sources { flags: owned(flags), environment: owned(environment), file: None }
+        Sources { flags: owned(flags), environment: owned(environment), ..Sources::default() }
     }
 
     #[test]

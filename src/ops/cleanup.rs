@@ -14,11 +14,18 @@ use crate::{
 const SLICE: u32 = 200;
 
 /// Deletes everything that is past its retention and says how many rows that were.
+///
+/// # Errors
+/// Storage errors, after all else was deleted.
 pub fn sweep(app: &App) -> Result<usize> {
+    sweep_while(app, &|| true)
+}
+
+fn sweep_while(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize> {
     let retention = app.config.retention.clone();
     let zone = app.config.limits.time_zone.clone();
     let attempts_window = app.config.admin.attempts_window;
-    let mut sweep = Sweep { app, deleted: 0, failure: None };
+    let mut sweep = Sweep { app, goes_on, deleted: 0, failure: None };
     sweep.expired_codes();
     sweep.in_slices(move |tx| codes::delete_old_sends_in(tx, retention.code_sends, SLICE));
     sweep.in_slices(|tx| tokens::delete_expired_in(tx, SLICE));
@@ -37,17 +44,19 @@ pub fn sweep(app: &App) -> Result<usize> {
     sweep.end()
 }
 
-/// The same without anybody asking, and so only while the clock is believed.
+/// The same without anybody asking, and so only while the clock is believed. Between two slices it is asked whether to
+/// go on: what is left then is left to the next sweep.
 ///
 /// # Errors
 /// As [`sweep`].
-pub fn sweep_if_believed(app: &App) -> Result<usize> {
-    if clock_jump::is_believed(app)? { sweep(app) } else { Ok(0) }
+pub fn sweep_if_believed(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize> {
+    if clock_jump::is_believed(app)? { sweep_while(app, goes_on) } else { Ok(0) }
 }
 
 /// What was deleted so far. A table that cannot be swept, because a page of it is damaged, keeps nobody from the others.
 struct Sweep<'app> {
     app: &'app App,
+    goes_on: &'app dyn Fn() -> bool,
     deleted: usize,
     /// The first.
     failure: Option<Error>,
@@ -55,12 +64,12 @@ struct Sweep<'app> {
 
 impl Sweep<'_> {
     fn expired_codes(&mut self) {
-        let outcome = delete_expired_codes(self.app, &mut self.deleted);
+        let outcome = delete_expired_codes(self.app, &mut self.deleted, self.goes_on);
         self.note(outcome);
     }
 
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
-        let outcome = residue::count_in_slices(self.app, &mut self.deleted, delete);
+        let outcome = residue::count_in_slices(self.app, &mut self.deleted, self.goes_on, delete);
         self.note(outcome);
     }
 
@@ -80,9 +89,9 @@ impl Sweep<'_> {
 }
 
 /// Looks for them where nobody waits for it.
-fn delete_expired_codes(app: &App, deleted: &mut usize) -> Result<()> {
+fn delete_expired_codes(app: &App, deleted: &mut usize, goes_on: &dyn Fn() -> bool) -> Result<()> {
     let mut last = None;
-    loop {
+    while goes_on() {
         let expired = app.store.read(|tx| codes::expired_after_in(tx, last.as_ref(), SLICE))?;
         last = expired.last().cloned();
         if last.is_none() {
@@ -91,4 +100,5 @@ fn delete_expired_codes(app: &App, deleted: &mut usize) -> Result<()> {
         let delete = move |tx: &Write<'_>| residue::noting_in(tx, codes::clear_in(tx, &expired)?);
         *deleted += app.store.write(delete).wait()?;
     }
+    Ok(())
 }

@@ -59,26 +59,29 @@ pub fn delete_in_slices(
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<usize> {
     let mut deleted = 0;
-    count_in_slices(app, &mut deleted, delete)?;
+    count_in_slices(app, &mut deleted, &|| true, delete)?;
     Ok(deleted)
 }
 
-/// The same, adding to `deleted` slice by slice, so that what went before a failure counts.
+/// The same as long as somebody wants it to go on, adding to `deleted` slice by slice, so that what went before a
+/// failure counts.
 ///
 /// # Errors
 /// Storage errors.
 pub fn count_in_slices(
     app: &App,
     deleted: &mut usize,
+    goes_on: &dyn Fn() -> bool,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<()> {
-    loop {
+    while goes_on() {
         let delete = delete.clone();
         match app.store.write(move |tx| noting_in(tx, delete(tx)?)).wait()? {
             0 => return Ok(()),
             some => *deleted += some,
         }
     }
+    Ok(())
 }
 
 /// Clears what was left by all that was deleted until now, if there is something that no pass came after. Blocks for

@@ -435,6 +435,39 @@ fn a_backup_that_would_fill_the_disk_is_not_made() {
 }
 
 #[test]
+fn a_backup_is_not_rehearsed_where_that_would_fill_the_disk() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    run(&directory, &["backup", "create"]).expect(0);
+    let much = [("YARROW_BACKUP_FREE_SPACE", "900000 GiB")];
+    let refused = Ended::run_with(&directory, &much, &["backup", "verify"], "").expect(1);
+    assert!(refused.complaint().contains("MiB free"), "{}", refused.complaint());
+    run(&directory, &["backup", "verify"]).expect(0);
+}
+
+#[test]
+fn backups_of_a_clock_that_was_ahead_push_out_no_others() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    at_rest(&directory, 1, 0);
+    for _ in 0..4 {
+        run(&directory, &["backup", "create"]).expect(0);
+    }
+    let real: Vec<_> = listed(&directory).iter().map(|backup| backup["name"].as_str().unwrap().to_owned()).collect();
+    let backups = directory.join("backups");
+    for hour in 0..4 {
+        let ahead = format!("yarrow-20990102T0{hour}0405.678Z-scheduled.db");
+        std::fs::copy(backups.join(&real[0]), backups.join(ahead)).unwrap();
+    }
+    let few = [("YARROW_BACKUP_KEEP_HOURLY", "3"), ("YARROW_BACKUP_KEEP_DAILY", "0")];
+    Ended::run_with(&directory, &few, &["backup", "prune"], "").expect(0);
+    let left = files(&backups);
+    let is_left: Vec<_> = real.iter().map(|name| left.contains(name)).collect();
+    assert_eq!(is_left, [true, true, true, false], "{left:?}");
+}
+
+#[test]
 fn backups_that_are_gone_are_missed() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("data");

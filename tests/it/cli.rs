@@ -1,6 +1,8 @@
 //! The command line as an operator meets it: help, settings, health, and what the log never says.
 
 use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
     path::Path,
     process::{Command, Output},
 };
@@ -225,6 +227,28 @@ fn an_unknown_provider_stops_the_start() {
         assert_code(&output, 3);
         assert!(stderr(&output).contains("is not one of"), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_a_fault() {
+    let no_text = OsStr::from_bytes(b"\xff");
+    let mut command = Binary::command();
+    command.args(["config", "show"]).env("YARROW_AUTH_SECRET_KEY", no_text).env("YARROW_LLM_API_KEY_FILE", no_text);
+    command.env("YARROW_SERVER_TLS_KEY", no_text).env("YARROW_SERVER_TLS_CERTIFICATE", "certificate.pem");
+    command.env("YARROW_NO_SETTING", no_text).env(OsStr::from_bytes(b"YARROW_\xff"), "1");
+    let output = command.output().unwrap();
+    assert_code(&output, 3);
+    let said = stderr(&output);
+    for fault in [
+        "auth.secret_key: is not UTF-8 (from YARROW_AUTH_SECRET_KEY)",
+        "llm.api_key: is not UTF-8 (from YARROW_LLM_API_KEY_FILE)",
+        "server.tls_key: is not UTF-8 (from YARROW_SERVER_TLS_KEY)",
+        "YARROW_NO_SETTING: there is no such setting",
+        "YARROW_\u{fffd}: there is no such setting",
+    ] {
+        assert!(said.contains(fault), "{fault} is not in: {said}");
+    }
+    assert_eq!(said.lines().count(), 1 + 5, "{said}");
 }
 
 #[test]

@@ -214,6 +214,46 @@ fn a_running_server_uploads_by_itself() {
 }
 
 #[test]
+fn what_a_clock_that_was_ahead_noted_of_the_bucket_holds_up_no_upload() {
+    let place = Place::new("");
+    let setup = Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s");
+    let server = setup.start();
+    let uploaded = || place.bucket.objects().into_keys().filter(|name| name.ends_with("-scheduled.db")).count();
+    eventually("an upload is noted", || server.value("select count(*) = 1 from settings where name = 'backup.upload'"));
+    let ahead = "'$.at', 4070908800000, '$.name', 'yarrow-20990101T000000.000Z-scheduled.db'";
+    let failed = r#"{"at":4070908800000,"code":"provider_failed","detail":""}"#;
+    server.edit(&format!(
+        "update settings set value = json_set(value, {ahead}) where name = 'backup.upload'; \
+         insert into settings (name, value, updated_at) values ('backup.upload_failure', '{failed}', 1)"
+    ));
+    let before = uploaded();
+    eventually("the next backup goes up", || uploaded() > before);
+    let alerts = place.run(&["alerts", "list"]).expect(0).json();
+    let upload = alerts["items"].as_array().unwrap().iter().find(|item| item["rule"] == "backup_upload_failed");
+    assert_eq!(upload.unwrap()["firing"], false, "{alerts}");
+}
+
+#[test]
+fn a_bucket_that_does_not_list_what_it_took_is_left_alone_for_a_while() {
+    let place = Place::new("");
+    place.bucket.suffer(Fault::ListsNothing);
+    let refused = place.run(&["backup", "create"]).expect(1);
+    assert!(refused.complaint().contains("did not store all of"), "{}", refused.complaint());
+    let sent = || place.bucket.vendor.requests().iter().filter(|request| request.method == "PUT").count();
+    let before = sent();
+    let mut server =
+        Setup::default().on(&place.directory()).with("CONFIG", &place.settings).with("BACKUP_EVERY", "1 s").start();
+    // Some more of the times at which it is looked whether something is to be uploaded.
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    assert_eq!(sent(), before);
+    assert_eq!(server.terminate(), Some(0));
+    // Once it lists again, the next upload puts all to rights.
+    place.bucket.suffer(Fault::None);
+    place.run(&["backup", "upload"]).expect(0);
+    assert_eq!(place.run(&["backup", "upload"]).expect(0).json()["uploaded"], json!([]));
+}
+
+#[test]
 fn what_was_stored_in_part_goes_up_again() {
     let place = Place::new("");
     place.bucket.suffer(Fault::StoresHalf);

@@ -17,7 +17,6 @@ use self::page::{Page, real};
 pub use self::requests::RequestTally;
 use crate::{
     app::App,
-    certificate,
     error::{Code, Error, Result},
     ops::{
         backups::{Failed, Remembered},
@@ -162,7 +161,7 @@ fn add_codes(page: &mut Page, app: &App) {
 
 /// Nothing where no certificate is shown: there is no time to tell.
 fn add_certificate(page: &mut Page, app: &App) {
-    if let Ok(Some(validity)) = certificate::validity(&app.config) {
+    if let Some(validity) = app.certificate_validity() {
         page.gauge("yarrow_certificate_expiry_timestamp_seconds", "When the certificate that is shown ends")
             .real(&[], seconds(Some(validity.until)));
     }

@@ -7,16 +7,23 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Shown};
 
 /// What is shown to whoever connects, whatever name they ask for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Certificates {
     current: RwLock<Option<Arc<CertifiedKey>>>,
+    shown: Arc<Shown>,
 }
 
 impl Certificates {
+    /// Nothing is shown yet. What will be is noted there.
+    pub fn new(shown: &Arc<Shown>) -> Self {
+        Self { current: RwLock::default(), shown: Arc::clone(shown) }
+    }
+
     pub fn show(&self, certificate: Certificate) {
+        self.shown.note(certificate.validity);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Some(Arc::new(certificate.key));
     }

@@ -373,8 +373,15 @@ pub(super) fn latest_at_in(tx: &Read<'_>) -> Result<Option<Timestamp>> {
     Ok(latest.map(Timestamp))
 }
 
-/// Deletes some of the oldest blocks, of which no entry is younger than `until`, and says how many entries they had.
+/// Deletes some of the oldest blocks, of which no entry is younger than `until`, and says how many entries they had. A
+/// block with an entry of a time to come, by a clock that was ahead, is as old as the one after it.
 pub(super) fn delete_oldest_in(tx: &Write<'_>, until: Timestamp) -> Result<i64> {
+    let first_dated = tx.first(
+        "select first_entry, last_at from access_log_blocks where last_at <= ?1 order by first_entry limit 1",
+        [tx.now.0],
+        |row| Ok((row.get::<i64>(0)?, row.get(1).map(Timestamp)?)),
+    )?;
+    let Some((first_old, _)) = first_dated.filter(|(_, last_at)| *last_at <= until) else { return Ok(0) };
     let oldest = tx.all(
         "select first_entry, last_entry, last_at from access_log_blocks order by first_entry limit ?1",
         [SLICE],
@@ -383,7 +390,7 @@ pub(super) fn delete_oldest_in(tx: &Write<'_>, until: Timestamp) -> Result<i64> 
     let (mut deleted, mut newest) = (0, None);
     for (first, last, last_at) in oldest {
         let count = last - first + 1;
-        if last_at > until || (deleted > 0 && deleted + count > BLOCK) {
+        if (first > first_old && last_at > until) || (deleted > 0 && deleted + count > BLOCK) {
             break;
         }
         (deleted, newest) = (deleted + count, Some(first));

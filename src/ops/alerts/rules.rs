@@ -2,7 +2,6 @@
 
 use crate::{
     app::App,
-    certificate,
     error::Error,
     ops::condition::{self, BackupState, Condition, LedgerState},
     store,
@@ -121,10 +120,10 @@ fn backup_upload_failed(app: &App, condition: &Condition) -> Option<Finding> {
     Some(Finding::new("backup_upload_failed", failure.is_some(), detail))
 }
 
-/// Whether the certificate that is shown ends soon. Files that cannot be read just now are no reason to tell anybody: what
-/// was shown before is shown on.
+/// Whether the certificate that is shown ends soon, whatever a renewal made of the files: it is shown on until they are
+/// right again.
 fn certificate_expiring(app: &App, now: Timestamp) -> Option<Finding> {
-    let validity = certificate::validity(&app.config).ok()??;
+    let validity = app.certificate_validity()?;
     let detail = format!("The certificate that is shown is good until {}; see `yarrow doctor`.", validity.until);
     Some(Finding::new("certificate_expiring", validity.ends_soon(now), detail))
 }

@@ -318,14 +318,20 @@ pub fn findings(path: &Path, now: Timestamp) -> Result<Option<Findings>> {
     carried.get(ABOUT).map(|about| serde_json::from_slice(about).map_err(Error::internal)).transpose()
 }
 
-/// What is remembered of the last backup and the last failure. A backup of a time to come was made while the clock was
-/// ahead, and says nothing of how old the last one is.
+/// What is remembered of the last backup and the last failure. What is of a time to come was noted while the clock was
+/// ahead, and says nothing of how old the last backup is, nor whether there was one since a failure.
 pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
-    let last: Option<Remembered> = remembered_in(tx, LAST_BACKUP)?;
+    let (last, failure) = last_and_failure_in(tx, LAST_BACKUP, LAST_FAILURE)?;
+    Ok(Standing { last, failure })
+}
+
+/// What was noted last of that which works, and of failures if it did not work since.
+fn last_and_failure_in(tx: &Read<'_>, last: &str, failure: &str) -> Result<(Option<Remembered>, Option<Failed>)> {
+    let (last, failure): (Option<Remembered>, Option<Failed>) = (remembered_in(tx, last)?, remembered_in(tx, failure)?);
     let last = last.filter(|last| last.at() <= tx.now);
-    let failure: Option<Failed> = remembered_in(tx, LAST_FAILURE)?;
     let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
-    Ok(Standing { failure: failure.filter(is_newer), last })
+    let failure = failure.filter(|failure| failure.at() <= tx.now && is_newer(failure));
+    Ok((last, failure))
 }
 
 fn remembered_in<T: serde::de::DeserializeOwned>(tx: &Read<'_>, name: &str) -> Result<Option<T>> {

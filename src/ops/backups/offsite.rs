@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::{
-    AGAIN_AFTER, Backup, Failed, Remembered, demand_space, described, enter, findings, list,
+    AGAIN_AFTER, Backup, Failed, Remembered, demand_space, described, enter, findings, last_and_failure_in, list,
     manifest::{self, Manifest},
-    newest_first, remember, remembered_in, retention,
+    newest_first, remember, retention,
 };
 use crate::{
     app::App,
@@ -233,9 +233,12 @@ fn cut_short(remote: &[Backup], local: &[Backup]) -> BTreeSet<String> {
     remote.iter().filter(is_cut_short).map(|backup| backup.name.clone()).collect()
 }
 
-/// Makes sure that what was just sent is there as it was sent, as far as a list tells.
+/// Makes sure that what was just sent is there as it was sent, as far as a list tells. What is not listed would be sent
+/// again and again.
 fn demand_whole(remote: &[Backup], uploaded: &[Backup]) -> Result<()> {
-    let Some(name) = cut_short(remote, uploaded).into_iter().next() else { return Ok(()) };
+    let there: BTreeMap<_, _> = remote.iter().map(|backup| (&backup.name, backup.bytes)).collect();
+    let is_missing = |backup: &&Backup| there.get(&backup.name) != Some(&backup.bytes);
+    let Some(Backup { name, .. }) = uploaded.iter().find(is_missing) else { return Ok(()) };
     let failure = Failure::new(FailureKind::OutcomeUnknown, object_storage::NAME, "stored_in_part");
     let detail = format!("The bucket did not store all of `{name}`.");
     Err(Error::new(Code::ProviderFailed).detail(detail).caused_by(failure))
@@ -306,10 +309,9 @@ pub fn upload_if_due(app: &App) -> Result<bool> {
     Ok(upload(app, &mut |_, _, _| ())?.is_some_and(|done| !done.uploaded.is_empty()))
 }
 
-/// What is remembered of the bucket.
+/// What is remembered of the bucket, but for what is of a time to come: a clock that was ahead says nothing of what is
+/// there now.
 pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
-    let last: Option<Remembered> = remembered_in(tx, LAST_UPLOAD)?;
-    let failure: Option<Failed> = remembered_in(tx, LAST_FAILURE)?;
-    let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
-    Ok(Standing { failure: failure.filter(is_newer), last })
+    let (last, failure) = last_and_failure_in(tx, LAST_UPLOAD, LAST_FAILURE)?;
+    Ok(Standing { last, failure })
 }

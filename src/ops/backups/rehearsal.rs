@@ -22,7 +22,7 @@ use crate::{
         server_key::{Standing, standing_in},
     },
     store::{
-        self, Store, Tuning, Upkeep,
+        self, SCHEMA_VERSION, Store, Tuning, Upkeep,
         backup::{Copy, Faults},
         files::{DATABASE, database_size},
         lock::{in_use, lock_directory},
@@ -73,13 +73,16 @@ pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<
 fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<Rehearsal> {
     let begun = Instant::now();
     let copy = Copy::open(path, clock.now())?;
-    refuse_schema(path, copy.schema_version()?)?;
+    let version = copy.schema_version()?;
+    refuse_schema(path, version)?;
     let _lock = enter(&config.backup_directory())?;
     progress("reading", 0, 1);
     let checksum = manifest::verify(path)?;
     let place = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).tempdir_in(config.backup_directory());
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
-    demand_space(place.path(), database_size(path))?;
+    // Migrating keeps a copy of what was before, and may write all of it anew into the log.
+    let copies = if version < SCHEMA_VERSION { 3 } else { 1 };
+    demand_space(place.path(), database_size(path) * copies + config.backup.free_space.0)?;
     store::restore::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);

@@ -56,12 +56,12 @@ pub(super) fn past_first(all: &[Backup], now: Timestamp) -> impl Iterator<Item =
     all.iter().filter(is_past).chain(all.iter().filter(move |backup| !is_past(backup)))
 }
 
-/// The backups, newest first, that no rule keeps.
+/// The backups, newest first, that no rule keeps. Those that a clock that was ahead dated keep none of the others out.
 pub(super) fn superfluous(all: &[Backup], rules: &Rules, now: Timestamp) -> Vec<Backup> {
     let first_day = now.0.div_euclid(DAY) - i64::from(rules.keep_daily);
     let (mut days, mut bytes) = (BTreeSet::new(), 0_u64);
     let mut doomed = Vec::new();
-    for (index, backup) in all.iter().enumerate() {
+    for (index, backup) in past_first(all, now).enumerate() {
         let day = backup.at.0.div_euclid(DAY);
         let is_of_the_days = day > first_day && (days.insert(day) || backup.occasion != Occasion::Scheduled);
         let is_kept = index < rules.keep_hourly as usize || is_of_the_days;
@@ -106,6 +106,13 @@ mod tests {
         assert_eq!(days.len(), 30);
         assert_eq!(kept.len(), 24 + 28);
         assert_eq!(*kept.last().unwrap(), 28 * 24 + 13, "the newest of a day is the one that stays");
+    }
+
+    #[test]
+    fn what_a_clock_dated_that_was_ahead_comes_after_the_others() {
+        let all: Vec<_> = [-50, -49, -48, 1, 2, 3].map(|hours| made(hours, Occasion::Scheduled)).into();
+        let rules = Rules { keep_hourly: 2, keep_daily: 0, keep_size: Bytes(25), ..rules() };
+        assert_eq!(kept(&all, &rules), [1, 2]);
     }
 
     #[test]

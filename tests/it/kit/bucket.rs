@@ -43,6 +43,8 @@ pub enum Fault {
     StoresHalf,
     /// Its lists end in the middle, and the answer says nothing of it.
     CutsLists,
+    /// Its lists are empty, whatever is in it.
+    ListsNothing,
     /// It takes parts and does not put them together.
     CompletesNothing,
     /// It answers what is sent to it in so long a time, in milliseconds.
@@ -142,6 +144,7 @@ impl State {
                 let text = self.list(&value("prefix").unwrap_or_default());
                 Reply::status(200).body(&text[..text.find("</Contents>").unwrap_or(text.len() / 2)])
             }
+            ("GET", ..) if key.is_empty() && fault == Fault::ListsNothing => document(self.list("nothing/begins/so")),
             ("GET", ..) if key.is_empty() => document(self.list(&value("prefix").unwrap_or_default())),
             ("GET", ..) => match self.objects.lock().unwrap().get(&key) {
                 Some(bytes) => Reply::status(200).body(bytes.clone()),

@@ -14,7 +14,8 @@ use serde_json::Value;
 use yarrow::types::hex;
 
 use crate::kit::{
-    Ended, Server, Setup, install, settled,
+    Ended, Request, Server, Setup, eventually, install, settled,
+    tls::PemPair,
     vendors::{Reply, Vendor},
 };
 
@@ -130,6 +131,39 @@ fn a_rule_that_is_no_longer_looked_at_is_over() {
     let server = server.crash_and_restart(with_webhook(&webhook));
     let message = wait_for(&server, &webhook, "backup_upload_failed", "resolved");
     assert_eq!(message["since"], "2023-11-14T22:13:20.000Z");
+}
+
+#[test]
+fn a_renewal_that_went_wrong_leaves_the_warning_of_what_is_shown() {
+    let webhook = Vendor::answering(|_| Reply::status(200));
+    let (pair, other) = (PemPair::ending_in("yarrow.test", 10), PemPair::new("yarrow.test"));
+    let setup = with_webhook(&webhook).with("METRICS_LISTEN", "127.0.0.1:0");
+    let setup = setup.with("SERVER_TLS_CERTIFICATE", pair.certificate()).with("SERVER_TLS_KEY", pair.key());
+    let mut server = setup.start();
+    let metrics = server.metrics();
+    let expiry = || {
+        let page = Request::new("GET", &metrics).send().expect(200).text();
+        let line = page.lines().find(|line| line.starts_with("yarrow_certificate_expiry_timestamp_seconds "));
+        line.map(ToOwned::to_owned)
+    };
+    wait_for(&server, &webhook, "certificate_expiring", "firing");
+    let shown = expiry();
+    assert!(shown.is_some());
+    std::fs::copy(other.key(), pair.key()).unwrap();
+    server.wait_for_line("a certificate cannot be taken; the one before stays");
+    // The rules are looked at every five seconds.
+    std::thread::sleep(Duration::from_secs(6));
+    std::fs::remove_file(pair.key()).unwrap();
+    std::thread::sleep(Duration::from_secs(6));
+    let is_resolved = || {
+        let mut of_rule = told(&webhook).into_iter().filter(|message| message["rule"] == "certificate_expiring");
+        of_rule.any(|message| message["event"] == "resolved")
+    };
+    assert!(!is_resolved(), "{:?}", told(&webhook));
+    assert_eq!(expiry(), shown);
+    pair.renew("yarrow.test");
+    wait_for(&server, &webhook, "certificate_expiring", "resolved");
+    eventually("the new end is told", || expiry().is_some_and(|line| Some(line) != shown));
 }
 
 #[test]

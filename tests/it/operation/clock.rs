@@ -50,6 +50,8 @@ fn backups_and_checks_go_on() {
     std::fs::copy(newest, directory.join("yarrow-20990102T030405.678Z-scheduled.db")).unwrap();
     let later = "json_set(value, '$.at', 4070908800000)";
     server.edit(&format!("update settings set value = {later} where name in ('backup.last', 'database.check')"));
+    let failed = r#"{"at":4070908800000,"code":"storage_full","detail":""}"#;
+    server.edit(&format!("insert into settings (name, value, updated_at) values ('backup.failure', '{failed}', 1)"));
     for name in ["backupAt", "databaseCheckedAt"] {
         eventually(name, || {
             let found = ready();
@@ -96,13 +98,13 @@ fn a_clock_that_is_days_ahead_deletes_nothing_by_its_age() {
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(cleanup::sweep_if_believed(&app).unwrap(), 0);
+    assert_eq!(cleanup::sweep_if_believed(&app, &|| true).unwrap(), 0);
     // Nobody deletes in its place either, and a clock that was put right is believed at once.
-    assert_eq!(cleanup::sweep_if_believed(&app).unwrap(), 0);
+    assert_eq!(cleanup::sweep_if_believed(&app, &|| true).unwrap(), 0);
     database
         .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'")
         .unwrap();
-    assert_eq!(cleanup::sweep_if_believed(&app).unwrap(), 1);
+    assert_eq!(cleanup::sweep_if_believed(&app, &|| true).unwrap(), 1);
     // Whoever asks for it is obeyed.
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
     assert_eq!(cleanup::sweep(&app).unwrap(), 1);

@@ -1,6 +1,8 @@
 //! What is kept for a time is deleted after it, and every such time is a setting that counts.
 
-use crate::kit::{Ended, Setup};
+use std::time::{Duration, Instant};
+
+use crate::kit::{Ended, Setup, eventually};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -98,6 +100,40 @@ fn disagreements_are_kept_as_long_as_refusals() {
     }
     Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
     assert_eq!(server.value::<String>("select group_concat(masked_text) from disagreements"), "179");
+}
+
+#[test]
+fn an_entry_of_a_time_to_come_keeps_no_other_in_the_network_log() {
+    let server = Setup::default().start();
+    for (id, days) in [("ahead", -40), ("old", 200), ("ahead too", -1), ("older", 210), ("young", 1), ("late", -40)] {
+        server.edit(&format!(
+            "insert into access_log_blocks (first_entry, last_entry, first_at, last_at, entries) \
+             select entry, entry, at, at, json_array(json_array(at, null, '192.0.2.1', 'GET', null, 200, 1, '{id}')) \
+             from (select coalesce(max(last_entry), 0) + 1 as entry, unixepoch() * 1000 - {days} * {DAY} as at \
+             from access_log_blocks)"
+        ));
+    }
+    Ended::run(server.directory(), &["cleanup", "expired", "--yes"], "").expect(0);
+    assert_eq!(server.value::<String>("select group_concat(request_id) from access_log"), "young,late");
+}
+
+#[test]
+fn a_stop_waits_for_no_sweep() {
+    let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    server.edit(
+        "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 3000000) \
+         insert into code_sends (address, client_network, sent_at) select '', '', n from numbers",
+    );
+    let left = |server: &crate::kit::Server| server.value::<i64>("select count(*) from code_sends");
+    eventually("a sweep has begun", || left(&server) < 3_000_000);
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    let took = begun.elapsed();
+    assert!(left(&server) > 0, "there was too little to delete for this test to say anything");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(server.value::<String>("pragma integrity_check"), "ok");
+    let failed: Vec<_> = server.lines().into_iter().filter(|line| line.contains("ERROR")).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
