@@ -1,10 +1,10 @@
 //! What many streams at once cost the service, and what they cost everybody else: `cargo bench --bench streams`.
 //!
-//! A stub of a model sends a token every 20 ms to each of 200 conversations and writes into each token when it was sent;
-//! the listeners take the difference. The same is measured without the service between, so that what stub and listeners
-//! themselves are late, which on a small machine is most of it, can be subtracted. Meanwhile a few clients read
-//! balances and sign in, as they did before the streams began. Stub, listeners and clients are one process: quote the
-//! differences and ratios.
+//! A stub of a model sends a token every 20 ms to each of 200 conversations and writes into each token when it was
+//! sent; the listeners take the difference. The same is measured without the service between, so that what stub and
+//! listeners themselves are late, which on a small machine is most of it, can be subtracted. Meanwhile a few clients
+//! read balances and sign in, as they did before the streams began. Stub, listeners and clients are one process: quote
+//! the differences and ratios.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 

@@ -81,8 +81,8 @@ pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, upkeep:
     Store::open(&path, tuning, clock, upkeep)
 }
 
-/// What is said of a database that is not there, although there was one. A first start makes it before the keys, so keys
-/// without it say so.
+/// What is said of a database that is not there, although there was one. A first start makes it before the keys, so
+/// keys without it say so.
 fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
     if has_keys(directory) {
         return Some("is missing");

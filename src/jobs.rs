@@ -23,7 +23,8 @@ use crate::{
 /// How long an entry of the network log waits at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 /// Every so many times a piece of the log is counted while requests come so fast that whole blocks of it are written in
-/// between; otherwise every time. Requests are not held up for those who will search, who read more until it is made up for.
+/// between; otherwise every time. Requests are not held up for those who will search, who read more until it is made up
+/// for.
 const BUSY_TIMES_TO_COUNT: u32 = 10;
 /// How often it is looked whether something is to be done that others could not do in time.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -173,8 +174,8 @@ fn ask_about_payments(app: &Arc<App>, stopped: &Receiver<()>) {
     }
 }
 
-/// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and everybody
-/// else on this machine goes before it.
+/// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and
+/// everybody else on this machine goes before it.
 fn make_backups(app: &Arc<App>, stopped: &Receiver<()>) {
     give_way();
     while goes_on(stopped, BACKUPS_EVERY) {

@@ -2,8 +2,8 @@
 //!
 //! A directory is filled at each size, a server started on each, and every endpoint asked at all sizes in turn, in
 //! rounds of alternating order. Then the largest is verified, swept and backed up. At ten million it takes 6 GB of
-//! disk, twice that and the log of what clients save meanwhile while it is backed up, and the page cache must hold what is
-//! asked for: caches are warm. Where it does not, `--directory` on a tmpfs does.
+//! disk, twice that and the log of what clients save meanwhile while it is backed up, and the page cache must hold what
+//! is asked for: caches are warm. Where it does not, `--directory` on a tmpfs does.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 

@@ -92,8 +92,8 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
     Ok((Measurement::new(latencies, &before, &after, server.memory()?), answered))
 }
 
-/// Keeps the load's thread from sleeping. Whoever answers a sleeping client on the same machine pays for waking it, in a
-/// virtual machine several microseconds: a slow server would be charged for the rest that it gives its client.
+/// Keeps the load's thread from sleeping. Whoever answers a sleeping client on the same machine pays for waking it, in
+/// a virtual machine several microseconds: a slow server would be charged for the rest that it gives its client.
 async fn stay_awake() {
     loop {
         tokio::task::yield_now().await;

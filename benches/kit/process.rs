@@ -97,7 +97,8 @@ impl Server {
 
     /// A server that says on its error stream where it is `listening on http://`.
     pub fn spawn(mut command: Command) -> Result<Self, Failure> {
-        // What a build that counts what it does is to write it into; packaging/profile/train wants nobody else's counts.
+        // What a build that counts what it does is to write it into; packaging/profile/train wants nobody else's
+        // counts.
         if let Some(counts) = std::env::var_os("PROFILE_OF_SERVERS") {
             command.env("LLVM_PROFILE_FILE", counts);
         }

@@ -118,8 +118,8 @@ fn consume(account: &Account, more: &str) -> Vec<u8> {
     request("POST", "/coin/consume", &(authorization(account) + more), "")
 }
 
-/// With a key as long as a UUID, that begins with `start`. Without one it begins with what counts the requests, as a UUID
-/// of version 7 begins with the time; the other way round the next key stands anywhere, as a random one does.
+/// With a key as long as a UUID, that begins with `start`. Without one it begins with what counts the requests, as a
+/// UUID of version 7 begins with the time; the other way round the next key stands anywhere, as a random one does.
 fn consume_once(account: &Account, start: &str) -> Vec<u8> {
     let end = &"-7000-8000-0000000000000"[start.len()..];
     consume(account, &format!("idempotency-key: {start}{NUMBER}{end}\r\n"))
@@ -139,8 +139,8 @@ fn list(account: &Account, more: &str) -> Vec<u8> {
     request("POST", "/divination-history/get", &(authorization(account) + more), &body)
 }
 
-/// Everybody signs in, in an order in which nobody is near those before them: people do not sign in by number, and what is
-/// kept by number would be cheaper to write if they did.
+/// Everybody signs in, in an order in which nobody is near those before them: people do not sign in by number, and what
+/// is kept by number would be cheaper to write if they did.
 fn sign_ins(phone_numbers: &[String]) -> Requests {
     /// The golden section of a hundred thousand, which it has no factor in common with.
     const STRIDE: usize = 61_803;

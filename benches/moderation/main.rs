@@ -1,10 +1,10 @@
 //! How fast the word engine screens texts, beside the libraries that others use for it, over the same words and texts.
 //!
 //! All of them take turns in every round, and a ratio is the median of the rounds' own ratios, so that a machine which
-//! is busy for a while is busy for all. `aho-corasick` and `daachorse` run in this process; libraries of other languages
-//! run in processes of their own, one thread each, where `benches/moderation/run` has installed them. None of them
-//! folds more than case, so they find less; the engine's figures are whole verdicts: folding, gaps, repetitions, the
-//! verifier and the places of what was found.
+//! is busy for a while is busy for all. `aho-corasick` and `daachorse` run in this process; libraries of other
+//! languages run in processes of their own, one thread each, where `benches/moderation/run` has installed them. None of
+//! them folds more than case, so they find less; the engine's figures are whole verdicts: folding, gaps, repetitions,
+//! the verifier and the places of what was found.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot measure should say so and end")]

@@ -27,8 +27,8 @@ pub struct DoctorArgs {
     /// Also write a file for whoever helps: findings, settings with secrets masked, sizes. No user's data.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// Take the server key that is there now for the one of this database, before examining. What was kept under the one
-    /// before is given up.
+    /// Take the server key that is there now for the one of this database, before examining. What was kept under the
+    /// one before is given up.
     #[arg(long)]
     accept_key: bool,
 }

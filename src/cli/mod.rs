@@ -129,7 +129,8 @@ pub struct Failure {
 /// Runs the command that this process was started with.
 ///
 /// # Errors
-/// Whatever the command fails with. Wrong usage ends the process with code 2 before that, unless it is to be told in JSON.
+/// Whatever the command fails with. Wrong usage ends the process with code 2 before that, unless it is to be told in
+/// JSON.
 pub fn run() -> Result<(), Failure> {
     let Cli { common, command } = Cli::try_parse().or_else(|fault| misused(&fault))?;
     command.run(&common).map_err(|error| Failure { error, is_told_in_json: common.json })
@@ -382,8 +383,8 @@ fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Stri
     table.to_string()
 }
 
-/// Prints to standard output, with nothing in it that acts on a terminal. A reader that has gone away, as in `| head`, is
-/// no failure.
+/// Prints to standard output, with nothing in it that acts on a terminal. A reader that has gone away, as in `| head`,
+/// is no failure.
 fn print(text: &str) -> Result<()> {
     match writeln!(std::io::stdout(), "{}", tamed(text)) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

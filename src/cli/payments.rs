@@ -68,9 +68,9 @@ enum Action {
     Settle {
         /// The order's number, or the provider's.
         order: String,
-        /// `credit` gives the coins; `dismiss` leaves the order as it is and writes off the coins that are owed; `collect`
-        /// takes back as many of those as there are; `returned-elsewhere` says that all the money was returned in another
-        /// way.
+        /// `credit` gives the coins; `dismiss` leaves the order as it is and writes off the coins that are owed;
+        /// `collect` takes back as many of those as there are; `returned-elsewhere` says that all the money was
+        /// returned in another way.
         decision: DecisionName,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
@@ -289,7 +289,8 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
     let by = authority(Some(reason));
     let order = orders::find(app, &wish.order_no)?;
     let wish = Wish { order_no: order.order_no, ..wish };
-    // The money may go back without this command hearing of it, which must not leave the audit without who asked for it.
+    // The money may go back without this command hearing of it, which must not leave the audit without who asked for
+    // it.
     super::record_beginning(app, "payments refund", Some(order.user), by.clone())?;
     let done = done_now(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
     record(app, "payments refund", Some(done.order.user), by)?;

@@ -59,8 +59,8 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Add the words of a file in one change: one a line, alone, as `word,type` or as it is exported; `-` is standard input.
-    /// Lines that are no words are told and left out.
+    /// Add the words of a file in one change: one a line, alone, as `word,type` or as it is exported; `-` is standard
+    /// input. Lines that are no words are told and left out.
     Import {
         /// The file; `-` is standard input.
         file: PathBuf,
@@ -70,7 +70,8 @@ enum Action {
         /// Take words of one letter, too.
         #[arg(long)]
         force: bool,
-        /// Find by their pronunciation too those of which the file does not say. On a long list that accuses the innocent.
+        /// Find by their pronunciation too those of which the file does not say. On a long list that accuses the
+        /// innocent.
         #[arg(long)]
         by_sound: bool,
         /// Say what would happen, and do nothing.

@@ -185,8 +185,8 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
 }
 
-/// A level, or what takes one and for whom. The library takes a mistyped level for the name of a part of the program, and
-/// then nothing else is logged.
+/// A level, or what takes one and for whom. The library takes a mistyped level for the name of a part of the program,
+/// and then nothing else is logged.
 fn is_log_filter(text: &str) -> bool {
     let is_level = |text: &str| !text.is_empty() && text.parse::<tracing::level_filters::LevelFilter>().is_ok();
     text.split(',').all(|directive| match directive.split_once('=') {

@@ -80,7 +80,8 @@ impl Config {
         self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
     }
 
-    /// How many records of calls, and of refusals, are kept of a user: never fewer than those by which an hour is counted.
+    /// How many records of calls, and of refusals, are kept of a user: never fewer than those by which an hour is
+    /// counted.
     pub fn records_kept(&self) -> u32 {
         self.limits.interpretation_records.max(self.llm.calls_per_user_hour)
     }

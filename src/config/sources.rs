@@ -46,7 +46,8 @@ impl Sources {
     }
 }
 
-/// Whether this process was started with the argument, wherever that stands: for when the line as a whole makes no sense.
+/// Whether this process was started with the argument, wherever that stands: for when the line as a whole makes no
+/// sense.
 pub fn is_argument_given(argument: &str) -> bool {
     std::env::args_os().any(|given| given == argument)
 }
@@ -66,8 +67,8 @@ pub fn load(sources: Sources) -> Result<Loaded> {
     load_and_examine(sources, |_| Vec::new())
 }
 
-/// The same, and `examine` looks for what only those can tell who use the settings: whether a key is one, whether a file
-/// is there. Its faults begin with the setting's name and come together with all others.
+/// The same, and `examine` looks for what only those can tell who use the settings: whether a key is one, whether a
+/// file is there. Its faults begin with the setting's name and come together with all others.
 ///
 /// # Errors
 /// `configuration`, with every fault there is, one a line.

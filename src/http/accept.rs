@@ -1,7 +1,7 @@
 //! What a client says of one choice among those that it accepts: a media type, a coding.
 
-/// The weight that a header such as `Accept` gives to a choice: 1 if it says none, 0 for one that is refused. Nothing if it
-/// does not name it.
+/// The weight that a header such as `Accept` gives to a choice: 1 if it says none, 0 for one that is refused. Nothing
+/// if it does not name it.
 pub fn weight(header: &str, choice: &str) -> Option<f32> {
     header.split(',').find_map(|range| {
         let mut parts = range.split(';').map(str::trim);

@@ -41,7 +41,8 @@ const HELD_FREELY: usize = 16 << 10;
 /// until all of it has come.
 ///
 /// # Errors
-/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off; those of `room`.
+/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off; those of
+/// `room`.
 pub async fn read<Room>(
     mut body: Body,
     headers: &HeaderMap,
@@ -210,7 +211,8 @@ fn is_too_deep(text: &str) -> bool {
     false
 }
 
-/// How many of up to 255 bytes are opening brackets. As bytes, and added without a check, they are counted many at once.
+/// How many of up to 255 bytes are opening brackets. As bytes, and added without a check, they are counted many at
+/// once.
 fn opening_brackets(bytes: &[u8]) -> usize {
     bytes.iter().fold(0_u8, |count, byte| count.wrapping_add(u8::from(matches!(byte, b'[' | b'{')))).into()
 }

@@ -176,8 +176,8 @@ struct Audited {
 }
 
 impl Audited {
-    /// Waits for what is done and for its row. Both go on by themselves when the client leaves, because what was begun is
-    /// done all the same.
+    /// Waits for what is done and for its row. Both go on by themselves when the client leaves, because what was begun
+    /// is done all the same.
     async fn see_through(self, doing: BoxFuture<'static, Result<Response<Body>>>) -> Result<Response<Body>> {
         let seen_through = tokio::spawn(async move {
             let outcome = unless_panicked(AssertUnwindSafe(doing).catch_unwind().await);
@@ -221,8 +221,8 @@ fn unless_panicked<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
     caught.unwrap_or_else(|_| Err(Error::internal("a handler panicked")))
 }
 
-/// What path, query and body say, once it is known that a user of the first generation names nobody else beside the names
-/// that the endpoint looks for itself.
+/// What path, query and body say, once it is known that a user of the first generation names nobody else beside the
+/// names that the endpoint looks for itself.
 ///
 /// # Errors
 /// Those of the body; `not_yours`.

@@ -129,8 +129,8 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     bound.map_err(|error| not_bound(address, &error))
 }
 
-/// An address that another program has, or that this machine has not got yet, may be there at the next try. One that may
-/// not be listened on at all is a matter of the configuration.
+/// An address that another program has, or that this machine has not got yet, may be there at the next try. One that
+/// may not be listened on at all is a matter of the configuration.
 fn not_bound(address: SocketAddr, error: &std::io::Error) -> Error {
     let code = match error.kind() {
         ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => Code::AddressUnavailable,

@@ -28,7 +28,8 @@ pub fn is_large(answer: &Response<Body>) -> bool {
     answer.body().size_hint().lower() >= LARGE
 }
 
-/// The answer, unless the same user is reading another that is as large. One that nobody reads any more ends unfinished.
+/// The answer, unless the same user is reading another that is as large. One that nobody reads any more ends
+/// unfinished.
 ///
 /// # Errors
 /// `overloaded`.

@@ -65,8 +65,8 @@ fn components(endpoints: &[Endpoint]) -> Map<String, Value> {
     object(&mut own.chain(schemas::<Problem<'static>>()))
 }
 
-/// An object of these members. Whatever collects into a map sorts, and each kind of iterator would have a sort of its own
-/// in the program.
+/// An object of these members. Whatever collects into a map sorts, and each kind of iterator would have a sort of its
+/// own in the program.
 pub fn object(members: &mut dyn Iterator<Item = (String, Value)>) -> Map<String, Value> {
     members.collect()
 }

@@ -238,8 +238,8 @@ where
 }
 
 /// Looks whether the answer to a request without a body is there at once, as most are, before the connection looks. The
-/// request is gone then, and the connection reads on into what that was read into; while it is there, the connection takes
-/// another buffer.
+/// request is gone then, and the connection reads on into what that was read into; while it is there, the connection
+/// takes another buffer.
 fn at_once<F: Future>(answering: F) -> Either<Ready<F::Output>, Pin<Box<F>>> {
     let mut answering = Box::pin(answering);
     match answering.as_mut().now_or_never() {

@@ -1,4 +1,5 @@
-//! What the system's service manager is told, where one listens: that the service is ready, that it lives, that it stops.
+//! What the system's service manager is told, where one listens: that the service is ready, that it lives, that it
+//! stops.
 
 use sd_notify::NotifyState;
 

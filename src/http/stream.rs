@@ -53,8 +53,8 @@ pub struct Listening {
     last_event: LastEvent,
 }
 
-/// With what a stream ends when the service stops and cannot wait for its own end: a client is to know that something is
-/// missing.
+/// With what a stream ends when the service stops and cannot wait for its own end: a client is to know that something
+/// is missing.
 #[derive(Clone)]
 pub struct LastEvent(Bytes);
 

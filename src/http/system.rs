@@ -89,8 +89,8 @@ pub struct Readiness {
 pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
     // It asks the file system, which may be slow.
     let condition = call.blocking(condition::observe).await?;
-    // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no reason
-    // to stop serving those who read.
+    // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no
+    // reason to stop serving those who read.
     call.committed(call.app.store.write(|_| Ok(()))).await?;
     let pressure = call.app.store.pressure();
     Ok(Json(Readiness {

@@ -75,8 +75,8 @@ impl Envelope {
         Self { shared: Arc::clone(&self.shared), router: Arc::new(router) }
     }
 
-    /// Serves one request that came over a connection from `peer`. What is made of it here is moved with the connection's
-    /// state, so it is no more than what is waited for and what is noted then.
+    /// Serves one request that came over a connection from `peer`. What is made of it here is moved with the
+    /// connection's state, so it is no more than what is waited for and what is noted then.
     pub fn serve(&self, peer: IpAddr, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send + use<> {
         let app = &self.shared.app;
         let context = Arc::new(Context {
@@ -129,8 +129,8 @@ fn ambiguous_host() -> Error {
     Error::new(Code::InvalidRequest).detail("A request has one `Host` header.")
 }
 
-/// Writes the request down when it is over, and also when it ends early because its client has left: what it changed until
-/// then stays changed, so it belongs into the network log.
+/// Writes the request down when it is over, and also when it ends early because its client has left: what it changed
+/// until then stays changed, so it belongs into the network log.
 struct Note {
     shared: Arc<Shared>,
     context: Arc<Context>,

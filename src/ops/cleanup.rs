@@ -53,7 +53,8 @@ pub fn sweep_if_believed(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize>
     if clock_jump::is_believed(app)? { sweep_while(app, goes_on) } else { Ok(0) }
 }
 
-/// What was deleted so far. A table that cannot be swept, because a page of it is damaged, keeps nobody from the others.
+/// What was deleted so far. A table that cannot be swept, because a page of it is damaged, keeps nobody from the
+/// others.
 struct Sweep<'app> {
     app: &'app App,
     goes_on: &'app dyn Fn() -> bool,

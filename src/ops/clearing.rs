@@ -164,7 +164,8 @@ fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     Ok(counted)
 }
 
-/// What is in a table, by its name, and how much of it. Requests are counted, and not the rows that hold thousands each.
+/// What is in a table, by its name, and how much of it. Requests are counted, and not the rows that hold thousands
+/// each.
 fn counted_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
     if table == access_log::BLOCKS {
         return Ok((access_log::ENTRIES.to_owned(), access_log::count_in(tx)?));

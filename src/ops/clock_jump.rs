@@ -1,9 +1,9 @@
 //! Whether the clock is believed by what destroys for good because so much time has passed.
 //!
 //! A machine whose battery is empty, or whose time server is wrong, may be years ahead for a minute, and a minute is
-//! enough to delete everything that is kept for a time. So it is remembered until when such work was done. When the clock
-//! is days beyond that, either nothing ran for so long or the clock is ahead, and nobody here can tell which. Then it has
-//! to stay so for an hour in which somebody may put it right; what is to be deleted can wait for that.
+//! enough to delete everything that is kept for a time. So it is remembered until when such work was done. When the
+//! clock is days beyond that, either nothing ran for so long or the clock is ahead, and nobody here can tell which.
+//! Then it has to stay so for an hour in which somebody may put it right; what is to be deleted can wait for that.
 
 use std::{
     sync::{Mutex, PoisonError},

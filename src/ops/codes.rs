@@ -212,8 +212,8 @@ pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac:
     withdraw_in(tx, recipient, purpose, hmac)
 }
 
-/// Makes sure that the code is right, and takes a try if it is not. Whoever proves a code then withdraws it, in the same
-/// operation.
+/// Makes sure that the code is right, and takes a try if it is not. Whoever proves a code then withdraws it, in the
+/// same operation.
 ///
 /// # Errors
 /// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.

@@ -197,8 +197,8 @@ fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> 
     Ok((users, created))
 }
 
-/// What must be confirmed. Counted in the write that resets, so that nothing comes in between: another balance is another
-/// loss, for which no earlier token is good.
+/// What must be confirmed. Counted in the write that resets, so that nothing comes in between: another balance is
+/// another loss, for which no earlier token is good.
 fn demand_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<Demand> {
     let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
     let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };

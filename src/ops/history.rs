@@ -76,8 +76,8 @@ pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedReco
     })
 }
 
-/// Hands over the user's records where they lie, newest first, until that is enough, and says how many there are: those of
-/// one page, or without one up to a thousand.
+/// Hands over the user's records where they lie, newest first, until that is enough, and says how many there are: those
+/// of one page, or without one up to a thousand.
 pub fn list(
     app: &App,
     user: UserId,
@@ -198,8 +198,8 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
     )
 }
 
-/// Inserts the record as the user's newest, unless there is one by its id; true if it was inserted. The reference to the
-/// user refuses it if the account was deleted since the token was looked at.
+/// Inserts the record as the user's newest, unless there is one by its id; true if it was inserted. The reference to
+/// the user refuses it if the account was deleted since the token was looked at.
 ///
 /// A plain statement: one that selects what it inserts, or returns what it inserted, makes a temporary table each time,
 /// which costs as much as the row.

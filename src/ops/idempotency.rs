@@ -141,8 +141,8 @@ pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result
     .map(drop)
 }
 
-/// Whose answers are to be deleted, and where they are: no index has keys by their caller, so all are looked through, for
-/// longer than a write may hold up the others.
+/// Whose answers are to be deleted, and where they are: no index has keys by their caller, so all are looked through,
+/// for longer than a write may hold up the others.
 #[derive(Clone, Debug)]
 pub struct Found {
     user: UserId,
@@ -160,8 +160,8 @@ pub fn find_user_in(tx: &Read<'_>, leaving: UserId) -> Result<Found> {
     Ok(Found { user: leaving, ids, naming: naming_in(tx, leaving, 0)?, newest })
 }
 
-/// Deletes the answers to the user's requests, and forgets what others said of who the user is: those that were found, and
-/// those given since.
+/// Deletes the answers to the user's requests, and forgets what others said of who the user is: those that were found,
+/// and those given since.
 pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
     let Found { user: leaving, ids, naming, newest } = found;
     let caller = user(*leaving);
@@ -199,14 +199,15 @@ fn naming_in(tx: &Read<'_>, user: UserId, from: i64) -> Result<Vec<i64>> {
     Ok(naming)
 }
 
-/// Whether an answer tells the user's phone number, or one that was theirs. By the mere id nobody is found who has left.
+/// Whether an answer tells the user's phone number, or one that was theirs. By the mere id nobody is found who has
+/// left.
 fn says_who_is(body: &[u8], user: UserId) -> bool {
     let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
     answer["userId"] == user.to_string() && !answer["phoneNumber"].is_null()
 }
 
-/// Deletes up to `limit` answers that are older than `age`, or that a clock left that was ahead by more than that: nobody
-/// gets those any more.
+/// Deletes up to `limit` answers that are older than `age`, or that a clock left that was ahead by more than that:
+/// nobody gets those any more.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from idempotency_keys where id in (select id from idempotency_keys order by id limit ?2) \

@@ -52,8 +52,8 @@ pub struct Prepared {
     reservation: Reservation,
 }
 
-/// Screens the question and its type, and writes the record of a call that is about to begin. What was cast is read from the
-/// client's own data.
+/// Screens the question and its type, and writes the record of a call that is about to begin. What was cast is read
+/// from the client's own data.
 ///
 /// # Errors
 /// `content_rejected` if the question may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.

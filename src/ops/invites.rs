@@ -179,8 +179,8 @@ pub fn leave_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
     tx.execute("update invites set inviter_id = null where inviter_id = ?1", [user.0]).map(drop)
 }
 
-/// What a user has had of invites: under this account, whatever addresses it had, and under earlier ones with any of the
-/// addresses that it has now.
+/// What a user has had of invites: under this account, whatever addresses it had, and under earlier ones with any of
+/// the addresses that it has now.
 pub struct Standing {
     registered_at: Timestamp,
     /// HMACs.

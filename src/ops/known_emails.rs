@@ -42,8 +42,8 @@ pub struct Terms {
     pub kept_for: Duration,
 }
 
-/// Gives the user what an address that has just become theirs brings along. One in the place of another brings no bonus:
-/// the other one did, to this account or to one before it.
+/// Gives the user what an address that has just become theirs brings along. One in the place of another brings no
+/// bonus: the other one did, to this account or to one before it.
 ///
 /// # Errors
 /// Those of posting to the ledger.

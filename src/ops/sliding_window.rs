@@ -19,8 +19,8 @@ pub const SURPLUS: u32 = 16;
 
 /// So many in so long a time, of something that has rows.
 pub struct Window<K> {
-    /// Asks when the row was made that `?2` newer ones of the key `?1` follow, of those that were made by now, `?3`: what a
-    /// clock that was ahead left does not count.
+    /// Asks when the row was made that `?2` newer ones of the key `?1` follow, of those that were made by now, `?3`:
+    /// what a clock that was ahead left does not count.
     pub newest_first: &'static str,
     pub key: K,
     pub allowed: u32,

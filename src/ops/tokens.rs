@@ -1,5 +1,5 @@
-//! Sign-in tokens: 256 random bits, kept as SHA-256, replaced now and then. Before the bits a token says whose it is, so
-//! that it is found among the few of its user: no index of the hashes is needed, which every sign-in would write to.
+//! Sign-in tokens: 256 random bits, kept as SHA-256, replaced now and then. Before the bits a token says whose it is,
+//! so that it is found among the few of its user: no index of the hashes is needed, which every sign-in would write to.
 //!
 //! A sign-in starts a *family*. Refreshing replaces the family's token by a successor; the old one works on for a
 //! short grace, because an answer may be lost, and then gives the same successor again. That is possible although

@@ -1,8 +1,8 @@
 //! Texts that were refused: who sent them, why, and the text with what was found masked.
 //!
 //! A row outlives its user's account only as long as nobody erases it with the account; it never holds the text as it
-//! was sent, nor more of it than shows what it was about. What a user may have refused in an hour has a bound, and of each
-//! user only the newest rows are kept.
+//! was sent, nor more of it than shows what it was about. What a user may have refused in an hour has a bound, and of
+//! each user only the newest rows are kept.
 
 use std::time::Duration;
 

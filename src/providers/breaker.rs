@@ -1,9 +1,9 @@
 //! A circuit breaker: after several faults of a vendor in a row it refuses further calls at once, and lets a
 //! single one through from time to time to see whether the vendor is back.
 //!
-//! It owns the counting and nothing else: no call, no clock. Only faults of the vendor count; an answer that
-//! refuses one request, or is of no use, shows a vendor in good health. Time is handed in as milliseconds since 1970, and a clock
-//! that was set back restarts the waiting instead of prolonging it.
+//! It owns the counting and nothing else: no call, no clock. Only faults of the vendor count; an answer that refuses
+//! one request, or is of no use, shows a vendor in good health. Time is handed in as milliseconds since 1970, and a
+//! clock that was set back restarts the waiting instead of prolonging it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -92,8 +92,8 @@ pub struct Pieces {
     reader: ureq::BodyReader<'static>,
 }
 
-/// The status with which this address of this machine answers a GET, within a few seconds. Its certificate is not looked
-/// at, because it names the service and not the machine.
+/// The status with which this address of this machine answers a GET, within a few seconds. Its certificate is not
+/// looked at, because it names the service and not the machine.
 pub fn status_of(url: &str) -> Result<u16, Failure> {
     let wait = Duration::from_secs(5);
     let limits = Limits { connect: wait, first_byte: wait, idle: wait, total: wait, reuse_connections: false };
@@ -162,8 +162,8 @@ impl Client {
         self.answer(sent)
     }
 
-    /// The same for a large body: when all of it is written, much may still be on its way, so that for the answer only the
-    /// limit of the whole call has a meaning. A write that gets no further is given up as in any request.
+    /// The same for a large body: when all of it is written, much may still be on its way, so that for the answer only
+    /// the limit of the whole call has a meaning. A write that gets no further is given up as in any request.
     pub fn upload(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
         let total = Some(self.limits.total);
         let request = self.agent.configure_request(self.request(method, url, headers, body)?);

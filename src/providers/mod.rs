@@ -68,8 +68,8 @@ pub enum FailureKind {
     Misconfigured,
     /// The vendor answered something that cannot be understood, or not the whole of it.
     Nonsense,
-    /// The vendor answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended for
-    /// a reason nobody knows. It may be what was asked for, so that it says nothing of the vendor's health.
+    /// The vendor answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended
+    /// for a reason nobody knows. It may be what was asked for, so that it says nothing of the vendor's health.
     Unusable,
     /// Our own caller went away and the call was dropped for it.
     Cancelled,

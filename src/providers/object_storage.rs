@@ -303,8 +303,8 @@ fn text(answer: Answer) -> Result<String, Failure> {
     String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
 }
 
-/// An answer that reaches to the end of its document, in the protocol's namespace. The parser would take one that was cut
-/// in the middle for one that says less.
+/// An answer that reaches to the end of its document, in the protocol's namespace. The parser would take one that was
+/// cut in the middle for one that says less.
 fn whole(root: &str, answer: &str, otherwise: &'static str) -> Result<String, Failure> {
     let is_whole = answer.trim_end().ends_with(&format!("{root}>"));
     if is_whole { Ok(in_namespace(root, answer)) } else { Err(nonsense(otherwise)) }

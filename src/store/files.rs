@@ -46,8 +46,9 @@ pub fn make_private_directory(directory: &Path) -> Result<()> {
     leave_to_owner(directory).map_err(|error| failed_at(directory, error))
 }
 
-/// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the service
-/// runs as a user of its own who could not open it. Follows no link: whoever owns the directory could lead root elsewhere.
+/// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the
+/// service runs as a user of its own who could not open it. Follows no link: whoever owns the directory could lead root
+/// elsewhere.
 ///
 /// # Errors
 /// Those of the file system.

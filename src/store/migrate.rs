@@ -148,8 +148,8 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     files::publish(&unfinished, copy)
 }
 
-/// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not make.
-/// What a backup carries, that somebody put in place by hand, is none of them.
+/// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not
+/// make. What a backup carries, that somebody put in place by hand, is none of them.
 ///
 /// # Errors
 /// Storage errors.

@@ -172,8 +172,8 @@ impl Store {
         self.shared.writer.submit(Kind::Undoable, operation)
     }
 
-    /// Like [`Self::write`], for an operation that fails, if it does, before it changes anything. It needs no savepoint,
-    /// which is much of what a small change costs.
+    /// Like [`Self::write`], for an operation that fails, if it does, before it changes anything. It needs no
+    /// savepoint, which is much of what a small change costs.
     ///
     /// One that breaks its promise takes everything in its commit with it, so that nothing stays half done.
     pub fn write_checked_first<T, F>(&self, operation: F) -> Pending<T>
@@ -185,9 +185,9 @@ impl Store {
     }
 
     /// Runs `prepare` on this thread while nobody writes, be it in this process or in another, and then `operation`, in
-    /// the transaction that kept everybody from writing. So what `prepare` reads is what `operation` finds. Blocks for as
-    /// long as both take; other writes wait until then or are answered `overloaded`. `prepare` itself must not write: it
-    /// would wait for itself.
+    /// the transaction that kept everybody from writing. So what `prepare` reads is what `operation` finds. Blocks for
+    /// as long as both take; other writes wait until then or are answered `overloaded`. `prepare` itself must not
+    /// write: it would wait for itself.
     ///
     /// # Errors
     /// Those of both, with nothing changed then, and storage errors.

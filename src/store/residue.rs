@@ -23,8 +23,8 @@ const FILE_HEADER: usize = 100;
 const PAGES_AT_MOST: i64 = 1 << 24;
 
 impl Read<'_> {
-    /// How many pages the file has. Nothing if residue cannot be told in them, because there are too many or the file is
-    /// kept in another way than this program keeps it.
+    /// How many pages the file has. Nothing if residue cannot be told in them, because there are too many or the file
+    /// is kept in another way than this program keeps it.
     pub fn clearable_pages(&self) -> Result<Option<u32>> {
         let pages: i64 = self.one("pragma page_count", (), |row| row.get(0))?;
         // With auto-vacuum there are pages of another kind, and reserved space would be somebody else's.

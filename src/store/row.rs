@@ -5,8 +5,8 @@ use rusqlite::{
     types::{FromSql, ValueRef},
 };
 
-/// The library's row. Its own `get` makes errors in place, ten times as much code as reading a value, at every column of
-/// every statement; here it is in the program once for each type.
+/// The library's row. Its own `get` makes errors in place, ten times as much code as reading a value, at every column
+/// of every statement; here it is in the program once for each type.
 pub struct Row<'row>(&'row rusqlite::Row<'row>);
 
 impl<'row> Row<'row> {

@@ -23,8 +23,8 @@ impl Read<'_> {
 }
 
 impl Write<'_> {
-    /// Deletes every row of these tables, also of those with triggers that refuse it: these are gone for as long as that
-    /// takes, and come back in the same transaction.
+    /// Deletes every row of these tables, also of those with triggers that refuse it: these are gone for as long as
+    /// that takes, and come back in the same transaction.
     pub fn empty(&self, tables: &[String]) -> Result<()> {
         // Children may stand behind their parents in the list.
         self.execute("pragma defer_foreign_keys = on", ())?;

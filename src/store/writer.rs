@@ -1,9 +1,9 @@
 //! The one thread that writes: it commits many operations at once and answers after the disk has them.
 //!
-//! While one commit syncs, the next operations gather; so the sync is paid once for all of them, and durable writes
-//! are several times faster than one commit each. Each operation that may have to be undone has a savepoint. A failed commit fails
-//! every operation in it and acknowledges none. A failed sync ends the process: after it the kernel may have marked
-//! the lost pages clean, and only recovery from the log at the next start is safe.
+//! While one commit syncs, the next operations gather; so the sync is paid once for all of them, and durable writes are
+//! several times faster than one commit each. Each operation that may have to be undone has a savepoint. A failed
+//! commit fails every operation in it and acknowledges none. A failed sync ends the process: after it the kernel may
+//! have marked the lost pages clean, and only recovery from the log at the next start is safe.
 
 mod checkpoint;
 mod job;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Serialize, ser::SerializeStruct};
 use serde_json::value::RawValue;
 
-/// What `serde_json` calls a text that it writes as it is. Its own type for that cannot be had without reading the whole
-/// text once more.
+/// What `serde_json` calls a text that it writes as it is. Its own type for that cannot be had without reading the
+/// whole text once more.
 const RAW: &str = "$serde_json::private::RawValue";
 
 /// One JSON value as its sender wrote it, to the byte. It is known to be valid, so that writing it into an answer is

@@ -2,8 +2,8 @@
 
 use crate::error::{Fault, FieldCode};
 
-/// Trims a text and checks it: at most `limit` characters (Unicode scalar values), no control characters but line breaks
-/// and tabs, something to be seen unless it is empty.
+/// Trims a text and checks it: at most `limit` characters (Unicode scalar values), no control characters but line
+/// breaks and tabs, something to be seen unless it is empty.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
@@ -13,8 +13,8 @@ pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
     clean_as_sent(text, limit)
 }
 
-/// Like [`clean`], for what is shown on one line beside other texts: no line breaks, and no marks that turn the direction
-/// of what is around them.
+/// Like [`clean`], for what is shown on one line beside other texts: no line breaks, and no marks that turn the
+/// direction of what is around them.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.

@@ -21,14 +21,14 @@ impl Timestamp {
         Self(self.0.saturating_sub(milliseconds(duration)))
     }
 
-    /// Whether it was no longer than this before `now`. A time that is still to come was not: a clock that was ahead for a
-    /// moment leaves such times behind, and nothing must wait for them.
+    /// Whether it was no longer than this before `now`. A time that is still to come was not: a clock that was ahead
+    /// for a moment leaves such times behind, and nothing must wait for them.
     pub fn is_within(self, span: Duration, now: Self) -> bool {
         self <= now && now < self.plus(span)
     }
 
-    /// The same, but bears with a clock that went back: a time that is still to come counts if it is no further away than
-    /// that.
+    /// The same, but bears with a clock that went back: a time that is still to come counts if it is no further away
+    /// than that.
     pub fn is_near(self, span: Duration, now: Self) -> bool {
         now < self.plus(span) && self < now.plus(span)
     }

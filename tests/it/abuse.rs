@@ -1,5 +1,5 @@
-//! Much more than the service can do, and callers who mean it ill: what it can do it goes on doing, and the rest is told
-//! so at once. These take long and much memory.
+//! Much more than the service can do, and callers who mean it ill: what it can do it goes on doing, and the rest is
+//! told so at once. These take long and much memory.
 
 use std::{
     io::{Read, Write},

@@ -304,7 +304,8 @@ const LOG_AT_MOST: u64 = 72 << 20;
 fn the_log_of_the_database_stays_small_under_constant_load() {
     // Each record takes more of the log than its own length.
     let through = |written: &AtomicU64| written.load(Ordering::Relaxed) * 30_000;
-    // The log keeps what comes in while a backup or a check reads, however much that is. Both begin soon after the start.
+    // The log keeps what comes in while a backup or a check reads, however much that is. Both begin soon after the
+    // start.
     let setup = Setup::default().with("LIMITS_HISTORY_RECORDS", 1_000_000);
     let server = setup.with("BACKUP_EVERY", "0 s").with("DATABASE_CHECK_EVERY", "0 s").start();
     let user = server.sign_in("13800138000");

@@ -1,6 +1,6 @@
-//! Lists, counts and reports are answered from an index, and never by looking at every row or by sorting what was found.
-//! What other tests of a subject hold already (the audit, sessions, invites, violations, the network log, the ledger)
-//! is not repeated here.
+//! Lists, counts and reports are answered from an index, and never by looking at every row or by sorting what was
+//! found. What other tests of a subject hold already (the audit, sessions, invites, violations, the network log, the
+//! ledger) is not repeated here.
 
 use crate::kit::Setup;
 

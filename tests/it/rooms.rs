@@ -111,7 +111,8 @@ fn sources() -> &'static [Source] {
     &SOURCES
 }
 
-/// Everything that stands between quotes in `src`, tests left out, as the compiler reads it: a line that is continued is one.
+/// Everything that stands between quotes in `src`, tests left out, as the compiler reads it: a line that is continued
+/// is one.
 pub fn texts() -> impl Iterator<Item = String> {
     let joined = |literal: &String| literal.split("\\\n").map(str::trim_start).collect::<String>();
     sources().iter().flat_map(move |source| source.literals.iter().map(joined))

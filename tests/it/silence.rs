@@ -1,5 +1,5 @@
-//! Nothing that is secret or private comes out where nobody asked for it: marked values go through every endpoint, right
-//! and wrong, and are then looked for in logs, metrics, problems, the network log and the names of backups.
+//! Nothing that is secret or private comes out where nobody asked for it: marked values go through every endpoint,
+//! right and wrong, and are then looked for in logs, metrics, problems, the network log and the names of backups.
 
 use std::time::{Duration, Instant};
 

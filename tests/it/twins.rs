@@ -7,11 +7,11 @@ use std::{
 
 use crate::kit::{Binary, Document, Setup};
 
-/// An endpoint for administrators, the command that does the same, and the operation that both call; two of them, first the
-/// endpoint's, where one door has a narrower one.
+/// An endpoint for administrators, the command that does the same, and the operation that both call; two of them, first
+/// the endpoint's, where one door has a narrower one.
 ///
-/// An endpoint that is not here, a command that does not exist, and an operation that is not called where the endpoint or
-/// the command stands fail the test.
+/// An endpoint that is not here, a command that does not exist, and an operation that is not called where the endpoint
+/// or the command stands fail the test.
 const TWINS: &[(&str, &str, &str)] = &[
     ("GET /user/profile", "users show", "profile::find support::show"),
     ("GET /coin/balance", "coins balance", "coins::balance"),

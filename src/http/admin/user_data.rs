@@ -47,8 +47,8 @@ parameters! {
 /// Something that is wrong with what is kept of a user.
 #[derive(Serialize, ToSchema)]
 pub struct UserDataIssue {
-    /// `account_missing`, `balance_wrong`, `account_suspended`, `ledger_broken`, `phone_not_canonical`, `phone_invalid`,
-    /// `duplicate_phone`, `email_not_canonical`, `duplicate_email`.
+    /// `account_missing`, `balance_wrong`, `account_suspended`, `ledger_broken`, `phone_not_canonical`,
+    /// `phone_invalid`, `duplicate_phone`, `email_not_canonical`, `duplicate_email`.
     #[schema(example = "balance_wrong")]
     code: &'static str,
     #[schema(example = "the coin balance is 61; the ledger's entries sum to 60")]

@@ -107,7 +107,8 @@ pub fn one_of<T: Copy>(given: &Given<'_>, words: &[(&str, T)]) -> Result<T, Faul
     Err(Fault::new(FieldCode::UnknownValue, format!("must be one of: {}", words.join(", "))))
 }
 
-/// A whole number within bounds. One that is too long for the machine is told the bounds like any other outside of them.
+/// A whole number within bounds. One that is too long for the machine is told the bounds like any other outside of
+/// them.
 ///
 /// # Errors
 /// `invalid_type` for what is no whole number, `out_of_range`.

@@ -2,8 +2,9 @@
 //!
 //! The names are proved over HTTP (`http-01`), through the listener that redirects to HTTPS anyway. While there is no
 //! certificate yet, handshakes fail and everything else runs. A failure is logged and tried again after a while that
-//! doubles up to some hours, because certificate authorities count failures too. They count certificates as well: nothing
-//! is asked of one while the disk has no room for what it gives, and what it gave is shown also if it cannot be kept.
+//! doubles up to some hours, because certificate authorities count failures too. They count certificates as well:
+//! nothing is asked of one while the disk has no room for what it gives, and what it gave is shown also if it cannot be
+//! kept.
 
 use std::{
     collections::HashMap,

@@ -129,8 +129,8 @@ pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord<'static>
     Ok(Saved { resource: HistoryRecord::new(&user, record), is_new })
 }
 
-/// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that is
-/// large.
+/// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that
+/// is large.
 pub async fn list(call: Call, list: List) -> Result<Listed<HistoryRecord<'static>>> {
     let user = call.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();

@@ -106,7 +106,8 @@ pub struct InviteAtLogin {
     /// What it earned the caller.
     #[schema(example = 20)]
     points_granted: i64,
-    /// Why it earned nothing: a code as in problems, such as `unknown_invite`, `own_invite`, `invite_expired` or `already_invited`.
+    /// Why it earned nothing: a code as in problems, such as `unknown_invite`, `own_invite`, `invite_expired` or
+    /// `already_invited`.
     #[schema(example = "unknown_invite")]
     refusal: Option<&'static str>,
 }

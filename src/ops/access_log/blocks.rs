@@ -6,8 +6,8 @@
 //! and its last.
 //!
 //! What many entries of a block would repeat stands in it once, because each byte is written to the disk twice: times
-//! count from the block's, and in place of a text may stand a number, which is a place among the block's texts, or in an
-//! id what follows the start that the service's own ids have in common.
+//! count from the block's, and in place of a text may stand a number, which is a place among the block's texts, or in
+//! an id what follows the start that the service's own ids have in common.
 
 use std::{
     borrow::Cow,
@@ -153,8 +153,8 @@ impl Block {
         true
     }
 
-    /// Where this text is among the block's. There are as many as there are endpoints, and the same one is always in the
-    /// same place of the memory.
+    /// Where this text is among the block's. There are as many as there are endpoints, and the same one is always in
+    /// the same place of the memory.
     fn place_of(&mut self, text: &'static str) -> usize {
         self.texts.iter().position(|known| ptr::eq(*known, text)).unwrap_or_else(|| {
             self.texts.push(text);

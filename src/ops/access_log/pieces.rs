@@ -22,7 +22,8 @@ use crate::{
 pub const PIECE: i64 = 8192;
 /// Rows written by one operation, so that the writer is never held for long.
 const SLICE: usize = 500;
-/// Rows deleted by one operation. A piece has up to two for each of its entries, so its entries may be gone before them.
+/// Rows deleted by one operation. A piece has up to two for each of its entries, so its entries may be gone before
+/// them.
 const SUBJECTS_DELETED: u32 = 3000;
 
 /// What entries are counted for.

@@ -3,7 +3,8 @@
 //! What stays, stays under the user's number, which is given to nobody else: ledger entries and what coins there were,
 //! orders (a payment that still comes in is left to a person), how long model calls took, that texts were refused, and
 //! the network log until its retention ends. The points of an account with an email address are parked for that
-//! address; those of an account with only a phone number stay where they are, because nothing may be kept of the number.
+//! address; those of an account with only a phone number stay where they are, because nothing may be kept of the
+//! number.
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! The secret must be readable to be compared with, so it is kept sealed under the server key: the database alone does
 //! not give it away. A code is worth one sign-in: the step of time that it belongs to is remembered, and neither that
-//! one nor an earlier one counts again. What was used under a clock that was ahead shuts nobody out until then, and counts
-//! no more when its time has come. An administrator who has lost their device is let in by the command line.
+//! one nor an earlier one counts again. What was used under a clock that was ahead shuts nobody out until then, and
+//! counts no more when its time has come. An administrator who has lost their device is let in by the command line.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::hmac;

@@ -167,8 +167,8 @@ impl Bucket {
         Ok(None)
     }
 
-    /// Uploads what is newer than what is there, and what is not there in its whole size, and deletes there what no rule
-    /// keeps.
+    /// Uploads what is newer than what is there, and what is not there in its whole size, and deletes there what no
+    /// rule keeps.
     fn synchronise(&self, app: &App, progress: super::Progress<'_>) -> Result<Uploaded> {
         let (config, now) = (&app.config, app.clock.now());
         let mut local = list(config)?;

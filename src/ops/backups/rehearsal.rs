@@ -64,8 +64,8 @@ pub struct Restored {
 /// Restores a backup into a directory of its own, opens it as a server would, looks through it, and deletes it again.
 ///
 /// # Errors
-/// `not_found`; `data_directory_unusable` for a newer schema; `backup_unusable` for another program's file and for damage
-/// that lets nobody look on; storage errors. What else is found wrong is no error but what the rehearsal is for.
+/// `not_found`; `data_directory_unusable` for a newer schema; `backup_unusable` for another program's file and for
+/// damage that lets nobody look on; storage errors. What else is found wrong is no error but what the rehearsal is for.
 pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<Rehearsal> {
     rehearse_copy(config, path, clock, progress).map_err(|error| blaming(path, error))
 }

@@ -73,8 +73,8 @@ fn server_of(directory: &Path) -> Server {
     holder(&locks, lock.dev(), lock.ino()).map_or(Server::Nobody, Server::Process)
 }
 
-/// The process that holds the lock of a file, by the kernel's table. Another disk may have a file by the same number, so
-/// the one on this device goes first; what some file systems call their device, the table calls otherwise.
+/// The process that holds the lock of a file, by the kernel's table. Another disk may have a file by the same number,
+/// so the one on this device goes first; what some file systems call their device, the table calls otherwise.
 fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let device = format!("{:02x}:{:02x}", major(device), minor(device));
     // `1: FLOCK ADVISORY WRITE <process> <device>:<inode> …`
@@ -87,8 +87,8 @@ fn holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
     holders.min_by_key(|(is_elsewhere, _)| *is_elsewhere).map(|(_, process)| process)
 }
 
-/// Whether one of the process's sockets listens on this port. Files of a process that may not be looked at are taken for
-/// what is looked for.
+/// Whether one of the process's sockets listens on this port. Files of a process that may not be looked at are taken
+/// for what is looked for.
 fn listens_on(process: u32, port: u16) -> bool {
     let sockets = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| std::fs::read_to_string(table).unwrap_or_default());
     let sockets: Vec<_> =

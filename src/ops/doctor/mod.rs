@@ -1,8 +1,8 @@
 //! Examining an installation: everything that an operator would have to look at one by one, with a verdict each.
 //!
 //! It looks and changes nothing. What needs no database is looked at even where that cannot be opened. A check that
-//! fails says what is wrong in words that somebody can act on; one that only warns is about what is fine for a trial and
-//! not for a service.
+//! fails says what is wrong in words that somebody can act on; one that only warns is about what is fine for a trial
+//! and not for a service.
 
 mod certificate;
 mod files;

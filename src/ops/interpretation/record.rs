@@ -227,8 +227,8 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too many
-/// one by one.
+/// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too
+/// many one by one.
 pub(super) fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from interpretations where id in (select id from interpretations where user_id = ?1 \

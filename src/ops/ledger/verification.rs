@@ -1,7 +1,8 @@
 //! Proving the ledger: whether entries, balances and the audit chain say the same.
 //!
-//! What only a person can have done has its row in the audit chain. The whole ledger is read once, in pieces, so that no read pins the log for long. That is sound because entries are
-//! only ever appended: the last piece, the balances and the audit chain are read in one snapshot.
+//! What only a person can have done has its row in the audit chain. The whole ledger is read once, in pieces, so that
+//! no read pins the log for long. That is sound because entries are only ever appended: the last piece, the balances
+//! and the audit chain are read in one snapshot.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

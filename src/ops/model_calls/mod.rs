@@ -2,8 +2,8 @@
 //! and what came of it in the words of a record.
 //!
 //! Whoever asks writes a record of their own before the call, in the transaction that reserves the budget, and finishes
-//! it with the [`Outcome`] in the one that settles; what is owned here is only the count of the last hour. An outcome that cannot be written is kept
-//! and tried again, so that no record goes on saying that a call runs.
+//! it with the [`Outcome`] in the one that settles; what is owned here is only the count of the last hour. An outcome
+//! that cannot be written is kept and tried again, so that no record goes on saying that a call runs.
 
 mod ending;
 pub mod hourly;

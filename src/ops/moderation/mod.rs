@@ -282,8 +282,8 @@ impl Ruling {
         }
     }
 
-    /// The ruling on a part of the text, given in bytes, with all of it masked. An outside service does not say where everything is that it
-    /// found, so that what it refuses is refused.
+    /// The ruling on a part of the text, given in bytes, with all of it masked. An outside service does not say where
+    /// everything is that it found, so that what it refuses is refused.
     fn of_part(self, text: &str, part: &Range<usize>) -> Self {
         if self.allowed || self.provider != LOCAL {
             return self;
@@ -321,8 +321,8 @@ fn excerpt(masked_text: String, around: usize) -> String {
     cut(before).into_iter().chain(kept).chain(cut(after)).collect()
 }
 
-/// Where the words that the outside service names stand in the text, in whichever case, and whether that is all it found:
-/// there is something, every finding names words, and every word stands in the text.
+/// Where the words that the outside service names stand in the text, in whichever case, and whether that is all it
+/// found: there is something, every finding names words, and every word stands in the text.
 fn places(text: &str, findings: &[Finding]) -> (Vec<Match>, bool) {
     let letters: Vec<char> = text.chars().collect();
     let folded: Vec<char> = letters.iter().copied().map(lower).collect();

@@ -1,8 +1,8 @@
 //! Shadow mode: a sample of texts on which the service that does not decide is asked as well, after the answer has
 //! left. Where the two do not agree, the text is kept masked, so that an operator sees what a switch would change.
 //!
-//! Samples wait in memory, few of them; when too many wait, new ones are let go. Nobody ever waits for a shadow. Of a user
-//! who has left nothing is asked any more, and nothing is kept.
+//! Samples wait in memory, few of them; when too many wait, new ones are let go. Nobody ever waits for a shadow. Of a
+//! user who has left nothing is asked any more, and nothing is kept.
 
 use std::{
     collections::VecDeque,

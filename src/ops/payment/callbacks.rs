@@ -1,8 +1,9 @@
 //! Everything that comes in as a notification: kept as it came, judged, and acknowledged once that is on disk.
 //!
 //! Anybody can post here, so what the provider did not sign is kept up to a number only. A genuine report is kept in
-//! the transaction of what it changed; if that fails, the provider sends it again. One that is signed and meant for another
-//! app or receiver changes nothing, and is kept like any other: it may be all that is known of somebody's money.
+//! the transaction of what it changed; if that fails, the provider sends it again. One that is signed and meant for
+//! another app or receiver changes nothing, and is kept like any other: it may be all that is known of somebody's
+//! money.
 
 use crate::{
     app::App,

@@ -1,7 +1,7 @@
 //! What a person decides about an order under review: the only ways out of it.
 //!
-//! A decision is refused that the facts contradict: coins are not given twice, nor to nobody, and money that is there is not
-//! forgotten. What the person says beyond that is believed, and audited.
+//! A decision is refused that the facts contradict: coins are not given twice, nor to nobody, and money that is there
+//! is not forgotten. What the person says beyond that is believed, and audited.
 
 use std::sync::Arc;
 
@@ -31,9 +31,11 @@ pub enum Decision {
     Credit,
     /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought nothing.
     Dismiss,
-    /// The coins that are owed are taken back, as many as there are. The order stays under review while any are missing.
+    /// The coins that are owed are taken back, as many as there are. The order stays under review while any are
+    /// missing.
     Collect,
-    /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back for it.
+    /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back for
+    /// it.
     ReturnedElsewhere,
 }
 
@@ -53,9 +55,9 @@ impl Decision {
 /// Lets an order out of review.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was credited
-/// before, its user is gone, no coins are owed, no money is there, or a refund of it is open, so that nobody can say where
-/// the money is; those of posting to the ledger.
+/// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was
+/// credited before, its user is gone, no coins are owed, no money is there, or a refund of it is open, so that nobody
+/// can say where the money is; those of posting to the ledger.
 pub fn settle(
     app: &App,
     order_no: &str,

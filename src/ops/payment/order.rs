@@ -87,8 +87,8 @@ impl Order {
         }
     }
 
-    /// Coins that belong to money that went back, over all. A part of a coin stays with the user. What came in above the
-    /// price bought nothing, and less than the price bought all of them, if a person said so.
+    /// Coins that belong to money that went back, over all. A part of a coin stays with the user. What came in above
+    /// the price bought nothing, and less than the price bought all of them, if a person said so.
     pub fn coins_for(&self, refunded: Fen) -> i64 {
         let bought_by = self.amount.min(self.returnable()).as_fen();
         let kept = self.returnable().as_fen() - refunded.as_fen();

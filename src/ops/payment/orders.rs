@@ -186,8 +186,8 @@ pub(super) fn give_question_back_in(tx: &Write<'_>, order_no: &str) -> Result<()
     tx.execute("update payment_orders set asked_at = null where order_no = ?1", [order_no]).map(drop)
 }
 
-/// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but for
-/// what a clock that was ahead has left.
+/// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but
+/// for what a clock that was ahead has left.
 pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32) -> Result<Vec<Order>> {
     let mut due = tx.all(
         select_orders!("where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3"),

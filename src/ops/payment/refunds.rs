@@ -70,7 +70,8 @@ pub struct Refund {
     pub progress: Progress,
     pub reason: String,
     pub actor: String,
-    /// The provider's code of the last failure, or what a person knew of the money that the provider could not be asked about.
+    /// The provider's code of the last failure, or what a person knew of the money that the provider could not be asked
+    /// about.
     pub failure: Option<String>,
     pub asked_at: Timestamp,
     pub created_at: Timestamp,
@@ -111,12 +112,12 @@ pub struct Refunded {
     pub order: Order,
 }
 
-/// Gives money back, and takes back the coins that it bought: once for each number, with one answer for each key. Blocks on
-/// the provider.
+/// Gives money back, and takes back the coins that it bought: once for each number, with one answer for each key.
+/// Blocks on the provider.
 ///
 /// # Errors
-/// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or a key that was
-/// used for another refund; `invalid_parameters`; those of the provider, after which the same refund may be asked
+/// `not_found`; `order_state` for an order without that much money; `idempotency_key_reused` for a number or a key that
+/// was used for another refund; `invalid_parameters`; those of the provider, after which the same refund may be asked
 /// for again.
 pub fn refund(app: &App, wish: &Wish, by: &Authority, once: Once<Refunded>) -> Result<Answered<Refunded>> {
     if let Some(kept) = once.answered_before(app)? {
@@ -183,8 +184,8 @@ fn new_number() -> Result<String> {
     Ok(format!("R{}", hex(&random)))
 }
 
-/// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do not
-/// know what became goes on with that one, or hears its number, or that it was done since.
+/// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do
+/// not know what became goes on with that one, or hears its number, or that it was done since.
 fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Authority) -> Result<Refund> {
     let order = orders::find_in(tx, &wish.order_no)?;
     let named = wish.refund_no.as_deref().map(|number| find_in(tx, number)).transpose()?.flatten();
@@ -200,8 +201,8 @@ fn request_in(tx: &Write<'_>, wish: &Wish, gateway: &dyn PaymentGateway, by: &Au
         }
     }
     let left = order.returnable().checked_sub(order.refunded).unwrap_or(Fen::ZERO);
-    // A part is not everything that is left. After what is done, and after an open refund of which a notification has told,
-    // nothing is left.
+    // A part is not everything that is left. After what is done, and after an open refund of which a notification has
+    // told, nothing is left.
     let is_wished = |known: &Refund| match wish.amount {
         Some(amount) => amount == known.amount,
         None => left == Fen::ZERO || (known.progress == Progress::Requested && left == known.amount),
@@ -252,8 +253,9 @@ fn note_told_in(tx: &Write<'_>, refund_no: &str) -> Result<()> {
         .map(drop)
 }
 
-/// Makes sure that no money of the order's is on its way back, so that a person can say where it is. Of a refund about which
-/// nobody can be asked any more, because its app or gateway is not configured, they say it: it ends, for this reason.
+/// Makes sure that no money of the order's is on its way back, so that a person can say where it is. Of a refund about
+/// which nobody can be asked any more, because its app or gateway is not configured, they say it: it ends, for this
+/// reason.
 ///
 /// # Errors
 /// `order_state` for a refund that may be done yet.

@@ -46,8 +46,8 @@ pub struct Sums {
 /// An order whose money and coins do not agree, or an entry whose order is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more money went
-    /// back than came in, or `order_missing` for coins that were given or taken back for no order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more
+    /// money went back than came in, or `order_missing` for coins that were given or taken back for no order.
     pub code: &'static str,
     /// As the entry names it, where there is no such order; empty if it names none.
     pub order_no: String,

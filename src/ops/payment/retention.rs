@@ -30,7 +30,8 @@ macro_rules! newest {
     };
 }
 
-/// The newest moment of the orders that were cleared. What the ledger tells of orders before it need not have one any more.
+/// The newest moment of the orders that were cleared. What the ledger tells of orders before it need not have one any
+/// more.
 pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
     let text = settings::find_in(tx, CLEARED_UNTIL)?;
     let moment = text.map(|text| text.parse().map_err(Error::internal)).transpose()?;
@@ -81,8 +82,8 @@ const FINISHED: &str = concat!(
 
 /// Up to `limit` finished orders that are old enough to go, behind one.
 ///
-/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it. One about
-/// which something happened lately is as young as that.
+/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it. One
+/// about which something happened lately is as young as that.
 pub fn finished_after_in(
     tx: &Read<'_>,
     floor: Timestamp,

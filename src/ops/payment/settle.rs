@@ -19,8 +19,8 @@ use crate::{
 /// How long a credit waits that the account cannot take before it is tried again.
 pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// Why a person must look at an order that was made for an app or with a gateway that is not configured, so that nobody could
-/// be asked whether it was paid. What the provider then says of it settles it after all.
+/// Why a person must look at an order that was made for an app or with a gateway that is not configured, so that nobody
+/// could be asked whether it was paid. What the provider then says of it settles it after all.
 pub(super) const NOT_CONFIGURED: &str = "not_configured";
 /// Why a person must look at an order whose trade has paid another one.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
@@ -188,7 +188,8 @@ pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<O
     Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
 }
 
-/// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the same.
+/// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the
+/// same.
 pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
     let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
     let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
@@ -220,8 +221,8 @@ fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Resul
     Ok(other.is_some_and(|other| other.order_no != order.order_no))
 }
 
-/// The order with what a genuine report says about its own trade, if money came in by that. Another trade's facts are not its
-/// own.
+/// The order with what a genuine report says about its own trade, if money came in by that. Another trade's facts are
+/// not its own.
 fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
     let has_another = order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some();
     if has_another || !trade.is_paid() {
@@ -293,7 +294,8 @@ pub(super) fn record_in(
     changes::record_in(tx, by, changed)
 }
 
-/// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that settles.
+/// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that
+/// settles.
 pub(super) fn is_about_another_trade(order: &Order) -> bool {
     let reason = order.reason.as_deref();
     reason == Some(ReviewReason::SecondTrade.code()) || reason == Some(TRADE_OF_ANOTHER)

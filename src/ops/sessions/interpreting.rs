@@ -31,8 +31,8 @@ pub struct PendingCall {
 /// Finds the stored interpretation, or writes the record of a call that is about to begin.
 ///
 /// # Errors
-/// `not_found`, also for the session of somebody else; `already_running`; `too_many_requests`; `content_rejected` if the
-/// question, which was allowed once, may not stand any more.
+/// `not_found`, also for the session of somebody else; `already_running`; `too_many_requests`; `content_rejected` if
+/// the question, which was allowed once, may not stand any more.
 pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Asked> {
     let session = super::find(app, user, id)?;
     if let Some(stored) = stored(app, &session)? {

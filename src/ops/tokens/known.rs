@@ -1,7 +1,7 @@
 //! What a worker thread remembers of tokens, so that not every request looks its token up.
 //!
-//! It is true for as long as the number in `token_changes` is what it was. That number is read once for each view of the
-//! database, from the view itself; so whoever changes a token, be it another process, ends what is remembered of it
+//! It is true for as long as the number in `token_changes` is what it was. That number is read once for each view of
+//! the database, from the view itself; so whoever changes a token, be it another process, ends what is remembered of it
 //! when their change becomes visible, and no sooner or later than that.
 
 use std::{
@@ -28,8 +28,8 @@ thread_local! {
     static KNOWN: RefCell<Known> = RefCell::default();
 }
 
-/// A token that speaks for its user and needs nothing more, until then. All of it lies in one place: what a request looks
-/// up somewhere else costs it as much as computing for a while.
+/// A token that speaks for its user and needs nothing more, until then. All of it lies in one place: what a request
+/// looks up somewhere else costs it as much as computing for a while.
 #[derive(Clone, Debug)]
 struct Holding {
     user: User,

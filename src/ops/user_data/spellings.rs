@@ -1,8 +1,9 @@
 //! Users by their phone number, in whatever spelling it is stored.
 //!
-//! The service itself stores one spelling of a number; others come in by hand or with an import. What people put between
-//! digits is no digit, so any other spelling is a beginning of a plain one and then something else. For each beginning the
-//! index is asked for numbers that go on with no digit: the right ones all do, so only odd ones are ever looked at.
+//! The service itself stores one spelling of a number; others come in by hand or with an import. What people put
+//! between digits is no digit, so any other spelling is a beginning of a plain one and then something else. For each
+//! beginning the index is asked for numbers that go on with no digit: the right ones all do, so only odd ones are ever
+//! looked at.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -53,8 +54,8 @@ impl Odd {
     }
 }
 
-/// All users who have this number: the one by the right spelling is among them, if there is one. Those whose spelling is
-/// odd are known already, or else looked for.
+/// All users who have this number: the one by the right spelling is among them, if there is one. Those whose spelling
+/// is odd are known already, or else looked for.
 pub(super) fn holders_in(
     tx: &Read<'_>,
     rules: &PhoneRules,

@@ -105,8 +105,8 @@ fn seed_in(tx: &Write<'_>) -> Result<()> {
     settings::put_in(tx, SEEDED, "true")
 }
 
-/// Whether a text can be listed: on one line, with letters or digits, with more than one of them unless `force` says so,
-/// and no longer than `longest` characters.
+/// Whether a text can be listed: on one line, with letters or digits, with more than one of them unless `force` says
+/// so, and no longer than `longest` characters.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -1,5 +1,5 @@
-//! Errors of looking up, connecting and the TLS handshake, marked where they happen: from the error alone they cannot be
-//! told from those that come once the request was written.
+//! Errors of looking up, connecting and the TLS handshake, marked where they happen: from the error alone they cannot
+//! be told from those that come once the request was written.
 
 use std::{fmt, io};
 

@@ -30,7 +30,8 @@ pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
     waiting_for(Some(is_wanted), work)
 }
 
-/// Does a part of such work that is to come to its end whoever wants it: it is short, and others look at what comes of it.
+/// Does a part of such work that is to come to its end whoever wants it: it is short, and others look at what comes of
+/// it.
 pub fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
     waiting_for(None, work)
 }

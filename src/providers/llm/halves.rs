@@ -52,8 +52,8 @@ pub(super) fn unmarked(json: &str) -> String {
     result
 }
 
-/// Puts `before`, a half that waits for its other one, and the text together. A half at the end waits in `before`; in the
-/// place of one whose other half did not come stands the sign for that.
+/// Puts `before`, a half that waits for its other one, and the text together. A half at the end waits in `before`; in
+/// the place of one whose other half did not come stands the sign for that.
 pub(super) fn joined(before: &mut Option<char>, text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in text.chars() {

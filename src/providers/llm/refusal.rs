@@ -46,8 +46,8 @@ const BUSY: [&str; 7] = [
     "internal_server_error",
 ];
 
-/// Codes of a request that is at fault itself. They decide only where there is no status: with one, some vendors name an
-/// empty account so.
+/// Codes of a request that is at fault itself. They decide only where there is no status: with one, some vendors name
+/// an empty account so.
 const REFUSED: [&str; 4] =
     ["invalid_request_error", "context_length_exceeded", "string_above_max_length", "badrequesterror"];
 

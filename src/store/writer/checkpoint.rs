@@ -35,8 +35,8 @@ pub(super) const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
 /// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
 /// a kept snapshot lives, shorter than a caller notices.
 pub(super) const RESTART_WAIT: Duration = Duration::from_millis(100);
-/// The same after [`PATIENT_ATTEMPTS`], and when emptying the log is tried again. Busy threads let go of their snapshots
-/// sooner than this.
+/// The same after [`PATIENT_ATTEMPTS`], and when emptying the log is tried again. Busy threads let go of their
+/// snapshots sooner than this.
 pub(super) const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
 /// How long a busy reader takes to see that there is something new.
 const READERS_LOOK: Duration = Duration::from_millis(1);
@@ -136,8 +136,9 @@ impl Work<'_> {
         let pages = self.log_pages.get();
         let wait = if self.full_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
         let copy = || self.checkpoint("pragma wal_checkpoint(passive)");
-        // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before all
-        // of it is copied is of the log again. What the first copy takes, long on a slow disk, is no waiting for readers.
+        // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before
+        // all of it is copied is of the log again. What the first copy takes, long on a slow disk, is no waiting for
+        // readers.
         let mut is_copied = copy();
         let begun = Instant::now();
         while !is_copied && begun.elapsed() < wait {

@@ -153,8 +153,8 @@ impl Work<'_> {
         rest
     }
 
-    /// Answers all. Each answer wakes somebody on another thread, which costs more than the answer; so where many wait on
-    /// the same threads, the answers are taken there together.
+    /// Answers all. Each answer wakes somebody on another thread, which costs more than the answer; so where many wait
+    /// on the same threads, the answers are taken there together.
     fn answer(&self, jobs: Vec<Box<dyn Job>>, lost: Option<Error>) {
         let answers = Answers { jobs, lost };
         if let Some(messenger) = self.shared.messenger.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {

@@ -31,7 +31,8 @@ pub fn notification(name: &str) -> String {
     published()["alipay"]["notify"][name]["form_body"].as_str().unwrap().to_owned()
 }
 
-/// The form body of a report that an order of 6.00 is paid, signed, with these fields in the place of its own or beside them.
+/// The form body of a report that an order of 6.00 is paid, signed, with these fields in the place of its own or beside
+/// them.
 pub fn signed_notification(order_no: &str, changes: &[(&str, &str)]) -> String {
     let published = published();
     let mut fields = BTreeMap::from([

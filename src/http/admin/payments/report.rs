@@ -89,8 +89,8 @@ pub struct ReportDay {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportDifference {
-    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more money went
-    /// back than came in, or `order_missing` for coins that were given or taken back for no order.
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more
+    /// money went back than came in, or `order_missing` for coins that were given or taken back for no order.
     #[schema(example = "credit_missing")]
     code: &'static str,
     #[schema(example = "202601020123456789012345")]

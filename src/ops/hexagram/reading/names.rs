@@ -1,8 +1,8 @@
 //! The many ways to name a hexagram or a trigram.
 //!
-//! All text here has been normalised first, so that spelling makes no difference, and refuses
-//! whatever only resembles a name. The surprise: full Chinese names are not looked up but taken apart (水雷屯 is water over thunder, and 屯 must agree), so that
-//! a name which contradicts itself names nothing.
+//! All text here has been normalised first, so that spelling makes no difference, and refuses whatever only resembles a
+//! name. The surprise: full Chinese names are not looked up but taken apart (水雷屯 is water over thunder, and 屯 must
+//! agree), so that a name which contradicts itself names nothing.
 
 use serde_json::Value;
 

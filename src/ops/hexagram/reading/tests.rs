@@ -399,8 +399,8 @@ fn reading_takes_time_in_proportion_to_the_length() {
     for piece in pieces {
         for whole in wholes {
             let (short, long) = (whole(&piece.repeat(500 / piece.len())), whole(&piece.repeat(8_000 / piece.len())));
-            // Sixteen times the length costs about sixteen times the time, or 256 times where it is compared with itself.
-            // What is over in a moment is too short to be measured, and a machine that was busy is asked again.
+            // Sixteen times the length costs about sixteen times the time, or 256 times where it is compared with
+            // itself. What is over in a moment is too short to be measured, and a machine that was busy is asked again.
             let is_bounded = (0..5).any(|_| {
                 let (short, long) = (time_of_reading(&short), time_of_reading(&long));
                 long < short * 64 || long.as_millis() < 5

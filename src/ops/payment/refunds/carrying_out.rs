@@ -1,4 +1,5 @@
-//! Asking the provider for a refund, and for what became of one: for whoever asked, and by the job for what stayed open.
+//! Asking the provider for a refund, and for what became of one: for whoever asked, and by the job for what stayed
+//! open.
 
 use std::time::Duration;
 
@@ -81,8 +82,8 @@ fn still_open(why: &str, refund: &Refund) -> String {
 enum Undone {
     /// The provider will not do it.
     Refused(Failure),
-    /// It may have been done, or may be done yet. A question about it that fails says nothing of the refund, whatever it
-    /// fails of.
+    /// It may have been done, or may be done yet. A question about it that fails says nothing of the refund, whatever
+    /// it fails of.
     Unknown(Failure),
 }
 
@@ -147,8 +148,8 @@ fn note_failure_in(tx: &Write<'_>, refund_no: &str, code: &str) -> Result<()> {
     .map(drop)
 }
 
-/// Marks the refund as done and carries its sum over to the order, unless a notification was faster. That the money went is
-/// more than a refusal, which another request under the same number may have got in the meantime.
+/// Marks the refund as done and carries its sum over to the order, unless a notification was faster. That the money
+/// went is more than a refusal, which another request under the same number may have got in the meantime.
 fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Result<()> {
     let changed = tx.execute(
         "update payment_refunds set state = 'succeeded', failure = null, finished_at = ?2 \

@@ -15,7 +15,8 @@ pub struct Settings {
     pub seller_id: Option<String>,
     /// Our RSA private key, in any form that [`PrivateKey::parse`](crate::providers::rsa::PrivateKey::parse) reads.
     pub private_key: String,
-    /// The provider's RSA public key, in any form that [`PublicKey::parse`](crate::providers::rsa::PublicKey::parse) reads.
+    /// The provider's RSA public key, in any form that [`PublicKey::parse`](crate::providers::rsa::PublicKey::parse)
+    /// reads.
     pub alipay_public_key: String,
     /// `https://openapi.alipay.com/gateway.do` in production.
     pub gateway_url: String,
@@ -74,7 +75,8 @@ impl fmt::Display for SettingFault {
     }
 }
 
-/// Requests carry no secret, but answers decide about money: the way there is encrypted unless it stays on this machine.
+/// Requests carry no secret, but answers decide about money: the way there is encrypted unless it stays on this
+/// machine.
 fn is_safe_gateway(url: &str) -> bool {
     let local = ["127.0.0.1", "localhost", "[::1]"];
     let endpoint = Endpoint::parse(PROVIDER, url);
