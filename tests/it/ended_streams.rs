@@ -7,9 +7,10 @@ use std::{
 
 use serde_json::json;
 
-use crate::{
-    kit::{Behaviour, Caller, Model, Server, eventually},
-    model_calls::{PHONE, ask, streamed},
+use crate::kit::{
+    Behaviour, Caller, Model, Server,
+    calls::{PHONE, ask, streamed},
+    eventually,
 };
 
 /// Far less than the model is silent, and far more than it takes to look.

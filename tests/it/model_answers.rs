@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    kit::{
-        Caller, Request, Server, Setup,
-        vendors::{Reply, Vendor},
-    },
-    model_calls::{PHONE, answering, ask, asking, chat, chunks, record, streamed},
+use crate::kit::{
+    Caller, Request, Server, Setup,
+    calls::{PHONE, answering, ask, asking, chat, chunks, record, streamed},
+    vendors::{Reply, Vendor},
 };
 
 fn event(document: &Value) -> String {

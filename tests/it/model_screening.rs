@@ -5,14 +5,15 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     kit::{
-        Caller, Server, eventually,
+        Caller, Server,
+        calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, streamed},
+        eventually,
         vendors::{Reply, Vendor},
     },
-    model_calls::{LISTED, PHONE, ask, asking, chunks},
     model_use::leave_stream_after,
 };
 
@@ -108,4 +109,119 @@ fn a_screened_stream_ends_where_its_listener_leaves_though_the_model_only_thinks
     eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     assert!(vendor.saw_client_leave());
+}
+
+#[test]
+fn an_answer_that_may_not_stand_is_withheld() {
+    let vendor = answering("劝你去赌博。");
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    for request in [ask(&server, &user), chat(&server, &user)] {
+        let withheld = request.send().expect_problem(422, "content_rejected");
+        assert!(!withheld.text().contains(LISTED));
+    }
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    assert!(text.contains("event: error") && !text.contains("event: delta"), "{text}");
+    assert_eq!(
+        server.value::<i64>(
+            "select count(*) from interpretations where error_class = 'answer withheld' and result is null"
+        ),
+        2
+    );
+    assert_eq!(server.value::<String>("select error_class from chats"), "answer withheld");
+    assert_eq!(server.value::<i64>("select count(*) from violations where content_type = 'answer'"), 3);
+    // What the model said is not held against the user.
+    let key = server.api_key("moderator");
+    let frequent = server.get("/admin/violations/frequent-violators").token(&key).query(&[("threshold", "1")]);
+    assert_eq!(frequent.send().expect(200).json()["total"], 0);
+}
+
+#[test]
+fn a_screened_stream_comes_sentence_by_sentence_and_stops_before_the_bad_one() {
+    let vendor = Vendor::answering(|_| {
+        Reply::event_stream(chunks(&["屯卦", "难。", "宜", "守。不", "如去赌", "博一把。", "完"]))
+    });
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    let told: String = text
+        .split("event: delta\ndata: ")
+        .skip(1)
+        .map(|event| {
+            let data: Value = serde_json::from_str(event.lines().next().unwrap()).unwrap();
+            data["text"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(told, "屯卦难。宜守。");
+    assert!(text.contains("content_rejected") && text.contains("event: error"), "{text}");
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("难。") && text.contains("宜") && !text.contains("[DONE]"), "{text}");
+    assert!(!text.contains("不") && !text.contains("赌"), "{text}");
+}
+
+#[test]
+fn reasoning_that_is_passed_on_is_screened_too() {
+    let message = |content: &str, reasoning: &str| {
+        json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "finish_reason": "stop",
+            "message": { "role": "assistant", "content": content, "reasoning_content": reasoning } }] })
+    };
+    let thinking =
+        |thought: &str| json!({ "model": "m", "choices": [{ "index": 0, "delta": { "reasoning_content": thought } }] });
+    let stream: Vec<_> =
+        ["先看本卦。", "劝他去赌", "博。"].iter().map(|text| format!("data: {}\n\n", thinking(text))).collect();
+    let stream = stream.concat() + &chunks(&["大吉。"]);
+    let vendor = Vendor::answering(move |request| {
+        if request.json()["stream"] == true {
+            Reply::event_stream(stream.clone())
+        } else {
+            Reply::json(message("大吉。", "劝他去赌博。").to_string())
+        }
+    });
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let withheld = chat(&server, &user).send().expect_problem(422, "content_rejected");
+    assert!(!withheld.text().contains(LISTED));
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("先看本卦") && !text.contains("赌") && !text.contains("大吉"), "{text}");
+    // An interpretation tells no reasoning, so that it is nobody's concern.
+    assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "大吉。");
+}
+
+#[test]
+fn what_is_not_screened_of_a_document_is_not_passed_on() {
+    let whole = json!({ "id": "c", "object": "chat.completion", "model": "m", "notice": LISTED, "choices": [
+        { "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "大吉。", "refusal": LISTED } },
+        { "index": 1, "finish_reason": "stop", "message": { "role": "assistant", "content": LISTED } },
+    ] });
+    let chunk = json!({ "model": "m", "choices": [
+        { "index": 0, "finish_reason": null, "delta": { "content": "大吉。", "annotations": [LISTED] } },
+        { "index": 1, "finish_reason": null, "delta": { "content": LISTED } },
+    ] });
+    let stream = format!("data: {chunk}\n\n{}", chunks(&["守。"]));
+    let vendor = Vendor::answering(move |request| {
+        let wants_stream = request.json()["stream"] == true;
+        if wants_stream { Reply::event_stream(stream.clone()) } else { Reply::json(whole.to_string()) }
+    });
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let answer = chat(&server, &user).send().expect(200);
+    assert_eq!(answer.json()["choices"].as_array().map(Vec::len), Some(1));
+    assert_eq!(answer.json()["choices"][0]["message"], json!({ "role": "assistant", "content": "大吉。" }));
+    assert!(!answer.text().contains(LISTED), "{}", answer.text());
+    let conversation = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
+    let text = server.post("/llm/chat").by(&user).json(&conversation).send().expect(200).text();
+    assert!(text.contains("大吉。") && text.contains("守。") && text.contains("[DONE]"), "{text}");
+    assert!(!text.contains(LISTED), "{text}");
+}
+
+#[test]
+fn an_innocent_answer_passes_whole() {
+    let vendor = Vendor::answering(|_| Reply::event_stream(chunks(&["屯卦", "难。宜守", "，不急"])));
+    let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
+    let user = server.sign_in(PHONE);
+    let text = streamed(ask(&server, &user)).send().expect(200).text();
+    assert!(text.contains("屯卦难。宜守，不急") && text.contains("event: done"), "{text}");
+    assert_eq!(ask(&server, &user).send().expect(200).json()["result"], "屯卦难。宜守，不急");
 }

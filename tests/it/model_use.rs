@@ -1,16 +1,19 @@
 //! What model calls are charged with when they come to nothing: what the vendor counted, else what was seen.
 
-use std::io::{Read, Write};
+use std::{
+    io::{Read, Write},
+    thread::sleep,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
-use crate::{
-    kit::{
-        Caller, Server, eventually,
-        raw::Wire,
-        vendors::{Reply, Vendor},
-    },
-    model_calls::{PHONE, ask, asking, chat, spending},
+use crate::kit::{
+    Behaviour, Caller, Model, Server,
+    calls::{PHONE, answering, ask, asking, chat, spending},
+    eventually,
+    raw::Wire,
+    vendors::{Reply, Vendor},
 };
 
 fn events(chunks: &[Value]) -> String {
@@ -30,8 +33,8 @@ fn count() -> Value {
     json!({ "model": "m", "choices": [], "usage": { "prompt_tokens": 50, "completion_tokens": 2000 } })
 }
 
-/// Begins a call whose answer is a stream, and leaves once so much of it was received.
-pub fn leave_stream_after(server: &Server, user: &Caller, (path, body): (&str, &Value), mark: &str) {
+/// Begins a call whose answer is a stream.
+fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) -> Wire {
     let body = body.to_string();
     let mut wire = Wire::to(server);
     let head = format!(
@@ -40,8 +43,13 @@ pub fn leave_stream_after(server: &Server, user: &Caller, (path, body): (&str, &
         user.token,
         body.len()
     );
-    wire.0.write_all(head.as_bytes()).unwrap();
-    wire.0.write_all(body.as_bytes()).unwrap();
+    wire.0.write_all((head + &body).as_bytes()).unwrap();
+    wire
+}
+
+/// Begins a call whose answer is a stream, and leaves once so much of it was received.
+pub fn leave_stream_after(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) {
+    let mut wire = begin_stream(server, user, call);
     let mut received = Vec::new();
     let mut buffer = [0; 1024];
     while !String::from_utf8_lossy(&received).contains(mark) {
@@ -96,7 +104,7 @@ fn what_the_vendor_counted_of_a_document_that_is_no_answer_is_charged() {
 fn what_the_first_model_counted_is_charged_beside_the_second() {
     let stream = events(&[thought("想"), end("length"), count()]);
     let first = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
-    let second = crate::model_calls::answering("吉");
+    let second = answering("吉");
     let server = asking(&first)
         .with("LLM_FALLBACK_BASE_URL", format!("{}/v1", second.url()))
         .with("LLM_FALLBACK_MODEL", "second")
@@ -110,7 +118,7 @@ fn what_the_first_model_counted_is_charged_beside_the_second() {
 fn what_the_first_model_did_not_count_is_estimated_beside_the_second() {
     let thinking = events(&vec![thought(&"想".repeat(1_000)); 20]);
     let first = Vendor::answering(move |_| Reply::event_stream(thinking.as_str()));
-    let second = crate::model_calls::answering("吉");
+    let second = answering("吉");
     let stream =
         events(&[json!({ "model": "m", "choices": [{ "index": 0, "delta": { "content": "吉" } }] }), end("stop")]);
     let uncounted = Vendor::answering(move |_| Reply::event_stream(stream.as_str()));
@@ -166,4 +174,23 @@ fn what_a_listener_left_behind_of_the_thinking_is_charged() {
     let (charged, reserved) = spending(&server);
     assert!(charged >= 4_000, "{charged}");
     assert_eq!(reserved, 0);
+}
+
+#[test]
+fn what_a_listener_left_behind_is_charged() {
+    let model = Model::start(Behaviour::Gated(vec!["一二三四五", "六"]));
+    let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000).start();
+    let user = server.sign_in(PHONE);
+    let wire = begin_stream(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })));
+    model.wait_for_calls(1);
+    sleep(Duration::from_millis(300));
+    drop(wire);
+    sleep(Duration::from_millis(100));
+    model.open_gate();
+    eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
+    assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
+    assert_eq!(server.value::<Option<i64>>("select prompt_tokens from interpretations"), None);
+    let charged: i64 = server.value("select tokens from model_spending where user_id = 0");
+    assert!(charged > 100, "the instructions alone are more: {charged}");
+    assert_eq!(server.value::<i64>("select reserved_tokens from model_spending where user_id = 0"), 0);
 }

@@ -3,6 +3,7 @@
 pub mod alipay;
 pub mod authority;
 pub mod bucket;
+pub mod calls;
 mod client;
 pub mod mail;
 mod operator;

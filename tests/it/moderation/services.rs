@@ -266,7 +266,7 @@ fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
 #[test]
 fn a_listener_who_leaves_is_no_failure_of_the_service() {
     for falls_back in [true, false] {
-        let model = crate::model_calls::answering("大吉。宜守。");
+        let model = crate::kit::calls::answering("大吉。宜守。");
         let vendor = Vendor::answering(|request| {
             let is_answer = content_of(request).contains('吉');
             let delay = Duration::from_millis(if is_answer { 2_500 } else { 0 });
