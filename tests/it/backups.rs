@@ -2,7 +2,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread::{scope, sleep},
     time::{Duration, Instant},
@@ -11,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Binary, Ended, Server, Setup, eventually, log_statement};
+use crate::kit::{Ended, Server, Setup, copy_of, eventually, killed_after, log_statement};
 
 const PHONE: &str = "13800138000";
 /// Moments, spread over its whole duration, at which a backup and a restore are killed.
@@ -60,18 +59,6 @@ fn at_rest(directory: &Path, records: u32, filler: u32) {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Starts a command and kills it after a while; true if it was still running.
-fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
-    let mut command = Binary::command();
-    command.arg("--data-dir").arg(directory).args(arguments);
-    let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    sleep(wait);
-    let was_running = process.try_wait().unwrap().is_none();
-    process.kill().unwrap();
-    process.wait().unwrap();
-    was_running
-}
-
 /// How long a command takes: the first time may be slower, since what it reads is not in memory yet.
 fn duration_of(directory: &Path, arguments: &[&str]) -> Duration {
     let timed = (0..3).map(|_| {
@@ -80,11 +67,6 @@ fn duration_of(directory: &Path, arguments: &[&str]) -> Duration {
         begun.elapsed()
     });
     timed.min().unwrap()
-}
-
-fn copy_of(directory: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-a").arg(directory).arg(to).status().unwrap();
-    assert!(copied.success());
 }
 
 #[test]

@@ -1,16 +1,19 @@
-//! Clearing tables: asked for twice, after a backup, and never more than was said.
+//! Clearing tables: asked for twice, after a backup, never more than was said, and whole or not at all.
 
 use std::{
     collections::BTreeSet,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread::{scope, sleep},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Server, Setup, log_statement};
+use crate::kit::{Answer, Ended, Server, Setup, assert_sound, copy_of, count, killed_after, log_statement, started};
+
+/// Moments, spread over the whole duration, at which a clearing is killed.
+const KILLS: u32 = 8;
 
 fn clear(server: &Server, key: &str, what: &str, confirm: Option<&str>) -> Answer {
     let request = server.request("DELETE", &format!("/admin/data-cleanup/{what}")).token(key);
@@ -348,4 +351,54 @@ fn an_order_stays_of_which_something_came_in_after_the_backup() {
     server.command(&["payments", "show", &order]).expect(0);
     let done = server.command(&["cleanup", "payment-records", "--yes"]).expect(0).json();
     assert_eq!(done["deleted"], json!({ "payment_orders": 1 }));
+}
+
+#[test]
+fn a_clearing_that_is_killed_leaves_a_good_database() {
+    const ROWS: u32 = 30_000;
+    let temporary = tempfile::tempdir().unwrap();
+    let pristine = temporary.path().join("pristine");
+    let mut server = Setup::default().on(&pristine).with("BACKUP_EVERY", "0 s").start();
+    let user = server.sign_in("13800138000");
+    server.command(&["coins", "grant", "13800138000", "5"]).expect(0);
+    let fill = format!(
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {ROWS}) \
+         insert into history (user_id, sequence, local_record_id, ai_result, created_at, updated_at) \
+         select {}, n, n, hex(randomblob(300)), 1, 1 from counter",
+        user.user_id
+    );
+    server.database().execute_batch(&fill).unwrap();
+    assert_eq!(server.terminate(), Some(0));
+    let arguments = ["cleanup", "all", "--yes"];
+    let timed = temporary.path().join("timed");
+    copy_of(&pristine, &timed);
+    let begun = Instant::now();
+    assert!(started(&timed, &arguments).wait().unwrap().success());
+    let mut whole = begun.elapsed();
+    let mut cut_off = 0;
+    for kill in 1..=KILLS {
+        let directory = temporary.path().join(format!("killed-{kill}"));
+        copy_of(&pristine, &directory);
+        let is_cut_off = killed_after(&directory, &arguments, whole * kill / KILLS);
+        cut_off += u32::from(is_cut_off);
+        if !is_cut_off && kill < KILLS {
+            // The machine has become faster since.
+            whole = whole * 2 / 3;
+        }
+        let database = Connection::open(directory.join("yarrow.db")).unwrap();
+        assert_sound(&database);
+        // Everything is cleared in one transaction.
+        let left = (count(&database, "users"), count(&database, "history"), count(&database, "ledger_entries"));
+        assert!([(1, i64::from(ROWS), 1), (0, 0, 0)].contains(&left), "{left:?}");
+        drop(database);
+        Ended::run(&directory, &["ledger", "verify"], "").expect(0);
+        if left.0 == 0 {
+            // What was cleared can be had back: the backup came first.
+            Ended::run(&directory, &["backup", "verify"], "").expect(0);
+        }
+        Ended::run(&directory, &arguments, "").expect(0);
+        assert_eq!(count(&Connection::open(directory.join("yarrow.db")).unwrap(), "users"), 0);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} were killed");
 }

@@ -10,6 +10,8 @@ use std::{
 
 use rusqlite::Connection;
 
+use crate::kit;
+
 /// Something that the service said it has done.
 #[derive(Clone, Debug)]
 pub enum Effect {
@@ -64,7 +66,7 @@ impl Oracle {
 
     /// Holds a database against these effects: each is there, once, and what is there is whole.
     pub fn check<'a>(&self, database: &Connection, effects: impl Iterator<Item = &'a Effect>) {
-        assert_sound(database);
+        assert_whole(database);
         let stored = Stored::read(database);
         let sent = self.sent.lock().unwrap();
         let mut newest = BTreeMap::new();
@@ -193,11 +195,9 @@ const HALVES: [(&str, &str); 8] = [
     ),
 ];
 
-fn assert_sound(database: &Connection) {
-    let integrity: String = database.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(integrity, "ok");
+fn assert_whole(database: &Connection) {
+    kit::assert_sound(database);
     let finds = |sql: &str| database.prepare(sql).unwrap().query([]).unwrap().next().unwrap().is_some();
-    assert!(!finds("pragma foreign_key_check"), "a foreign key dangles");
     for (what, sql) in HALVES {
         assert!(!finds(sql), "{what}");
     }

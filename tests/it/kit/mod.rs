@@ -5,6 +5,7 @@ pub mod authority;
 pub mod bucket;
 pub mod calls;
 mod client;
+mod killing;
 pub mod mail;
 mod operator;
 mod received;
@@ -19,6 +20,7 @@ mod waiting;
 
 pub use client::{Answer, Caller, Request};
 pub use document::{Document, Operation, Parameter, Place};
+pub use killing::{assert_sound, copy_of, count, killed_after, started};
 pub use model::{Behaviour, Model};
 pub use operator::{Ended, install};
 pub use parallel::at_once;

@@ -1,48 +1,13 @@
-//! What a kill leaves behind in the middle of work that takes long: a migration, a clearing.
+//! An older database: who migrates it, who does not, and what a kill in the middle leaves.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Instant};
 
 use rusqlite::Connection;
 
-use crate::kit::{Binary, Ended, Setup};
+use crate::kit::{Ended, Setup, assert_sound, copy_of, count, killed_after};
 
 /// Moments, spread over the whole duration, at which the process is killed.
 const KILLS: u32 = 8;
-
-fn start(directory: &Path, arguments: &[&str]) -> std::process::Child {
-    let mut command = Binary::command();
-    command.args(arguments).arg("--data-dir").arg(directory);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-/// Kills a command after a while; true if it was still running.
-fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> bool {
-    let mut process = start(directory, arguments);
-    std::thread::sleep(wait);
-    let was_running = process.try_wait().unwrap().is_none();
-    process.kill().unwrap();
-    process.wait().unwrap();
-    was_running
-}
-
-fn copy_of(directory: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-a").arg(directory).arg(to).status().unwrap().success());
-}
-
-fn assert_sound(database: &Connection) {
-    let integrity: String = database.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(integrity, "ok");
-    let dangling = database.prepare("pragma foreign_key_check").unwrap().exists([]).unwrap();
-    assert!(!dangling);
-}
-
-fn count(database: &Connection, table: &str) -> i64 {
-    database.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0)).unwrap()
-}
 
 /// The steps of the schema, oldest first.
 fn steps() -> Vec<String> {
@@ -140,54 +105,4 @@ fn a_restore_migrates_what_it_puts_in_place() {
     let database = Connection::open(directory.join("yarrow.db")).unwrap();
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!((version, count(&database, "users")), (i64::try_from(steps().len()).unwrap(), 3));
-}
-
-#[test]
-fn a_clearing_that_is_killed_leaves_a_good_database() {
-    const ROWS: u32 = 30_000;
-    let temporary = tempfile::tempdir().unwrap();
-    let pristine = temporary.path().join("pristine");
-    let mut server = Setup::default().on(&pristine).with("BACKUP_EVERY", "0 s").start();
-    let user = server.sign_in("13800138000");
-    server.command(&["coins", "grant", "13800138000", "5"]).expect(0);
-    let fill = format!(
-        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {ROWS}) \
-         insert into history (user_id, sequence, local_record_id, ai_result, created_at, updated_at) \
-         select {}, n, n, hex(randomblob(300)), 1, 1 from counter",
-        user.user_id
-    );
-    server.database().execute_batch(&fill).unwrap();
-    assert_eq!(server.terminate(), Some(0));
-    let arguments = ["cleanup", "all", "--yes"];
-    let timed = temporary.path().join("timed");
-    copy_of(&pristine, &timed);
-    let begun = Instant::now();
-    assert!(start(&timed, &arguments).wait().unwrap().success());
-    let mut whole = begun.elapsed();
-    let mut cut_off = 0;
-    for kill in 1..=KILLS {
-        let directory = temporary.path().join(format!("killed-{kill}"));
-        copy_of(&pristine, &directory);
-        let is_cut_off = killed_after(&directory, &arguments, whole * kill / KILLS);
-        cut_off += u32::from(is_cut_off);
-        if !is_cut_off && kill < KILLS {
-            // The machine has become faster since.
-            whole = whole * 2 / 3;
-        }
-        let database = Connection::open(directory.join("yarrow.db")).unwrap();
-        assert_sound(&database);
-        // Everything is cleared in one transaction.
-        let left = (count(&database, "users"), count(&database, "history"), count(&database, "ledger_entries"));
-        assert!([(1, i64::from(ROWS), 1), (0, 0, 0)].contains(&left), "{left:?}");
-        drop(database);
-        Ended::run(&directory, &["ledger", "verify"], "").expect(0);
-        if left.0 == 0 {
-            // What was cleared can be had back: the backup came first.
-            Ended::run(&directory, &["backup", "verify"], "").expect(0);
-        }
-        Ended::run(&directory, &arguments, "").expect(0);
-        assert_eq!(count(&Connection::open(directory.join("yarrow.db")).unwrap(), "users"), 0);
-        std::fs::remove_dir_all(&directory).unwrap();
-    }
-    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} were killed");
 }
