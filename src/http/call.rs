@@ -59,6 +59,17 @@ pub enum Caller {
     Admin(Identity),
 }
 
+impl Caller {
+    /// How the caller is told apart from all others, unless it is anybody.
+    pub fn name(&self) -> Option<String> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(user) => Some(idempotency::user(user.id)),
+            Self::Admin(identity) => Some(identity.actor()),
+        }
+    }
+}
+
 /// A request that carries an `Idempotency-Key`.
 #[derive(Clone, Debug)]
 pub struct Repeatable {
@@ -334,11 +345,7 @@ impl Call {
             return Err(Error::new(Code::ConflictingParameter).detail(detail));
         }
         let key = repeatable.key().map_err(|fault| Error::fields(vec![fault]))?;
-        let caller = match &self.caller {
-            Caller::Anonymous => return Ok(None),
-            Caller::User(user) => idempotency::user(user.id),
-            Caller::Admin(identity) => identity.actor(),
-        };
+        let Some(caller) = self.caller.name() else { return Ok(None) };
         Ok(Some(Claim {
             caller,
             route: self.context.route.get().copied().unwrap_or_default().to_owned(),

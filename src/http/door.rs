@@ -156,7 +156,8 @@ impl Gate {
         let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
         let room = || {
-            let room = self.app.long_bodies.enter(sender(caller, context), LONG_BODIES_OF_ONE);
+            let sender = caller.name().unwrap_or_else(|| client_network(context.client));
+            let room = self.app.long_bodies.enter(sender, LONG_BODIES_OF_ONE);
             room.ok_or_else(|| refused_for_now("Too many long bodies are on their way."))
         };
         let read = body::read(body, request.headers(), limit, room);
@@ -205,15 +206,6 @@ impl Audited {
 
 fn refused_for_now(why: &'static str) -> Error {
     Error::new(Code::Overloaded).detail(why).retry_after(Duration::from_secs(1))
-}
-
-/// Who sends a body: the caller, or whoever has this network.
-fn sender(caller: &Caller, context: &Context) -> String {
-    match caller {
-        Caller::Anonymous => client_network(context.client),
-        Caller::User(user) => format!("user:{}", user.id),
-        Caller::Admin(identity) => identity.actor(),
-    }
 }
 
 /// The outcome of what may have panicked.

@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::SpooledTempFile;
 
 use super::reply::{Answer, AnswerDocument, JSON};
-use crate::{error::Error, ops::slots::Own, types::UserId};
+use crate::{error::Error, ops::slots::Share, types::UserId};
 
 /// Bytes read and sent at once.
 const PIECE: usize = 256 * 1024;
@@ -20,7 +20,7 @@ const PIECE: usize = 256 * 1024;
 pub struct Download {
     file: SpooledTempFile,
     /// Its user's place: taken until the document has been sent, or its client is gone.
-    _own: Own<UserId>,
+    _own: Share<UserId>,
 }
 
 impl Download {
@@ -28,7 +28,7 @@ impl Download {
     ///
     /// # Errors
     /// `internal` when the file fails.
-    pub fn of(mut file: SpooledTempFile, own: Own<UserId>) -> Result<Self, Error> {
+    pub fn of(mut file: SpooledTempFile, own: Share<UserId>) -> Result<Self, Error> {
         file.rewind().map_err(Error::internal)?;
         Ok(Self { file, _own: own })
     }

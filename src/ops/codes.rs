@@ -16,7 +16,7 @@ use crate::{
     config::Auth,
     error::{Code, Error, Result},
     keys::ServerKey,
-    ops::sliding_window::{self, Window},
+    ops::sliding_window::{self, HOUR, Window},
     store::{Read, Write},
     tally::Counter,
     types::Secret,
@@ -24,7 +24,6 @@ use crate::{
 
 pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
 
-const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// What a code is for. A code for one purpose is no use for another.

@@ -24,7 +24,7 @@ pub struct Condition {
     /// What is known of the database file.
     pub integrity: integrity::Standing,
     pub backups: backups::Standing,
-    pub offsite: backups::offsite::Standing,
+    pub offsite: backups::Standing,
     /// Orders that a person must look at.
     pub payments_in_review: i64,
     /// Codes sent in the last 24 hours.

@@ -13,14 +13,13 @@ use crate::{
     ops::{
         Each,
         codes::client_network,
-        sliding_window::{self, Window},
+        sliding_window::{self, HOUR, Window},
         users::{self, User},
     },
     store::{Pending, Read, Row, Write},
     types::{Listing, Page, PhoneNumber, Timestamp, UserId},
 };
 
-const HOUR: Duration = Duration::from_hours(1);
 const CLIENT_KEPT: Duration = Duration::from_hours(24);
 
 /// The columns in the order in which [`feedback_of`] reads them.

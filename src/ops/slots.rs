@@ -1,7 +1,7 @@
 //! How many may do something at once: a slow vendor or a wave of password hashes must not take every thread there is.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     hash::Hash,
     sync::{
         Arc, Mutex, PoisonError,
@@ -50,40 +50,6 @@ impl Slots {
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// One place for each of something, such as users.
-#[derive(Debug)]
-pub struct OneEach<T: Eq + Hash>(Arc<Mutex<HashSet<T>>>);
-
-impl<T: Eq + Hash> Default for OneEach<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-/// Somebody's place, taken until this is dropped.
-#[derive(Debug)]
-pub struct Own<T: Eq + Hash> {
-    whose: T,
-    taken: Arc<Mutex<HashSet<T>>>,
-}
-
-impl<T: Eq + Hash + Clone> OneEach<T> {
-    /// Takes the place.
-    ///
-    /// # Errors
-    /// `already_running` while it is taken.
-    pub fn enter(&self, whose: T) -> Result<Own<T>> {
-        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(whose.clone());
-        if is_free { Ok(Own { whose, taken: Arc::clone(&self.0) }) } else { Err(Code::AlreadyRunning.into()) }
-    }
-}
-
-impl<T: Eq + Hash> Drop for Own<T> {
-    fn drop(&mut self) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.whose);
     }
 }
 
@@ -138,6 +104,26 @@ impl<T: Eq + Hash> Drop for Share<T> {
     }
 }
 
+/// One place for each of something, such as users.
+#[derive(Debug)]
+pub struct OneEach<T: Eq + Hash>(Shares<T>);
+
+impl<T: Eq + Hash + Clone> Default for OneEach<T> {
+    fn default() -> Self {
+        Self(Shares::new(u32::MAX))
+    }
+}
+
+impl<T: Eq + Hash + Clone> OneEach<T> {
+    /// Takes the place.
+    ///
+    /// # Errors
+    /// `already_running` while it is taken.
+    pub fn enter(&self, whose: T) -> Result<Share<T>> {
+        self.0.enter(whose, 1).ok_or_else(|| Code::AlreadyRunning.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +147,7 @@ mod tests {
         drop(own);
         assert!(places.enter(UserId(1)).is_ok());
     }
+
     #[test]
     fn nobody_takes_all_places_and_there_are_no_more_than_there_are() {
         let places = Shares::new(3);

@@ -153,12 +153,26 @@ impl Failed {
     }
 }
 
-/// What is known of backups without looking into the directory.
+/// What is known of backups without looking into the directory, or of the bucket without asking it.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
+    /// The newest backup, and when it was made, or last made sure that the bucket has it.
     pub last: Option<Remembered>,
-    /// The last failure, if no backup was made since.
+    /// The last failure, if it did not work since.
     pub failure: Option<Failed>,
+}
+
+impl Standing {
+    /// What is remembered under these names. What is of a time to come was noted while the clock was ahead, and says
+    /// nothing of how old the last backup is, nor whether it worked since a failure.
+    fn noted_in(tx: &Read<'_>, last: &str, failure: &str) -> Result<Self> {
+        let (last, failure): (Option<Remembered>, Option<Failed>) =
+            (remembered_in(tx, last)?, remembered_in(tx, failure)?);
+        let last = last.filter(|last| last.at() <= tx.now);
+        let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
+        let failure = failure.filter(|failure| failure.at() <= tx.now && is_newer(failure));
+        Ok(Self { last, failure })
+    }
 }
 
 /// Told now and then which part of the work is how far.
@@ -318,20 +332,9 @@ pub fn findings(path: &Path, now: Timestamp) -> Result<Option<Findings>> {
     carried.get(ABOUT).map(|about| serde_json::from_slice(about).map_err(Error::internal)).transpose()
 }
 
-/// What is remembered of the last backup and the last failure. What is of a time to come was noted while the clock was
-/// ahead, and says nothing of how old the last backup is, nor whether there was one since a failure.
+/// What is known of the last backup and the last failure.
 pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
-    let (last, failure) = last_and_failure_in(tx, LAST_BACKUP, LAST_FAILURE)?;
-    Ok(Standing { last, failure })
-}
-
-/// What was noted last of that which works, and of failures if it did not work since.
-fn last_and_failure_in(tx: &Read<'_>, last: &str, failure: &str) -> Result<(Option<Remembered>, Option<Failed>)> {
-    let (last, failure): (Option<Remembered>, Option<Failed>) = (remembered_in(tx, last)?, remembered_in(tx, failure)?);
-    let last = last.filter(|last| last.at() <= tx.now);
-    let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
-    let failure = failure.filter(|failure| failure.at() <= tx.now && is_newer(failure));
-    Ok((last, failure))
+    Standing::noted_in(tx, LAST_BACKUP, LAST_FAILURE)
 }
 
 fn remembered_in<T: serde::de::DeserializeOwned>(tx: &Read<'_>, name: &str) -> Result<Option<T>> {

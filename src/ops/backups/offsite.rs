@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    AGAIN_AFTER, Backup, Failed, Remembered, demand_space, described, enter, findings, last_and_failure_in, list,
+    AGAIN_AFTER, Backup, Failed, Remembered, Standing, demand_space, described, enter, findings, list,
     manifest::{self, Manifest},
     newest_first, remember, retention,
 };
@@ -25,15 +25,6 @@ use crate::{
 
 const LAST_UPLOAD: &str = "backup.upload";
 const LAST_FAILURE: &str = "backup.upload_failure";
-
-/// What is known of the bucket without asking it.
-#[derive(Clone, Debug, Default)]
-pub struct Standing {
-    /// The newest backup that is there, and when that was last made sure of.
-    pub last: Option<Remembered>,
-    /// The last failure, if it did not work since.
-    pub failure: Option<Failed>,
-}
 
 /// What came of an upload.
 #[derive(Clone, Debug, Default)]
@@ -309,9 +300,7 @@ pub fn upload_if_due(app: &App) -> Result<bool> {
     Ok(upload(app, &mut |_, _, _| ())?.is_some_and(|done| !done.uploaded.is_empty()))
 }
 
-/// What is remembered of the bucket, but for what is of a time to come: a clock that was ahead says nothing of what is
-/// there now.
+/// What is known of the bucket without asking it.
 pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
-    let (last, failure) = last_and_failure_in(tx, LAST_UPLOAD, LAST_FAILURE)?;
-    Ok(Standing { last, failure })
+    Standing::noted_in(tx, LAST_UPLOAD, LAST_FAILURE)
 }
