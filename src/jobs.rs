@@ -200,7 +200,12 @@ fn clear_residue(app: &Arc<App>, stopped: &Receiver<()>) {
     while goes_on(stopped, rest) {
         rest = RESIDUE_EVERY;
         run("clearing what deleted rows left", || {
-            if let Some(pass) = residue::clear_if_due(app)? {
+            let cleared = residue::clear_if_due(app);
+            if cleared.is_err() && !goes_on(stopped, Duration::ZERO) {
+                // The stop cut it off, and the next start begins it anew.
+                return Ok(());
+            }
+            if let Some(pass) = cleared? {
                 let duration_ms = pass.took.as_millis();
                 tracing::debug!(pages = pass.pages, cleared = pass.cleared, duration_ms, "cleared residue");
                 rest = rest.max(pass.took * RESIDUE_REST);
