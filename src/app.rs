@@ -15,7 +15,7 @@ use crate::{
         deliveries::Deliveries,
         integrity,
         model_calls::{Places, Unwritten},
-        moderation::{Moderation, external::External, screen::Screen, shadow::Shadow},
+        moderation::{Moderation, external::External, hourly::Hours, screen::Screen, shadow::Shadow},
         payment::Payments,
         server_key,
         slots::{OneEach, Shares, Slots},
@@ -214,6 +214,7 @@ fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
     Moderation {
         screen: Screen::new(store.clone()),
         external: External::new(vendors::text_moderator(config, clock.clone()), clock.clone(), settings.calls),
+        hours: Hours::default(),
         shadow: Shadow::new(settings.shadow_share),
     }
 }

@@ -160,6 +160,8 @@ declare::settings! {
             "Time for one call, the one repetition included. A long text is judged in pieces, a call each.";
         calls: u32 = "32", no flag,
             "Calls that may run at once; one more counts as a failure of the service.";
+        texts_per_user_hour: u32 = "1200", no flag,
+            "Texts of one user that the service may be asked about in an hour, counted from the first; then 429. Answers of a model do not count.";
         shadow_share: f64 = "0", no flag,
             "Share of texts, 0 to 1, on which the service that does not decide is asked as well, behind the request; disagreements are kept.";
         disagreements: u32 = "1000", no flag,

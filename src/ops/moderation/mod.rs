@@ -8,16 +8,18 @@
 pub mod compare;
 pub mod engine;
 pub mod external;
+pub mod hourly;
 pub mod listing;
 pub mod policy;
 pub mod screen;
 pub mod shadow;
 pub mod state;
 
-use std::ops::Range;
+use std::{ops::Range, time::Instant};
 
 use engine::{ContentType, Match, contact_number, mask};
 use external::External;
+use hourly::Hours;
 use policy::{Policy, Service};
 use screen::Screen;
 use shadow::Shadow;
@@ -47,6 +49,8 @@ pub struct Moderation {
     pub screen: Screen,
     /// The outside service.
     pub external: External,
+    /// How many texts of each user it was asked about.
+    pub hours: Hours,
     /// Texts on which the service that does not decide is asked as well.
     pub shadow: Shadow,
 }
@@ -116,15 +120,19 @@ impl Refusal {
     }
 }
 
-/// Refuses a user of whom too many texts were refused in the last hour, before anybody is asked about another one: each
-/// costs a call of the outside service, and room.
+/// Refuses a user of whom too many texts were refused in the last hour, or judged by the outside service, before anybody
+/// is asked about so many more: a refusal takes room, and each call of the service is billed.
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn require_open(app: &App, user: UserId) -> Result<()> {
+pub fn require_open(app: &App, user: UserId, texts: usize) -> Result<()> {
     // Where no model may be asked, other texts are screened all the same.
     let allowed = app.config.llm.calls_per_user_hour.max(1);
-    app.store.read(|tx| violations::require_open_in(tx, user, allowed))
+    app.store.read(|tx| violations::require_open_in(tx, user, allowed))?;
+    if !asks_outside(app) {
+        return Ok(());
+    }
+    app.moderation.hours.take(user, texts, app.config.moderation.texts_per_user_hour, Instant::now())
 }
 
 /// Checks a user's texts. Nothing if all of them may stand.
@@ -134,7 +142,7 @@ pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> 
     if fields.is_empty() {
         return None;
     }
-    if let Err(error) = require_open(app, user) {
+    if let Err(error) = require_open(app, user, fields.len()) {
         return Some(Refusal { violations: Vec::new(), error });
     }
     let mut refused = Vec::new();

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     kit::{
-        Server, Setup, eventually,
+        Caller, Server, Setup, eventually,
         vendors::{Reply, Vendor},
     },
     model_use::leave_stream_after,
@@ -552,4 +552,35 @@ fn who_may_ask_no_more_in_an_hour_costs_no_call_of_the_service() {
         check(&server, &other, "今年换工作合适吗").expect_problem(429, "too_many_requests");
     }
     assert_eq!(vendor.requests().len(), 6);
+}
+
+#[test]
+fn innocent_texts_of_one_user_cost_so_many_calls_of_the_service_an_hour() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).with("MODERATION_TEXTS_PER_USER_HOUR", 4).start();
+    let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    let rename = |user: &Caller| server.put("/user/profile").by(user).form(&[("nickname", "青山")]).send();
+    check(&server, &user, "今年换工作合适吗").expect(200);
+    rename(&user).expect(200);
+    let both = json!({ "question": "问", "questionType": "事业" });
+    let ask = || server.post("/divination/enhanced").by(&user).json(&both).send();
+    ask().expect(200);
+    assert_eq!(vendor.requests().len(), 4);
+    for _ in 0..3 {
+        check(&server, &user, "今年换工作合适吗").expect_problem(429, "too_many_requests");
+        rename(&user).expect_problem(429, "too_many_requests");
+        let problem = ask();
+        let wait: u64 = problem.header("retry-after").unwrap().parse().unwrap();
+        assert!((3_500..=3_600).contains(&wait), "{wait}");
+        problem.expect_problem(429, "too_many_requests");
+    }
+    assert_eq!(vendor.requests().len(), 4);
+    // It is theirs alone, an administrator's tries are nobody's, and the local list costs nothing.
+    rename(&other).expect(200);
+    let tried = server.post("/content-moderation/check-question").token(&key).json(&json!({ "question": "问" }));
+    tried.send().expect(200);
+    switch(&server, &key, false).expect(200);
+    rename(&user).expect(200);
+    ask().expect(200);
 }
