@@ -128,7 +128,8 @@ pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending
 /// the others: the oldest go.
 pub fn deactivate_all(app: &App, user: UserId) -> Pending<usize> {
     let limit = app.config.limits.history_records;
-    app.store.write(move |tx| {
+    // Nothing in it can fail but the disk, and what it rewrites may be too much to be kept in memory for an undoing.
+    app.store.write_checked_first(move |tx| {
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),

@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// Like [`Self::write`], for an operation that fails, if it does, before it changes anything. It needs no
-    /// savepoint, which is much of what a small change costs.
+    /// savepoint, which is much of what a small change costs, and what is changed after one is held in memory besides.
     ///
     /// One that breaks its promise takes everything in its commit with it, so that nothing stays half done.
     pub fn write_checked_first<T, F>(&self, operation: F) -> Pending<T>

@@ -462,3 +462,38 @@ fn a_damaged_file_stops_the_start_with_the_way_out() {
     Ended::run(&directory, &["restore", name, "--yes"], "").expect(0);
     Setup::default().on(&directory).start();
 }
+
+#[test]
+fn what_is_changed_in_one_write_is_not_held_in_memory() {
+    const RECORDS: usize = 600;
+    // Texts of 96 KiB, so that there is much to rewrite.
+    let fill = format!(
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < {RECORDS}) \
+         insert into history (user_id, sequence, local_record_id, json_data, ai_result, created_at, updated_at) \
+         select (select max(id) from users), n, 'r-' || n, hex(randomblob(32768)), hex(randomblob(16384)), 1, 1 from counter"
+    );
+    let server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("operator"));
+    let little = 24 << 20;
+    let taken = |what: &str, done: &dyn Fn(&Server)| {
+        let taken = server.memory_taken(done);
+        assert!(taken < little, "{what} took {} MiB", taken >> 20);
+    };
+    server.edit(&fill);
+    taken("hiding all records", &|server| {
+        let hidden = server.post("/divination-history/deactivate-all").by(&user).send().expect(200).json();
+        assert_eq!(hidden, json!({ "deactivated": RECORDS }));
+    });
+    taken("deleting the account", &|server| {
+        server.delete("/api/v1/account").by(&user).send().expect(204);
+    });
+    assert_eq!(server.value::<i64>("select count(*) from history"), 0);
+    server.sign_in("13800138001");
+    server.edit(&fill);
+    taken("clearing everything", &|server| {
+        let clear = || server.delete("/admin/data-cleanup/all").token(&key);
+        let asked = clear().send().expect(428).json();
+        clear().form(&[("confirm", asked["confirm"].as_str().unwrap())]).send().expect(200);
+    });
+    assert_eq!(server.value::<i64>("select count(*) from users"), 0);
+}

@@ -52,7 +52,9 @@ pub fn erase(app: &App, user: UserId, by: EraseBy) -> Result<Pending<()>> {
         by.require_in(tx, &config.auth)?;
         idempotency::find_user_in(tx, user)
     })?;
-    Ok(app.store.write(move |tx| {
+    // All that can refuse it comes before the first change, and what it deletes may be too much to be kept in memory for
+    // an undoing.
+    Ok(app.store.write_checked_first(move |tx| {
         by.require_in(tx, &config.auth)?;
         erase_in(tx, &key, &config.limits.time_zone, user, &answers)
     }))

@@ -28,11 +28,11 @@ pub type Messenger = Box<dyn Fn(Answers) + Send + Sync>;
 /// How an operation that fails is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Kind {
-    /// By the savepoint that it gets.
+    /// By the savepoint that it gets. SQLite keeps every page that is changed after one in memory as it was before.
     Undoable,
     /// Not at all: it changes nothing before it is sure to succeed.
     CheckedFirst,
-    /// By the savepoint; and it is the only one of its commit, so that whoever reads while it runs sees all that was
+    /// With its transaction: it is the only one of its commit, so that whoever reads while it runs sees all that was
     /// written before it.
     Alone,
 }

@@ -175,25 +175,28 @@ impl Work<'_> {
     /// Runs one operation. An error means that the transaction as a whole is lost.
     fn run_one(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
         transaction.begin_operation();
-        if job.kind() == Kind::CheckedFirst {
-            return self.run_without_savepoint(job, transaction);
+        let kind = job.kind();
+        if kind == Kind::Undoable {
+            self.statement("savepoint operation")?;
         }
-        self.statement("savepoint operation")?;
         let keeps = job.run(transaction);
         self.check_transaction()?;
-        if !keeps {
-            self.statement("rollback to operation")?;
+        match kind {
+            Kind::Undoable => {
+                if !keeps {
+                    self.statement("rollback to operation")?;
+                }
+                self.statement("release operation")
+            }
+            _ if keeps || transaction.changed() == 0 => Ok(()),
+            Kind::Alone => {
+                self.statement("rollback")?;
+                self.statement("begin immediate")
+            }
+            Kind::CheckedFirst => {
+                Err(Error::internal("an operation failed after it had changed something, and cannot be undone alone"))
+            }
         }
-        self.statement("release operation")
-    }
-
-    fn run_without_savepoint(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
-        let keeps = job.run(transaction);
-        self.check_transaction()?;
-        if keeps || transaction.changed() == 0 {
-            return Ok(());
-        }
-        Err(Error::internal("an operation failed after it had changed something, and cannot be undone alone"))
     }
 
     fn check_transaction(&self) -> Result<()> {

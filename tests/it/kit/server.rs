@@ -142,9 +142,23 @@ impl Server {
 
     /// Bytes of memory that nothing but the process itself holds.
     pub fn memory(&self) -> u64 {
+        self.memory_line("RssAnon:")
+    }
+
+    /// Bytes that a line of the process's status tells.
+    fn memory_line(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process_id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    /// How much more memory than before the process holds at the most while this is done, in bytes.
+    pub fn memory_taken(&self, done: impl FnOnce(&Self)) -> u64 {
+        // Forgets the peak of before: proc(5).
+        std::fs::write(format!("/proc/{}/clear_refs", self.process_id()), "5").unwrap();
+        let before = self.memory_line("VmHWM:");
+        done(self);
+        self.memory_line("VmHWM:").saturating_sub(before)
     }
 
     /// The codes that were sent to this number so far, as printed by the console driver.
