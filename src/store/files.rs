@@ -138,6 +138,19 @@ pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
     Ok((bytes(disk.f_bavail), bytes(disk.f_blocks)))
 }
 
+/// Refuses to begin what needs more bytes than this program may still write to the disk that a directory is on.
+///
+/// # Errors
+/// `storage_full`, storage errors.
+pub fn demand_space(directory: &Path, needed: u64) -> Result<()> {
+    let free = disk_space(directory)?.0;
+    if free >= needed {
+        return Ok(());
+    }
+    let detail = format!("{} MiB are needed in {}, with {} MiB free.", needed >> 20, directory.display(), free >> 20);
+    Err(Error::new(Code::StorageFull).detail(detail))
+}
+
 /// Bytes of a database and the log beside it.
 pub fn database_size(path: &Path) -> u64 {
     size_of(path) + size_of(&beside(path, "-wal"))

@@ -120,11 +120,18 @@ fn create(connection: &mut Connection) -> Result<()> {
 }
 
 fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<()> {
+    // For the copy, and as much for the log of what is migrated.
+    let directory = path.parent().unwrap_or(path);
+    files::demand_space(directory, files::database_size(path).saturating_mul(2))?;
     let copy = path.with_extension(format!("db.before-version-{SCHEMA_VERSION}"));
     // One that is there is of an earlier attempt, or of before somebody went back to the older version for a while.
     copy_database(connection, &copy)?;
     tracing::info!(from = version, to = SCHEMA_VERSION, copy = %copy.display(), "migrating the database");
-    apply(connection, &STEPS[version..])
+    // What a step sorts, such as for an index of ten million rows, need not fit into memory.
+    let kept_in: i64 = connection.pragma_query_value(None, "temp_store", |row| row.get(0))?;
+    connection.pragma_update(None, "temp_store", "file")?;
+    apply(connection, &STEPS[version..])?;
+    Ok(connection.pragma_update(None, "temp_store", kept_in)?)
 }
 
 fn apply(connection: &mut Connection, scripts: &[&str]) -> Result<()> {
@@ -143,9 +150,13 @@ fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     if unfinished.exists() {
         std::fs::remove_file(&unfinished).map_err(Error::internal)?;
     }
-    files::make_new(&unfinished)?;
-    connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
-    files::publish(&unfinished, copy)
+    let write = || -> Result<()> {
+        files::make_new(&unfinished)?;
+        connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
+        files::publish(&unfinished, copy)
+    };
+    // A part of a copy would only keep the disk full.
+    write().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))
 }
 
 /// Tables, triggers and indexes that are missing or other than this program makes them, and those that it does not

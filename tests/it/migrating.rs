@@ -106,3 +106,18 @@ fn a_restore_migrates_what_it_puts_in_place() {
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!((version, count(&database, "users")), (i64::try_from(steps().len()).unwrap(), 3));
 }
+
+#[test]
+fn a_copy_that_cannot_be_finished_leaves_nothing_behind() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    of_the_first_version(&directory, 1);
+    std::fs::write(directory.join("secret.key"), [7; 32]).unwrap();
+    // What stands where the copy is to be cannot be replaced by it.
+    let newest = steps().len();
+    std::fs::create_dir_all(directory.join(format!("yarrow.db.before-version-{newest}")).join("in the way")).unwrap();
+    Ended::run(&directory, &["serve", "--listen", "127.0.0.1:0"], "").expect(1);
+    let names = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<_> = names.filter(|name| name.contains("unfinished")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

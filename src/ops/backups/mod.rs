@@ -351,7 +351,7 @@ fn remember(app: &App, name: &'static str, what: &impl Serialize) -> Result<()> 
 fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
     let begun = Instant::now();
     let directory = app.config.backup_directory();
-    demand_space(&directory, files::database_size(app.store.path()) + app.config.backup.free_space.0)?;
+    files::demand_space(&directory, files::database_size(app.store.path()) + app.config.backup.free_space.0)?;
     let at = app.clock.now();
     let name = name_of(at, occasion);
     let path = directory.join(&name);
@@ -391,15 +391,6 @@ fn enter(directory: &Path) -> Result<File> {
 /// Whether a manifest stands beside a backup that is not there.
 fn is_missing(directory: &Path, backup: &str) -> bool {
     described(backup, PathBuf::new(), 0).is_some() && !directory.join(backup).exists()
-}
-
-fn demand_space(directory: &Path, needed: u64) -> Result<()> {
-    let free = files::disk_space(directory)?.0;
-    if free >= needed {
-        return Ok(());
-    }
-    let detail = format!("{} MiB are needed in {}, with {} MiB free.", needed >> 20, directory.display(), free >> 20);
-    Err(Error::new(Code::StorageFull).detail(detail))
 }
 
 /// Looks through a copy.

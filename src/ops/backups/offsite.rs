@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    AGAIN_AFTER, Backup, Failed, Remembered, Standing, demand_space, described, enter, findings, list,
+    AGAIN_AFTER, Backup, Failed, Remembered, Standing, described, enter, findings, list,
     manifest::{self, Manifest},
     newest_first, remember, retention,
 };
@@ -95,7 +95,7 @@ impl Bucket {
         let known = known.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no `{name}` there.")))?;
         let directory = config.backup_directory();
         let _lock = enter(&directory)?;
-        demand_space(&directory, known.bytes + config.backup.free_space.0)?;
+        files::demand_space(&directory, known.bytes + config.backup.free_space.0)?;
         let (path, unfinished) = (directory.join(name), directory.join(format!("{name}{}", super::UNFINISHED)));
         let mut finish = || self.fetch_to(&unfinished, &known, &path, progress);
         finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;

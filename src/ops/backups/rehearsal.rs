@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Progress, database_of, demand_space, enter,
+    Progress, database_of, enter,
     manifest::{self, Checksum},
     refuse_schema,
 };
@@ -24,7 +24,7 @@ use crate::{
     store::{
         self, SCHEMA_VERSION, Store, Tuning, Upkeep,
         backup::{Copy, Faults},
-        files::{DATABASE, database_size},
+        files::{DATABASE, database_size, demand_space},
         lock::{in_use, lock_directory},
     },
     types::Timestamp,
