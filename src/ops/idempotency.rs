@@ -131,12 +131,13 @@ pub fn user(user: UserId) -> String {
     format!("user:{user}")
 }
 
-/// Forgets what a request and its answer said, because what they told of is deleted. The key stays used.
-pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str) -> Result<()> {
+/// Forgets what a request and its answer said, because what they told of, made at that moment, is deleted. The key
+/// stays used; a later request that it was used for again is another one.
+pub fn forget_in(tx: &Write<'_>, caller: &str, route: &str, key: &str, at: Timestamp) -> Result<()> {
     tx.execute(
         "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) \
-         where caller = ?1 and route = ?2 and key = ?3",
-        (caller, route, key),
+         where caller = ?1 and route = ?2 and key = ?3 and created_at = ?4",
+        (caller, route, key, at.0),
     )
     .map(drop)
 }
@@ -157,7 +158,8 @@ pub struct Found {
 pub fn find_user_in(tx: &Read<'_>, leaving: UserId) -> Result<Found> {
     let ids = tx.all("select id from idempotency_keys where caller = ?1", [user(leaving)], |row| row.get(0))?;
     let newest = tx.one("select coalesce(max(id), 0) from idempotency_keys", (), |row| row.get(0))?;
-    Ok(Found { user: leaving, ids, naming: naming_in(tx, leaving, 0)?, newest })
+    let others = tx.all("select id from idempotency_keys where caller not like 'user:%'", (), |row| row.get(0))?;
+    Ok(Found { user: leaving, ids, naming: naming_in(tx, leaving, others)?, newest })
 }
 
 /// Deletes the answers to the user's requests, and forgets what others said of who the user is: those that were found,
@@ -173,29 +175,27 @@ pub fn erase_user_in(tx: &Write<'_>, found: &Found) -> Result<()> {
         tx.execute("delete from idempotency_keys where id = ?1 and caller = ?2", (id, &caller))?;
     }
     tx.execute("delete from idempotency_keys where id >= ?1 and caller = ?2", (since, &caller))?;
-    for id in naming.iter().copied().chain(naming_in(tx, *leaving, since)?) {
-        // Another answer may have the id by now.
-        let body = "select body from idempotency_keys where id = ?1 and caller not like 'user:%'";
-        let body: Option<Vec<u8>> = tx.first(body, [id], |row| row.get(0))?;
-        if body.is_some_and(|body| says_who_is(&body, *leaving)) {
-            let forget = "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) where id = ?1";
-            tx.execute(forget, [id])?;
-        }
+    let others = "select id from idempotency_keys where id >= ?1 and caller not like 'user:%'";
+    let mut candidates: Vec<i64> = tx.all(others, [since], |row| row.get(0))?;
+    candidates.extend(naming);
+    // Looked at again, because another answer may have the id by now.
+    for id in naming_in(tx, *leaving, candidates)? {
+        let forget = "update idempotency_keys set body = x'', request_sha256 = zeroblob(32) where id = ?1";
+        tx.execute(forget, [id])?;
     }
     Ok(())
 }
 
-/// Answers from this id on that are nobody's own and say who the user is.
-fn naming_in(tx: &Read<'_>, user: UserId, from: i64) -> Result<Vec<i64>> {
+/// Which of these answers are nobody's own and say who the user is.
+fn naming_in(tx: &Read<'_>, user: UserId, ids: Vec<i64>) -> Result<Vec<i64>> {
     let mut naming = Vec::new();
-    let sql = "select id, body from idempotency_keys where id >= ?1 and caller not like 'user:%'";
-    tx.each(sql, [from], |row| {
-        let (id, body): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        if says_who_is(&body, user) {
+    for id in ids {
+        let body = "select body from idempotency_keys where id = ?1 and caller not like 'user:%'";
+        let body: Option<Vec<u8>> = tx.first(body, [id], |row| row.get(0))?;
+        if body.is_some_and(|body| says_who_is(&body, user)) {
             naming.push(id);
         }
-        Ok(())
-    })?;
+    }
     Ok(naming)
 }
 

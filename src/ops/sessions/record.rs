@@ -140,7 +140,7 @@ pub(super) fn delete_in(tx: &Write<'_>, session: &Session) -> Result<()> {
         interpretation::delete_in(tx, &trace_id)?;
     }
     if let Some(key) = &session.idempotency_key {
-        idempotency::forget_in(tx, &idempotency::user(session.user), ROUTE, key)?;
+        idempotency::forget_in(tx, &idempotency::user(session.user), ROUTE, key, session.created_at)?;
     }
     tx.execute("delete from sessions where id = ?1", [&session.id]).map(drop)
 }

@@ -323,6 +323,20 @@ fn a_deleted_session_is_not_told_of_by_its_key() {
 }
 
 #[test]
+fn deleting_a_session_forgets_no_later_answer_under_its_key() {
+    let (server, user) = world(100);
+    let keyed = || cast(&server, &user, &simple()).header("idempotency-key", "a");
+    let first = keyed().send().expect(201).json();
+    server.edit("update idempotency_keys set created_at = created_at - 73 * 3600000");
+    let second = keyed().send().expect(201).json();
+    assert_ne!(first["id"], second["id"]);
+    delete(&server, &user, &first).expect(204);
+    assert_eq!(keyed().send().expect(201).json()["id"], second["id"]);
+    delete(&server, &user, &second).expect(204);
+    keyed().send().expect(404);
+}
+
+#[test]
 fn kills_at_any_moment_lose_and_double_no_cast() {
     let mut server = Setup::default().start();
     let user = server.sign_in(OWN);
@@ -421,7 +435,7 @@ fn every_list_and_look_up_has_an_index() {
         "select coalesce(max(sequence), 0) + 1 from sessions where user_id = ?1",
         "select id from sessions where id = ?1 and user_id = ?2",
         "select trace_id from session_calls where session_id = ?1",
-        "update idempotency_keys set body = x'' where caller = ?1 and route = ?2 and key = ?3",
+        "update idempotency_keys set body = x'' where caller = ?1 and route = ?2 and key = ?3 and created_at = ?4",
         "delete from sessions where id = ?1",
     ] {
         let mut statement = database.prepare(&format!("explain query plan {sql}")).unwrap();
