@@ -72,6 +72,16 @@ const COUNTED_OF_A_USER: &[&str] = &[
     "feedback where user_id = ?1",
 ];
 
+/// What an index over something else could answer too, that has far more of them, and the index that is meant.
+const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
+    ("payment_orders where user_id = ?1 and +state = ?2", "INDEX payment_orders_by_user"),
+    (
+        "violations where created_at >= ?1 and content_type <> 'answer' group by +user_id having count(*) >= ?2",
+        "COVERING INDEX violations_by_time",
+    ),
+    ("idempotency_keys where caller not like 'user:%'", "COVERING INDEX idempotency_keys_by_key"),
+];
+
 #[test]
 fn what_is_planned_here_is_what_operations_ask() {
     let texts: Vec<_> = crate::rooms::texts().collect();
@@ -81,7 +91,8 @@ fn what_is_planned_here_is_what_operations_ask() {
         let is_in = |text: &String| text.contains(&format!("from {query}"));
         texts.iter().any(|text| is_in(text) || conditions == Some(text.trim_matches('"')))
     };
-    let listed = [BOUNDED, IN_ORDER, COUNTED, COUNTED_OF_A_USER].concat();
+    let by_index: Vec<_> = BY_THE_RIGHT_INDEX.iter().map(|(query, _)| *query).collect();
+    let listed = [BOUNDED, IN_ORDER, COUNTED, COUNTED_OF_A_USER, &by_index].concat();
     let strangers: Vec<_> = listed.iter().filter(|query| !is_asked(query)).collect();
     assert!(strangers.is_empty(), "nothing in src asks these: {strangers:#?}");
 }
@@ -113,4 +124,13 @@ fn what_a_user_has_is_counted_without_being_visited() {
 #[test]
 fn everything_is_counted_over_an_index() {
     assert_planned("count(*)", COUNTED, |step| step.contains("INDEX"));
+}
+
+#[test]
+fn where_indexes_compete_the_right_one_answers() {
+    let server = Setup::default().start();
+    for (query, index) in BY_THE_RIGHT_INDEX {
+        let steps = server.query_plan(&format!("select 1 from {query}"));
+        assert!(steps[0].contains(index), "{query}: {steps:?}");
+    }
 }
