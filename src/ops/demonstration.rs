@@ -9,6 +9,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     ops::{
+        coins,
         history::{self, Draft},
         interpretation::{self, Question},
         profile,
@@ -121,8 +122,13 @@ fn live_through_the_past(app: &App) -> Result<Made> {
 fn sign_up(app: &App, person: &Person) -> Result<UserId> {
     let phone_number = PhoneNumber::parse(person.phone_number, &app.phone_rules)
         .map_err(|fault| Error::field("phoneNumber", fault))?;
-    let address = Address::Phone(phone_number);
-    let (user, _) = app.store.write(move |tx| users::find_or_create_in(tx, &address)).wait()?;
+    let (address, key, initial) = (Address::Phone(phone_number), app.keys.clone(), app.config.coins.initial);
+    let user = app.store.write(move |tx| {
+        let user = users::create_in(tx, &address)?;
+        coins::open_in(tx, &key, user.id, &address, initial)?;
+        Ok(user)
+    });
+    let user = user.wait()?;
     let change = ProfileChange {
         nickname: Some(person.nickname.to_owned()),
         gender: Some(person.gender),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::kit::{
-    Answer, Binary, eventually, raw,
+    Answer, Binary, Ended, eventually, raw,
     vendors::{Reply, Vendor},
 };
 
@@ -78,6 +78,9 @@ fn a_demonstration_serves_what_it_says_and_leaves_nothing() {
     assert!(!own.exists(), "a demonstration must not write into somebody's data");
     let interpreted = demonstration.interpret();
     assert_eq!(interpreted["provider"], "builtin", "{interpreted}");
+    // Nobody in it is as nobody could be.
+    let validated = Ended::run(&demonstration.directory, &["users", "validate", "13800138000"], "").expect(0).json();
+    assert_eq!(validated["consistent"], true, "{validated}");
     demonstration.terminate();
 }
 
