@@ -36,21 +36,11 @@ pub enum Verdict {
     Unchanged,
     Review,
     Rejected,
-    /// Nothing was stored, because the service failed.
-    Failed,
 }
 
 impl Verdict {
-    pub const ALL: [Self; 8] = [
-        Self::Credited,
-        Self::Paid,
-        Self::Closed,
-        Self::Refunded,
-        Self::Unchanged,
-        Self::Review,
-        Self::Rejected,
-        Self::Failed,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Credited, Self::Paid, Self::Closed, Self::Refunded, Self::Unchanged, Self::Review, Self::Rejected];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,13 +51,12 @@ impl Verdict {
             Self::Unchanged => "unchanged",
             Self::Review => "review",
             Self::Rejected => "rejected",
-            Self::Failed => "failed",
         }
     }
 
     /// Whether the provider is told `success`; otherwise it sends the report again.
     pub const fn is_acknowledged(self) -> bool {
-        !matches!(self, Self::Rejected | Self::Failed)
+        !matches!(self, Self::Rejected)
     }
 }
 

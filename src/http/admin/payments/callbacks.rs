@@ -117,23 +117,12 @@ pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>>
     Ok(Json(CallbackReceipt { id, verdict: verdict.name(), reason, order_no, acknowledged }))
 }
 
-/// The verdicts on callbacks that were kept: a failure keeps nothing.
-const KEPT: [Verdict; 7] = [
-    Verdict::Credited,
-    Verdict::Paid,
-    Verdict::Closed,
-    Verdict::Refunded,
-    Verdict::Unchanged,
-    Verdict::Review,
-    Verdict::Rejected,
-];
-
 impl Parameter for Verdict {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &KEPT.map(|verdict| (verdict.name(), verdict)))
+        one_of(given, &Self::ALL.map(|verdict| (verdict.name(), verdict)))
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": KEPT.map(Self::name), "example": "rejected" })
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "rejected" })
     }
 }
