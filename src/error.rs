@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::types::{Secret, Timestamp};
+use crate::types::{Secret, Timestamp, named};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -101,57 +101,23 @@ codes! {
         "The data directory is in use, was made by a newer version, or has yet to be migrated from an older one.";
 }
 
-/// What is wrong with one field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldCode {
-    Required,
-    InvalidType,
-    InvalidFormat,
-    InvalidCharacter,
-    TooLong,
-    TooShort,
-    TooMany,
-    OutOfRange,
-    UnknownValue,
-    NotMobile,
-    RegionNotAllowed,
-    NotAllowed,
-    Rejected,
-}
-
-impl FieldCode {
-    pub const ALL: &[FieldCode] = &[
-        Self::Required,
-        Self::InvalidType,
-        Self::InvalidFormat,
-        Self::InvalidCharacter,
-        Self::TooLong,
-        Self::TooShort,
-        Self::TooMany,
-        Self::OutOfRange,
-        Self::UnknownValue,
-        Self::NotMobile,
-        Self::RegionNotAllowed,
-        Self::NotAllowed,
-        Self::Rejected,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::InvalidType => "invalid_type",
-            Self::InvalidFormat => "invalid_format",
-            Self::InvalidCharacter => "invalid_character",
-            Self::TooLong => "too_long",
-            Self::TooShort => "too_short",
-            Self::TooMany => "too_many",
-            Self::OutOfRange => "out_of_range",
-            Self::UnknownValue => "unknown_value",
-            Self::NotMobile => "not_mobile",
-            Self::RegionNotAllowed => "region_not_allowed",
-            Self::NotAllowed => "not_allowed",
-            Self::Rejected => "rejected",
-        }
+named! {
+    /// What is wrong with one field.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FieldCode {
+        Required = "required",
+        InvalidType = "invalid_type",
+        InvalidFormat = "invalid_format",
+        InvalidCharacter = "invalid_character",
+        TooLong = "too_long",
+        TooShort = "too_short",
+        TooMany = "too_many",
+        OutOfRange = "out_of_range",
+        UnknownValue = "unknown_value",
+        NotMobile = "not_mobile",
+        RegionNotAllowed = "region_not_allowed",
+        NotAllowed = "not_allowed",
+        Rejected = "rejected",
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
                 To::Local => Service::Local,
             };
             let before = policy::switch(&app, service).wait()?;
-            let change = format!("{} to {}", before.service.as_str(), service.as_str());
+            let change = format!("{} to {}", before.service.name(), service.name());
             record(&app, "moderation switch", None, authority(Some(change)))?;
             status(common, &app)
         }
@@ -94,7 +94,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
 fn status(common: &Common, app: &App) -> Result<()> {
     let status = state::status(app)?;
     let json = json!({
-        "service": status.policy.service.as_str(), "useAliyun": status.policy.service == Service::External,
+        "service": status.policy.service.name(), "useAliyun": status.policy.service == Service::External,
         "enableFallback": status.policy.falls_back, "wordCount": status.words.total,
         "allowedPhrases": status.words.allowed_phrases, "version": status.words.version,
         "provider": status.provider, "configured": status.is_configured, "shadowShare": status.shadow_share,
@@ -102,7 +102,7 @@ fn status(common: &Common, app: &App) -> Result<()> {
     common.answer(&json, || {
         let fallback = if status.policy.falls_back { "on" } else { "off" };
         let rows = [
-            ["decides".to_owned(), status.policy.service.as_str().to_owned()],
+            ["decides".to_owned(), status.policy.service.name().to_owned()],
             ["fallback".to_owned(), fallback.to_owned()],
             ["outside service".to_owned(), status.provider.to_owned()],
             ["words".to_owned(), status.words.total.to_string()],

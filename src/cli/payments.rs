@@ -251,15 +251,15 @@ fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &P
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
     let inquiry = reconcile::inquire(app, order_no)?;
     record(app, "payments query", Some(inquiry.order.user), authority(None))?;
-    let trade = inquiry.trade.as_ref().map(|trade| {
-        json!({ "tradeNo": trade.trade_no, "status": trade.status.as_str(), "amount": trade.amount.to_string() })
-    });
+    let trade = inquiry.trade.as_ref().map(
+        |trade| json!({ "tradeNo": trade.trade_no, "status": trade.status.name(), "amount": trade.amount.to_string() }),
+    );
     let verdict = inquiry.outcome.verdict.name();
     let json = json!({
         "order": order_json(&inquiry.order), "trade": trade, "verdict": verdict, "reason": inquiry.outcome.reason,
     });
     common.answer(&json, || {
-        let status = inquiry.trade.as_ref().map_or("no trade", |trade| trade.status.as_str());
+        let status = inquiry.trade.as_ref().map_or("no trade", |trade| trade.status.name());
         format!("the provider says {status}; the order is {}", inquiry.order.state.name())
     })
 }

@@ -78,7 +78,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
             let (from, to) = period(&app, from.as_deref(), to.as_deref())?;
             let filter = Filter {
                 user: user.map(|who| find_user(&app, &who)).transpose()?.map(|user| user.id),
-                content_type: content_type.map(|kind| ContentType::from(kind).as_str().to_owned()),
+                content_type: content_type.map(|kind| ContentType::from(kind).name().to_owned()),
                 violation_type: kind,
                 from,
                 to,

@@ -284,7 +284,7 @@ pub(super) fn shown(ruling: &Ruling, content_type: ContentType) -> Value {
         })
     });
     json!({
-        "allowed": ruling.allowed, "contentType": content_type.as_str(), "provider": ruling.provider,
+        "allowed": ruling.allowed, "contentType": content_type.name(), "provider": ruling.provider,
         "degraded": ruling.degraded, "matches": matches.collect::<Vec<_>>(), "maskedText": ruling.masked_text,
     })
 }

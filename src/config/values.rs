@@ -12,7 +12,7 @@ use jiff::{Span, SpanRelativeTo};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::masking::without_secrets;
-use crate::types::{EmailAddress, Fen, Micros, Region, TimeZone};
+use crate::types::{EmailAddress, Fen, Micros, Region, TimeZone, named};
 
 /// A value before its type is known. The environment only has text; a file also has lists and tables.
 #[derive(Clone, Debug)]
@@ -311,23 +311,23 @@ impl Setting for TokenPrice {
 
 /// Settings that are one of a few words.
 macro_rules! choice {
-    ($($(#[$doc:meta])* $name:ident: $shape:literal { $($variant:ident = $word:literal),* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $($variant),* }
+    ($($(#[$doc:meta])* $name:ident { $variant:ident = $word:literal $(, $other:ident = $other_word:literal)* })*) => {$(
+        named! {
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $name { $variant = $word, $($other = $other_word,)* }
+        }
 
         impl Setting for $name {
-            const SHAPE: &'static str = $shape;
+            const SHAPE: &'static str = concat!($word $(, ", ", $other_word)*);
 
             fn read(raw: &Raw) -> Result<Self, String> {
-                match text(raw)? {
-                    $($word => Ok(Self::$variant),)*
-                    other => Err(format!("`{other}` is not one of: {}", $shape)),
-                }
+                let text = text(raw)?;
+                Self::named(text).ok_or_else(|| format!("`{text}` is not one of: {}", Self::SHAPE))
             }
 
             fn show(&self) -> String {
-                quoted(match self { $(Self::$variant => $word),* })
+                quoted(self.name())
             }
         }
     )*};
@@ -335,21 +335,21 @@ macro_rules! choice {
 
 choice! {
     /// Who sends text messages.
-    SmsProvider: "console, aliyun" { Console = "console", Aliyun = "aliyun" }
+    SmsProvider { Console = "console", Aliyun = "aliyun" }
     /// Who sends email.
-    EmailProvider: "console, smtp" { Console = "console", Smtp = "smtp" }
+    EmailProvider { Console = "console", Smtp = "smtp" }
     /// How the connection to the mail server is encrypted.
-    EmailTls: "none, starttls, tls" { None = "none", Starttls = "starttls", Tls = "tls" }
+    EmailTls { None = "none", Starttls = "starttls", Tls = "tls" }
     /// Who judges texts beside the local word list.
-    ModerationProvider: "none, aliyun" { None = "none", Aliyun = "aliyun" }
+    ModerationProvider { None = "none", Aliyun = "aliyun" }
     /// Who interprets.
-    LlmProvider: "builtin, openai" { Builtin = "builtin", Openai = "openai" }
+    LlmProvider { Builtin = "builtin", Openai = "openai" }
     /// Who takes payments.
-    PaymentGateway: "sandbox, alipay" { Sandbox = "sandbox", Alipay = "alipay" }
+    PaymentGateway { Sandbox = "sandbox", Alipay = "alipay" }
     /// Where the name of a bucket stands.
-    S3Addressing: "path, host" { Path = "path", Host = "host" }
+    S3Addressing { Path = "path", Host = "host" }
     /// How log lines look.
-    LogFormat: "text, json" { Text = "text", Json = "json" }
+    LogFormat { Text = "text", Json = "json" }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::{condition, settings},
     store::Read,
-    types::Timestamp,
+    types::{Timestamp, named},
 };
 
 pub use delivery::Delivery;
@@ -32,25 +32,16 @@ pub use rules::{Finding, evaluate, spelled_out};
 
 const TOLD: &str = "alerts.told";
 
-/// Why somebody is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    Firing,
-    /// It still holds.
-    Reminder,
-    Resolved,
-    /// Somebody wants to know whether messages arrive.
-    Test,
-}
-
-impl Event {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Firing => "firing",
-            Self::Reminder => "reminder",
-            Self::Resolved => "resolved",
-            Self::Test => "test",
-        }
+named! {
+    /// Why somebody is told.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Event {
+        Firing = "firing",
+        /// It still holds.
+        Reminder = "reminder",
+        Resolved = "resolved",
+        /// Somebody wants to know whether messages arrive.
+        Test = "test",
     }
 }
 

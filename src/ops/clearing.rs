@@ -21,6 +21,7 @@ use crate::{
         residue,
     },
     store::{Read, Write, backup::Copy},
+    types::named,
 };
 
 /// Rows deleted by one operation.
@@ -43,27 +44,17 @@ const KEPT: [&str; 11] = [
     "token_changes",
 ];
 
-/// What is to be cleared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Everything but what `KEPT` names. The ledger goes with it.
-    All,
-    /// The codes that are live. Budgets for sending stay.
-    VerificationCodes,
-    /// Finished orders older than the retention floor, with what came in about them.
-    PaymentRecords,
-    Feedback,
-}
-
-impl Target {
-    /// The action, for confirmations and in file names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::All => "cleanup all",
-            Self::VerificationCodes => "cleanup verification-codes",
-            Self::PaymentRecords => "cleanup payment-records",
-            Self::Feedback => "cleanup feedback",
-        }
+named! {
+    /// What is to be cleared, by what the action is called in confirmations and in file names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Target {
+        /// Everything but what `KEPT` names. The ledger goes with it.
+        All = "cleanup all",
+        /// The codes that are live. Budgets for sending stay.
+        VerificationCodes = "cleanup verification-codes",
+        /// Finished orders older than the retention floor, with what came in about them.
+        PaymentRecords = "cleanup payment-records",
+        Feedback = "cleanup feedback",
     }
 }
 

@@ -19,29 +19,20 @@ use crate::{
     ops::sliding_window::{self, HOUR, Window},
     store::{Read, Write},
     tally::Counter,
-    types::Secret,
+    types::{Secret, named},
 };
 
 pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// What a code is for. A code for one purpose is no use for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    SignIn,
-    /// To give an account another address.
-    Address,
-}
-
-impl Purpose {
-    pub const ALL: [Self; 2] = [Self::SignIn, Self::Address];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SignIn => "sign_in",
-            Self::Address => "address",
-        }
+named! {
+    /// What a code is for. A code for one purpose is no use for another.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Purpose {
+        SignIn = "sign_in",
+        /// To give an account another address.
+        Address = "address",
     }
 }
 

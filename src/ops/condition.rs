@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     ops::{backups, codes, integrity, ledger::verification, payment::orders},
     store::files::{database_size, disk_space},
-    types::Timestamp,
+    types::{Timestamp, named},
 };
 
 /// The installation at one moment.
@@ -31,48 +31,30 @@ pub struct Condition {
     pub codes_sent: u64,
 }
 
-/// What is known of the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LedgerState {
-    Consistent,
-    Inconsistent,
-    /// It has not been verified yet.
-    Unverified,
-}
-
-impl LedgerState {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Consistent => "consistent",
-            Self::Inconsistent => "inconsistent",
-            Self::Unverified => "unverified",
-        }
+named! {
+    /// What is known of the ledger.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LedgerState {
+        Consistent = "consistent",
+        Inconsistent = "inconsistent",
+        /// It has not been verified yet.
+        Unverified = "unverified",
     }
 }
 
-/// What is known of the backups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackupState {
-    Current,
-    /// The last one is older than it should be.
-    Old,
-    /// The last attempt failed.
-    Failed,
-    /// There has been no time for one yet.
-    None,
-    /// None are made without somebody asking.
-    Off,
-}
-
-impl BackupState {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Old => "old",
-            Self::Failed => "failed",
-            Self::None => "none",
-            Self::Off => "off",
-        }
+named! {
+    /// What is known of the backups.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BackupState {
+        Current = "current",
+        /// The last one is older than it should be.
+        Old = "old",
+        /// The last attempt failed.
+        Failed = "failed",
+        /// There has been no time for one yet.
+        None = "none",
+        /// None are made without somebody asking.
+        Off = "off",
     }
 }
 

@@ -9,36 +9,21 @@ use crate::{
     error::Result,
     ops::users,
     store::{Pending, Read, Row, Write},
-    types::{Locale, TimeZone, Timestamp, UserId},
+    types::{Locale, TimeZone, Timestamp, UserId, named},
 };
 
-/// The kinds of notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// About the service itself: outages, changed terms. Always shown.
-    System,
-    /// About the user's own account: points, invites.
-    Account,
-    /// Events and what is new.
-    Activity,
-    /// Offers.
-    Promotion,
-}
-
-impl Kind {
-    pub const ALL: [Self; 4] = [Self::System, Self::Account, Self::Activity, Self::Promotion];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Account => "account",
-            Self::Activity => "activity",
-            Self::Promotion => "promotion",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+named! {
+    /// The kinds of notification.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// About the service itself: outages, changed terms. Always shown.
+        System = "system",
+        /// About the user's own account: points, invites.
+        Account = "account",
+        /// Events and what is new.
+        Activity = "activity",
+        /// Offers.
+        Promotion = "promotion",
     }
 }
 

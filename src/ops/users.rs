@@ -5,7 +5,7 @@ mod kept;
 use crate::{
     error::{Code, Fault, FieldCode, Result},
     store::{Read, Row, Write},
-    types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId},
+    types::{Date, EmailAddress, PhoneNumber, Timestamp, UserId, named},
 };
 
 pub use kept::{Kept, count_in, find_by_stored_email_in, find_kept_in, respell_in, spelled_between_in, spelled_in};
@@ -61,24 +61,13 @@ pub struct Profile {
     pub signature: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gender {
-    Unknown,
-    Male,
-    Female,
-    Other,
-}
-
-impl Gender {
-    pub const ALL: [Self; 4] = [Self::Unknown, Self::Male, Self::Female, Self::Other];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Male => "male",
-            Self::Female => "female",
-            Self::Other => "other",
-        }
+named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Gender {
+        Unknown = "unknown",
+        Male = "male",
+        Female = "female",
+        Other = "other",
     }
 }
 
@@ -233,11 +222,10 @@ pub fn addressed(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<Us
 
 /// Reads the columns of a profile: nickname, gender, birthday, signature.
 fn profile_of(row: &Row<'_>, id: UserId) -> rusqlite::Result<Profile> {
-    let gender = row.get_ref(1)?.as_str()?;
     Ok(Profile {
         id,
         nickname: row.get(0)?,
-        gender: Gender::ALL.into_iter().find(|known| known.name() == gender).unwrap_or(Gender::Unknown),
+        gender: row.named(1, Gender::named)?,
         birthday: row.get(2)?,
         signature: row.get(3)?,
     })

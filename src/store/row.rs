@@ -30,4 +30,12 @@ impl<'row> Row<'row> {
     pub fn get_ref(&self, column: usize) -> Result<ValueRef<'_>> {
         self.0.get_ref(column)
     }
+
+    /// The value whose name is in a column.
+    ///
+    /// # Errors
+    /// When the name is that of none.
+    pub fn named<T>(&self, column: usize, named: fn(&str) -> Option<T>) -> Result<T> {
+        named(self.get_ref(column)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)
+    }
 }

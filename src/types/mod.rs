@@ -9,6 +9,7 @@ mod email;
 mod fen;
 mod json;
 mod micros;
+mod named;
 mod phone;
 mod text;
 mod time;
@@ -21,6 +22,7 @@ pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};
 pub use json::JsonText;
 pub use micros::{Micros, NoAmount};
+pub(crate) use named::named;
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
 pub use time::{Date, TimeZone, Timestamp, WrittenTime, decimal_milliseconds, in_order};
@@ -42,26 +44,12 @@ impl std::fmt::Display for UserId {
     }
 }
 
-/// The languages the service speaks to its users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Locale {
-    Chinese,
-    English,
-}
-
-impl Locale {
-    pub const ALL: [Self; 2] = [Self::Chinese, Self::English];
-
-    /// The language's two-letter code.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chinese => "zh",
-            Self::English => "en",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|locale| locale.name() == name)
+named! {
+    /// The languages the service speaks to its users, by their two-letter codes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Locale {
+        Chinese = "zh",
+        English = "en",
     }
 }
 

@@ -245,7 +245,7 @@ pub struct ProviderTrade {
 
 impl From<Trade> for ProviderTrade {
     fn from(trade: Trade) -> Self {
-        Self { trade_no: trade.trade_no, status: trade.status.as_str(), amount: trade.amount.to_string() }
+        Self { trade_no: trade.trade_no, status: trade.status.name(), amount: trade.amount.to_string() }
     }
 }
 

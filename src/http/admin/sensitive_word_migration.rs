@@ -127,7 +127,7 @@ impl From<Status> for ModerationStatus {
     fn from(status: Status) -> Self {
         let failures = if let Condition::Closed { faults } = status.breaker { faults } else { 0 };
         Self {
-            service: status.policy.service.as_str(),
+            service: status.policy.service.name(),
             use_aliyun: status.policy.service == Service::External,
             enable_fallback: status.policy.falls_back,
             local: LocalService {
@@ -157,7 +157,7 @@ pub async fn status(call: Call, _: Nothing) -> Result<Json<ModerationStatus>> {
 pub async fn switch(call: Call, to: Switch) -> Result<Json<ModerationStatus>> {
     let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
     let before = call.committed(policy::switch(&call.app, service)).await?;
-    call.context.reason.get_or_init(|| format!("{} to {}", before.service.as_str(), service.as_str()));
+    call.context.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
     status(call, Nothing).await
 }
 
@@ -484,7 +484,7 @@ impl BatchItem {
             "required": ["content"],
             "properties": {
                 "content": { "type": "string", "maxLength": 2_000 },
-                "contentType": { "type": "string", "enum": ContentType::ALL.map(ContentType::as_str) },
+                "contentType": { "type": "string", "enum": ContentType::ALL.map(ContentType::name) },
                 "userId": { "type": ["string", "integer"] },
             },
             "example": { "content": "今年换工作合适吗？", "contentType": "question" },

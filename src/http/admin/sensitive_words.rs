@@ -241,7 +241,7 @@ async fn test(call: &Call, content_type: ContentType, of: TestText) -> Result<Js
     let ruling = call.judged(move |app| moderation::judge_locally(app, content_type, &of.content.0)).await?;
     Ok(Json(TextTested {
         allowed: ruling.allowed,
-        content_type: content_type.as_str(),
+        content_type: content_type.name(),
         provider: ruling.provider,
         degraded: ruling.degraded,
         matches: ruling.matches.into_iter().map(Into::into).collect(),

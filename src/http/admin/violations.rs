@@ -105,7 +105,7 @@ pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<Sh
     }
     let filter = Filter {
         user: of.user_id,
-        content_type: of.content_type.map(|content_type| content_type.as_str().to_owned()),
+        content_type: of.content_type.map(|content_type| content_type.name().to_owned()),
         violation_type: of.violation_type.map(|Label(kind)| kind),
         from: of.time.start,
         to: of.time.end,

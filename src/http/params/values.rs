@@ -268,11 +268,11 @@ fn hexadecimal(given: &Given<'_>, digits: usize) -> Result<String, Fault> {
 
 impl Parameter for ContentType {
     fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|content| (content.as_str(), content)))
+        one_of(given, &Self::ALL.map(|content| (content.name(), content)))
     }
 
     fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": ContentType::ALL.map(ContentType::as_str), "example": "question" })
+        json!({ "type": "string", "enum": ContentType::ALL.map(ContentType::name), "example": "question" })
     }
 }
 

@@ -62,7 +62,7 @@ pub async fn check_question(call: Call, ask: CheckQuestion) -> Result<Json<Quest
     }
     Ok(Json(QuestionChecked {
         allowed: ruling.allowed,
-        content_type: ContentType::Question.as_str(),
+        content_type: ContentType::Question.name(),
         provider: ruling.provider,
         degraded: ruling.degraded,
         matches: is_admin.then(|| ruling.matches.into_iter().map(Into::into).collect()),

@@ -14,6 +14,7 @@ use super::{Findings, UNFINISHED};
 use crate::{
     error::{Error, Result},
     store::files::{self, failed_at},
+    types::named,
 };
 
 pub(super) const SUFFIX: &str = ".json";
@@ -29,22 +30,14 @@ pub struct Manifest {
     pub findings: Findings,
 }
 
-/// How a backup stands to what is kept beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checksum {
-    Right,
-    Wrong,
-    /// Nothing is beside it: it is from elsewhere, or somebody moved it alone.
-    Unknown,
-}
-
-impl Checksum {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Right => "right",
-            Self::Wrong => "wrong",
-            Self::Unknown => "unknown",
-        }
+named! {
+    /// How a backup stands to what is kept beside it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Checksum {
+        Right = "right",
+        Wrong = "wrong",
+        /// Nothing is beside it: it is from elsewhere, or somebody moved it alone.
+        Unknown = "unknown",
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
         backup::{self, Copy},
         files::{self, DATABASE, make_private_directory},
     },
-    types::Timestamp,
+    types::{Timestamp, named},
 };
 
 pub use rehearsal::{Rehearsal, Restored, rehearse, restore, restore_keys};
@@ -48,26 +48,16 @@ const SUFFIX: &str = ".db";
 const UNFINISHED: &str = ".unfinished";
 const ABOUT: &str = "about";
 
-/// Why a backup is made. It stands in the file's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// It was time.
-    Scheduled,
-    /// Somebody asked for one.
-    Manual,
-    /// Something is about to be destroyed.
-    BeforeCleanup,
-}
-
-impl Occasion {
-    const ALL: [Self; 3] = [Self::Scheduled, Self::Manual, Self::BeforeCleanup];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Manual => "manual",
-            Self::BeforeCleanup => "before-cleanup",
-        }
+named! {
+    /// Why a backup is made. It stands in the file's name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Occasion {
+        /// It was time.
+        Scheduled = "scheduled",
+        /// Somebody asked for one.
+        Manual = "manual",
+        /// Something is about to be destroyed.
+        BeforeCleanup = "before-cleanup",
     }
 }
 
@@ -446,7 +436,7 @@ fn backup_of(path: &Path) -> Option<Backup> {
 /// What a name says about a backup. Nothing for a name that is none of a backup.
 fn described(name: &str, path: PathBuf, bytes: u64) -> Option<Backup> {
     let (at, occasion) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
-    let occasion = Occasion::ALL.into_iter().find(|known| known.name() == occasion)?;
+    let occasion = Occasion::named(occasion)?;
     Some(Backup { path, name: name.to_owned(), at: time_of(at)?, occasion, bytes })
 }
 

@@ -306,14 +306,13 @@ pub(super) fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<us
 }
 
 fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let status: String = row.get(5)?;
     Ok(Record {
         trace_id: row.get(0)?,
         user: UserId(row.get(1)?),
         question_type: row.get(2)?,
         question: row.get(3)?,
         divination_data: row.get::<Option<String>>(4)?.map(JsonText::from_stored),
-        status: Status::from_stored(&status),
+        status: row.named(5, Status::named)?,
         provider: row.get(6)?,
         model: row.get(7)?,
         prompt_version: row.get(8)?,

@@ -20,7 +20,7 @@ use crate::{
     error::{Code, Error, Result},
     ops::Each,
     store::{Read, Row, Write},
-    types::{Listing, Page, Slice, Span, Timestamp, UserId},
+    types::{Listing, Page, Slice, Span, Timestamp, UserId, named},
 };
 
 pub use changes::{Authority, Change, export_changes_in};
@@ -39,23 +39,16 @@ macro_rules! select_entries {
 /// The largest balance: whole numbers up to here are exact in clients whose numbers are floats.
 pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Asset {
-    Coin,
-    Point,
+named! {
+    /// What is counted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Asset {
+        Coin = "coin",
+        Point = "point",
+    }
 }
 
 impl Asset {
-    pub const ALL: [Self; 2] = [Self::Coin, Self::Point];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Coin => "coin",
-            Self::Point => "point",
-        }
-    }
-
     /// What a caller without enough of it is told.
     const fn insufficient(self) -> Code {
         match self {
@@ -63,61 +56,23 @@ impl Asset {
             Self::Point => Code::InsufficientPoints,
         }
     }
-
-    fn named(name: &str) -> rusqlite::Result<Self> {
-        Self::ALL.into_iter().find(|asset| asset.name() == name).ok_or(rusqlite::Error::InvalidQuery)
-    }
 }
 
-/// Why a balance changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    Topup,
-    Consume,
-    Reset,
-    Adjust,
-    SignupBonus,
-    Cast,
-    InviteBonus,
-    InviteeBonus,
-    Parked,
-    Restored,
-    Refund,
-}
-
-impl Kind {
-    pub const ALL: [Self; 11] = [
-        Self::Topup,
-        Self::Consume,
-        Self::Reset,
-        Self::Adjust,
-        Self::SignupBonus,
-        Self::Cast,
-        Self::InviteBonus,
-        Self::InviteeBonus,
-        Self::Parked,
-        Self::Restored,
-        Self::Refund,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Topup => "topup",
-            Self::Consume => "consume",
-            Self::Reset => "reset",
-            Self::Adjust => "adjust",
-            Self::SignupBonus => "signup_bonus",
-            Self::Cast => "cast",
-            Self::InviteBonus => "invite_bonus",
-            Self::InviteeBonus => "invitee_bonus",
-            Self::Parked => "parked",
-            Self::Restored => "restored",
-            Self::Refund => "refund",
-        }
-    }
-
-    fn named(name: &str) -> rusqlite::Result<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(rusqlite::Error::InvalidQuery)
+named! {
+    /// Why a balance changed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Kind {
+        Topup = "topup",
+        Consume = "consume",
+        Reset = "reset",
+        Adjust = "adjust",
+        SignupBonus = "signup_bonus",
+        Cast = "cast",
+        InviteBonus = "invite_bonus",
+        InviteeBonus = "invitee_bonus",
+        Parked = "parked",
+        Restored = "restored",
+        Refund = "refund",
     }
 }
 
@@ -332,11 +287,11 @@ fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry {
         seq: row.get(0)?,
         user: UserId(row.get(1)?),
-        asset: Asset::named(row.get_ref(2)?.as_str()?)?,
+        asset: row.named(2, Asset::named)?,
         sequence: row.get(3)?,
         delta: row.get(4)?,
         balance_after: row.get(5)?,
-        kind: Kind::named(row.get_ref(6)?.as_str()?)?,
+        kind: row.named(6, Kind::named)?,
         reference: row.get(7)?,
         created_at: Timestamp(row.get(8)?),
     })

@@ -351,7 +351,7 @@ impl Walk {
                 (last.0, last.1, PIECE),
                 |row| {
                     let account = Account { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
-                    Ok((UserId(row.get(0)?), Asset::named(row.get_ref(1)?.as_str()?)?, account))
+                    Ok((UserId(row.get(0)?), row.named(1, Asset::named)?, account))
                 },
             )?;
             for (user, asset, account) in &accounts {
@@ -416,7 +416,7 @@ impl Walk {
 }
 
 fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
-    let (user, asset) = (UserId(row.get(1)?), Asset::named(row.get_ref(2)?.as_str()?)?);
+    let (user, asset) = (UserId(row.get(1)?), row.named(2, Asset::named)?);
     let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
     let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
     let created_at = Timestamp(row.get(7)?);

@@ -30,7 +30,7 @@ use crate::{
         llm::{Flow, Piece, Request, models::Asked},
     },
     store::Write,
-    types::{UserId, fill_random, hex},
+    types::{UserId, fill_random, hex, named},
 };
 
 pub use ending::Outcome;
@@ -40,34 +40,17 @@ pub use unwritten::{Unwritten, write_again};
 /// The code of a call that was given up before the model was asked.
 const NOT_ASKED: &str = "not_asked";
 
-/// What became of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    Running,
-    Succeeded,
-    Failed,
-    /// The client went away before the answer was complete.
-    Cancelled,
-    /// The service stopped while the call ran.
-    Interrupted,
-}
-
-impl Status {
-    const ALL: [Self; 5] = [Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled, Self::Interrupted];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    /// Takes what [`Self::name`] gave to the store.
-    pub fn from_stored(name: &str) -> Self {
-        Self::ALL.into_iter().find(|known| known.name() == name).unwrap_or(Self::Running)
+named! {
+    /// What became of a call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Status {
+        Running = "running",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        /// The client went away before the answer was complete.
+        Cancelled = "cancelled",
+        /// The service stopped while the call ran.
+        Interrupted = "interrupted",
     }
 }
 

@@ -307,7 +307,7 @@ impl Ruling {
         self.found.truncate(MOST_WORDS);
         Violation {
             user,
-            content_type: content_type.as_str(),
+            content_type: content_type.name(),
             violation_type: self.violation_type,
             words: self.found,
             masked_text: excerpt(self.masked_text, first),

@@ -8,18 +8,21 @@ use crate::{
     error::{Code, Error, Result},
     ops::settings,
     store::{Pending, Read},
+    types::named,
 };
 
 const SERVICE: &str = "moderation.service";
 const FALLBACK: &str = "moderation.fallback";
 
-/// Who decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// The word list.
-    Local,
-    /// The outside service that is configured.
-    External,
+named! {
+    /// Who decides.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Service {
+        /// The word list.
+        Local = "local",
+        /// The outside service that is configured.
+        External = "external",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +33,6 @@ pub struct Policy {
 }
 
 impl Service {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::External => "external",
-        }
-    }
-
     /// The one that does not decide.
     pub const fn other(self) -> Self {
         match self {
@@ -54,7 +50,7 @@ pub fn current(app: &App) -> Result<Policy> {
 fn current_in(tx: &Read<'_>) -> Result<Policy> {
     let [service, fallback] = settings::find_two_in(tx, [SERVICE, FALLBACK])?;
     Ok(Policy {
-        service: if service.as_deref() == Some("external") { Service::External } else { Service::Local },
+        service: service.as_deref().and_then(Service::named).unwrap_or(Service::Local),
         falls_back: fallback.as_deref() != Some("off"),
     })
 }
@@ -70,7 +66,7 @@ pub fn switch(app: &App, service: Service) -> Pending<Policy> {
     }
     app.store.write(move |tx| {
         let before = current_in(tx)?;
-        settings::put_in(tx, SERVICE, service.as_str())?;
+        settings::put_in(tx, SERVICE, service.name())?;
         Ok(before)
     })
 }

@@ -154,8 +154,8 @@ fn keep_in(
         "insert into disagreements (content_type, decided_by, local_allowed, external_allowed, words, labels, \
          masked_text, created_at, user_id) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         (
-            content_type.as_str(),
-            decided_by.as_str(),
+            content_type.name(),
+            decided_by.name(),
             local.allowed,
             external.allowed,
             serde_json::to_string(&local.found).map_err(Error::internal)?,

@@ -382,10 +382,9 @@ fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addres
          where user_id = ?1 and notification_id < ?2 order by notification_id desc",
         (user.0, below_id),
         |row| {
-            let kind: String = row.get(1)?;
             Ok(Addressed {
                 id: row.get(0)?,
-                kind: Kind::named(&kind).unwrap_or(Kind::System),
+                kind: row.named(1, Kind::named)?,
                 expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
             })
         },

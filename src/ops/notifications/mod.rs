@@ -72,11 +72,11 @@ impl Notification {
 
 /// Reads `id, ordinal, kind, title, body, payload, created_at, expires_at`.
 fn notification_of(row: &Row<'_>) -> rusqlite::Result<Notification> {
-    let (kind, payload): (String, String) = (row.get(2)?, row.get(5)?);
+    let payload: String = row.get(5)?;
     Ok(Notification {
         id: row.get(0)?,
         ordinal: row.get(1)?,
-        kind: Kind::named(&kind).unwrap_or(Kind::System),
+        kind: row.named(2, Kind::named)?,
         title: row.get(3)?,
         body: row.get(4)?,
         payload: Payload::from_stored(&payload),

@@ -11,7 +11,7 @@ use crate::{
     ops::payment::settle::{self, Outcome, Verdict},
     providers::payment::{Notification, Rejection},
     store::{Pending, Read, Row, Write},
-    types::{Listing, Page, Timestamp},
+    types::{Listing, Page, Timestamp, named},
 };
 
 /// The columns in the order in which [`callback_of`] reads them.
@@ -74,21 +74,14 @@ impl Receipt {
     }
 }
 
-/// What a provider is answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// It is on disk.
-    Success,
-    /// It is to be sent again.
-    Fail,
-}
-
-impl Word {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Fail => "fail",
-        }
+named! {
+    /// What a provider is answered with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Word {
+        /// It is on disk.
+        Success = "success",
+        /// It is to be sent again.
+        Fail = "fail",
     }
 }
 

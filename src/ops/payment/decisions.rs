@@ -22,33 +22,24 @@ use crate::{
     },
     providers::payment::{OrderState, PaymentGateway},
     store::{Pending, Write},
+    types::named,
 };
 
-/// How a person lets an order out of review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The user gets the coins, less those for money that went back.
-    Credit,
-    /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought nothing.
-    Dismiss,
-    /// The coins that are owed are taken back, as many as there are. The order stays under review while any are
-    /// missing.
-    Collect,
-    /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back for
-    /// it.
-    ReturnedElsewhere,
-}
-
-impl Decision {
-    pub const ALL: [Self; 4] = [Self::Credit, Self::Dismiss, Self::Collect, Self::ReturnedElsewhere];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Credit => "credit",
-            Self::Dismiss => "dismiss",
-            Self::Collect => "collect",
-            Self::ReturnedElsewhere => "returned-elsewhere",
-        }
+named! {
+    /// How a person lets an order out of review.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Decision {
+        /// The user gets the coins, less those for money that went back.
+        Credit = "credit",
+        /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought
+        /// nothing.
+        Dismiss = "dismiss",
+        /// The coins that are owed are taken back, as many as there are. The order stays under review while any are
+        /// missing.
+        Collect = "collect",
+        /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back
+        /// for it.
+        ReturnedElsewhere = "returned-elsewhere",
     }
 }
 

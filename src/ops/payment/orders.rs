@@ -319,7 +319,7 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         channel: row.get(2)?,
         amount: fen(3)?,
         coin_count: row.get(4)?,
-        state: OrderState::named(row.get_ref(5)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)?,
+        state: row.named(5, OrderState::named)?,
         reason: row.get(6)?,
         trade_no: row.get(7)?,
         refunded: fen(8)?,

@@ -21,7 +21,7 @@ use crate::{
     },
     providers::payment::PaymentGateway,
     store::{Read, Row, Write},
-    types::{Fen, Timestamp, fill_random, hex},
+    types::{Fen, Timestamp, fill_random, hex, named},
 };
 
 /// The columns in the order in which [`refund_of`] reads them.
@@ -35,29 +35,15 @@ macro_rules! select_refunds {
     };
 }
 
-/// How far a refund came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// It is not known yet what became of it.
-    Requested,
-    Succeeded,
-    /// The provider will not do it, unless it is asked again.
-    Refused,
-}
-
-impl Progress {
-    const ALL: [Self; 3] = [Self::Requested, Self::Succeeded, Self::Refused];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Succeeded => "succeeded",
-            Self::Refused => "refused",
-        }
-    }
-
-    fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|progress| progress.name() == name)
+named! {
+    /// How far a refund came.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Progress {
+        /// It is not known yet what became of it.
+        Requested = "requested",
+        Succeeded = "succeeded",
+        /// The provider will not do it, unless it is asked again.
+        Refused = "refused",
     }
 }
 
@@ -312,7 +298,7 @@ fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
         amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
-        progress: Progress::named(row.get_ref(3)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)?,
+        progress: row.named(3, Progress::named)?,
         reason: row.get(4)?,
         actor: row.get(5)?,
         failure: row.get(6)?,

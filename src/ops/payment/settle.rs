@@ -13,7 +13,7 @@ use crate::{
     },
     providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
     store::Write,
-    types::{Fen, Timestamp},
+    types::{Fen, Timestamp, named},
 };
 
 /// How long a credit waits that the account cannot take before it is tried again.
@@ -25,35 +25,22 @@ pub(super) const NOT_CONFIGURED: &str = "not_configured";
 /// Why a person must look at an order whose trade has paid another one.
 const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
 
-/// What a report led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Credited,
-    /// The money is there; the account takes no posting at the moment.
-    Paid,
-    Closed,
-    Refunded,
-    Unchanged,
-    Review,
-    Rejected,
+named! {
+    /// What a report led to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verdict {
+        Credited = "credited",
+        /// The money is there; the account takes no posting at the moment.
+        Paid = "paid",
+        Closed = "closed",
+        Refunded = "refunded",
+        Unchanged = "unchanged",
+        Review = "review",
+        Rejected = "rejected",
+    }
 }
 
 impl Verdict {
-    pub const ALL: [Self; 7] =
-        [Self::Credited, Self::Paid, Self::Closed, Self::Refunded, Self::Unchanged, Self::Review, Self::Rejected];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Credited => "credited",
-            Self::Paid => "paid",
-            Self::Closed => "closed",
-            Self::Refunded => "refunded",
-            Self::Unchanged => "unchanged",
-            Self::Review => "review",
-            Self::Rejected => "rejected",
-        }
-    }
-
     /// Whether the provider is told `success`; otherwise it sends the report again.
     pub const fn is_acknowledged(self) -> bool {
         !matches!(self, Self::Rejected)
@@ -78,7 +65,7 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
     let order = orders::find_maybe_in(tx, &trade.order_no)?.map(as_now_answered);
     let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
     let Some(order) = order else {
-        return Ok(Outcome { verdict: Verdict::Rejected, reason: Some("unknown_order") });
+        return Ok(Outcome { verdict: Verdict::Rejected, reason: Some(RejectReason::UnknownOrder.name()) });
     };
     let changes_it = !matches!(judgement, Judgement::Nothing | Judgement::Reject(_));
     if changes_it && is_trade_of_another_in(tx, &order, trade)? {
@@ -103,12 +90,12 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
             note_payment_in(tx, order, trade)?;
             Ok(under_review())
         }
-        Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.code()),
+        Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.name()),
         Judgement::Reject(reason) => {
             if reason == RejectReason::WrongAmount && trade.is_paid() && !is_known_of(&order, trade) {
-                review_rejected_in(tx, order, trade, reason.code())?;
+                review_rejected_in(tx, order, trade, reason.name())?;
             }
-            Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.code()) })
+            Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.name()) })
         }
     }
 }
@@ -136,7 +123,7 @@ fn as_now_answered(order: Order) -> Order {
 
 /// A person looks at the order already.
 const fn under_review() -> Outcome {
-    Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.code()) }
+    Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
 }
 
 /// Credits an order whose money is there, or leaves it for later or for a person.
@@ -287,7 +274,7 @@ pub(super) fn record_in(
 /// settles.
 pub(super) fn is_about_another_trade(order: &Order) -> bool {
     let reason = order.reason.as_deref();
-    reason == Some(ReviewReason::SecondTrade.code()) || reason == Some(TRADE_OF_ANOTHER)
+    reason == Some(ReviewReason::SecondTrade.name()) || reason == Some(TRADE_OF_ANOTHER)
 }
 
 pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {

@@ -21,7 +21,7 @@ use crate::{
         points, residue,
     },
     store::{Pending, Read, Write},
-    types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, hex},
+    types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, hex, named},
 };
 
 pub use record::{Interpreted, Session};
@@ -29,23 +29,13 @@ pub use record::{Interpreted, Session};
 /// Sessions of an export that are held in memory at once.
 const EXPORTED_AT_ONCE: u32 = 100;
 
-/// How the lines came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    ThreeCoins,
-    YarrowStalks,
-    Manual,
-}
-
-impl Method {
-    pub const ALL: [Self; 3] = [Self::ThreeCoins, Self::YarrowStalks, Self::Manual];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ThreeCoins => "three_coins",
-            Self::YarrowStalks => "yarrow_stalks",
-            Self::Manual => "manual",
-        }
+named! {
+    /// How the lines came to be.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Method {
+        ThreeCoins = "three_coins",
+        YarrowStalks = "yarrow_stalks",
+        Manual = "manual",
     }
 }
 

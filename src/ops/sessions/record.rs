@@ -146,7 +146,6 @@ pub(super) fn delete_in(tx: &Write<'_>, session: &Session) -> Result<()> {
 }
 
 fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
-    let method = row.get_ref(5)?.as_str()?;
     let lines: Lines = row.get_ref(6)?.as_str()?.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
     let trace_id: Option<String> = row.get(12)?;
     let interpretation = match trace_id {
@@ -164,7 +163,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
         sequence: row.get(2)?,
         question: row.get(3)?,
         question_type: row.get(4)?,
-        method: Method::ALL.into_iter().find(|known| known.name() == method).ok_or(rusqlite::Error::InvalidQuery)?,
+        method: row.named(5, Method::named)?,
         cast: Cast::from_lines(lines),
         cast_at: Timestamp(row.get(7)?),
         time_zone: row.get(8)?,

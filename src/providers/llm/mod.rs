@@ -23,6 +23,7 @@ use std::time::Duration;
 pub use chat::with_the_answer_only;
 
 use super::Failure;
+use crate::types::named;
 
 /// Answers requests.
 pub trait LanguageModel: Send + Sync {
@@ -108,15 +109,17 @@ pub struct Message {
     pub content: String,
 }
 
-/// Who speaks in a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The service itself, setting the rules.
-    System,
-    /// The user.
-    User,
-    /// The model, earlier.
-    Assistant,
+named! {
+    /// Who speaks in a conversation, as the protocols name them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Role {
+        /// The service itself, setting the rules.
+        System = "system",
+        /// The user.
+        User = "user",
+        /// The model, earlier.
+        Assistant = "assistant",
+    }
 }
 
 /// A complete answer; its text is never blank.
@@ -145,15 +148,4 @@ pub struct Usage {
     pub completion_tokens: u64,
     /// Of both.
     pub total_tokens: u64,
-}
-
-impl Role {
-    /// The name in the protocols.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
 }

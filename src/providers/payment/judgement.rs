@@ -7,18 +7,21 @@
 //! partial refund repeats `TRADE_SUCCESS`; a full one says `TRADE_CLOSED`, as an unpaid time-out does.
 
 use super::{Fen, Refunded, Trade, TradeStatus};
+use crate::types::named;
 
-/// Where our order stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrderState {
-    Created,
-    /// Paid, not yet credited.
-    Paid,
-    Credited,
-    Closed,
-    Refunded,
-    /// A human must look.
-    Review,
+named! {
+    /// Where our order stands.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum OrderState {
+        Created = "created",
+        /// Paid, not yet credited.
+        Paid = "paid",
+        Credited = "credited",
+        Closed = "closed",
+        Refunded = "refunded",
+        /// A human must look.
+        Review = "review",
+    }
 }
 
 /// What is stored about an order, as far as the rule needs it.
@@ -55,73 +58,32 @@ pub enum Judgement {
     Reject(RejectReason),
 }
 
-/// Why a report is refused although it is genuine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RejectReason {
-    UnknownOrder,
-    WrongChannel,
-    WrongAmount,
-}
-
-/// Why a human must look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReviewReason {
-    /// The order is under review already; whoever looks at it should see this report too.
-    OrderUnderReview,
-    /// A second trade was paid or refunded for an order that has its money: the buyer may have paid twice.
-    SecondTrade,
-    /// Closed without a refund after we had seen the money.
-    ClosedAfterPayment,
-    /// Part of the money went back before anything was credited.
-    RefundBeforeCredit,
-    /// More went back than was ever paid.
-    RefundExceedsAmount,
-    /// Money went back, and the report does not say how much.
-    RefundTotalUnknown,
-}
-
-impl OrderState {
-    pub const ALL: [Self; 6] = [Self::Created, Self::Paid, Self::Credited, Self::Closed, Self::Refunded, Self::Review];
-
-    /// The stable name that is stored and shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Paid => "paid",
-            Self::Credited => "credited",
-            Self::Closed => "closed",
-            Self::Refunded => "refunded",
-            Self::Review => "review",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
+named! {
+    /// Why a report is refused although it is genuine.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RejectReason {
+        UnknownOrder = "unknown_order",
+        WrongChannel = "wrong_channel",
+        WrongAmount = "wrong_amount",
     }
 }
 
-impl RejectReason {
-    /// The stable code that is stored and shown to operators.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::UnknownOrder => "unknown_order",
-            Self::WrongChannel => "wrong_channel",
-            Self::WrongAmount => "wrong_amount",
-        }
-    }
-}
-
-impl ReviewReason {
-    /// The stable code that is stored and shown to operators.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::OrderUnderReview => "order_under_review",
-            Self::SecondTrade => "second_trade",
-            Self::ClosedAfterPayment => "closed_after_payment",
-            Self::RefundBeforeCredit => "refund_before_credit",
-            Self::RefundExceedsAmount => "refund_exceeds_amount",
-            Self::RefundTotalUnknown => "refund_total_unknown",
-        }
+named! {
+    /// Why a human must look.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ReviewReason {
+        /// The order is under review already; whoever looks at it should see this report too.
+        OrderUnderReview = "order_under_review",
+        /// A second trade was paid or refunded for an order that has its money: the buyer may have paid twice.
+        SecondTrade = "second_trade",
+        /// Closed without a refund after we had seen the money.
+        ClosedAfterPayment = "closed_after_payment",
+        /// Part of the money went back before anything was credited.
+        RefundBeforeCredit = "refund_before_credit",
+        /// More went back than was ever paid.
+        RefundExceedsAmount = "refund_exceeds_amount",
+        /// Money went back, and the report does not say how much.
+        RefundTotalUnknown = "refund_total_unknown",
     }
 }
 

@@ -22,7 +22,10 @@ mod vectors;
 
 use std::fmt;
 
-use crate::{providers::Failure, types::Fen};
+use crate::{
+    providers::Failure,
+    types::{Fen, named},
+};
 
 pub use judgement::{Judgement, OrderState, OrderView, RejectReason, ReviewReason, judge};
 pub use notification::{MAX_NOTIFICATION_BYTES, Rejection, RejectionReason};
@@ -78,21 +81,23 @@ pub struct OrderRequest {
     pub now: i64,
 }
 
-/// Where a trade stands at the provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum TradeStatus {
-    /// Made, not paid.
-    #[serde(rename = "WAIT_BUYER_PAY")]
-    WaitBuyerPay,
-    /// Paid; can be refunded.
-    #[serde(rename = "TRADE_SUCCESS")]
-    Success,
-    /// Paid; can no longer be refunded.
-    #[serde(rename = "TRADE_FINISHED")]
-    Finished,
-    /// Timed out unpaid, or fully refunded.
-    #[serde(rename = "TRADE_CLOSED")]
-    Closed,
+named! {
+    /// Where a trade stands at the provider, in the provider's words.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    pub enum TradeStatus {
+        /// Made, not paid.
+        #[serde(rename = "WAIT_BUYER_PAY")]
+        WaitBuyerPay = "WAIT_BUYER_PAY",
+        /// Paid; can be refunded.
+        #[serde(rename = "TRADE_SUCCESS")]
+        Success = "TRADE_SUCCESS",
+        /// Paid; can no longer be refunded.
+        #[serde(rename = "TRADE_FINISHED")]
+        Finished = "TRADE_FINISHED",
+        /// Timed out unpaid, or fully refunded.
+        #[serde(rename = "TRADE_CLOSED")]
+        Closed = "TRADE_CLOSED",
+    }
 }
 
 /// What the provider says about a trade, proved to come from the provider.
@@ -187,29 +192,6 @@ pub enum RefundState {
     NotFound,
     /// The provider knows it, and does not call it a success yet.
     Unconfirmed,
-}
-
-impl TradeStatus {
-    /// Reads the provider's word for it.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "WAIT_BUYER_PAY" => Some(Self::WaitBuyerPay),
-            "TRADE_SUCCESS" => Some(Self::Success),
-            "TRADE_FINISHED" => Some(Self::Finished),
-            "TRADE_CLOSED" => Some(Self::Closed),
-            _ => None,
-        }
-    }
-
-    /// The provider's word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WaitBuyerPay => "WAIT_BUYER_PAY",
-            Self::Success => "TRADE_SUCCESS",
-            Self::Finished => "TRADE_FINISHED",
-            Self::Closed => "TRADE_CLOSED",
-        }
-    }
 }
 
 impl Trade {

@@ -44,17 +44,21 @@ pub use lexicon::normalise;
 use verifier::{Candidate, Page, Span};
 use view::{End, Likeness, View};
 
-/// What a text is for, which decides how much disguise is presumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ContentType {
-    /// A few characters; punctuation in it is presumed to hide something.
-    Nickname,
-    /// A line; punctuation hides a word only if the word stands apart.
-    Signature,
-    /// Prose of a user.
-    Question,
-    /// Prose of a model.
-    Answer,
+use crate::types::named;
+
+named! {
+    /// What a text is for, which decides how much disguise is presumed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ContentType {
+        /// A few characters; punctuation in it is presumed to hide something.
+        Nickname = "nickname",
+        /// A line; punctuation hides a word only if the word stands apart.
+        Signature = "signature",
+        /// Prose of a user.
+        Question = "question",
+        /// Prose of a model.
+        Answer = "answer",
+    }
 }
 
 /// An entry of the list.
@@ -95,19 +99,6 @@ pub struct Match {
     pub end: usize,
     /// The original text between the offsets.
     pub text: String,
-}
-
-impl ContentType {
-    pub const ALL: [Self; 4] = [Self::Nickname, Self::Signature, Self::Question, Self::Answer];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Nickname => "nickname",
-            Self::Signature => "signature",
-            Self::Question => "question",
-            Self::Answer => "answer",
-        }
-    }
 }
 
 impl Verdict {

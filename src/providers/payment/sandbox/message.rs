@@ -15,7 +15,7 @@ pub(super) fn about(trade: &SandboxTrade, merchant: &Merchant, now: i64) -> Opti
         ("notify_id", notify_id(trade)),
         ("notify_type", "trade_status_sync".to_owned()),
         ("notify_time", shanghai_text(now)?),
-        ("trade_status", trade.status.as_str().to_owned()),
+        ("trade_status", trade.status.name().to_owned()),
         ("app_id", APP_ID.to_owned()),
         ("auth_app_id", APP_ID.to_owned()),
         ("seller_id", SELLER_ID.to_owned()),

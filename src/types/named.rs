@@ -1,0 +1,33 @@
+//! Enums whose values have names, in the store or towards clients.
+
+/// Declares such an enum, with each name beside its value. From the one declaration follow `ALL`, the values in this
+/// order; `name`; and `named`, the value of a name.
+macro_rules! named {
+    ($(#[$about:meta])* $visibility:vis enum $enum:ident {
+        $($(#[$doc:meta])* $value:ident = $name:literal,)*
+    }) => {
+        $(#[$about])*
+        $visibility enum $enum {
+            $($(#[$doc])* $value,)*
+        }
+
+        impl $enum {
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
+
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $name,)*
+                }
+            }
+
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$value),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use named;
