@@ -12,8 +12,8 @@ use crate::{
         call::Call,
         numbered_page::NumberedPage,
         params::{
-            JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter, RowNumber, Rules,
-            one_of, page, parameters,
+            AudienceName, JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter,
+            RowNumber, Rules, page, parameters,
         },
         reply::{Json, Made},
         v1::notifications::NotificationPayload,
@@ -151,33 +151,6 @@ impl Parameter for Expiry {
 
     fn schema(limits: &Limits) -> Value {
         Moment::schema(limits)
-    }
-}
-
-/// Whom a notification is for.
-#[derive(Clone, Copy)]
-pub enum AudienceName {
-    All,
-    Users,
-}
-
-impl Parameter for AudienceName {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &[("all", Self::All), ("users", Self::Users)])
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": ["all", "users"], "example": "all" })
-    }
-}
-
-impl Parameter for Kind {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|kind| (kind.name(), kind)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "activity" })
     }
 }
 

@@ -6,7 +6,6 @@ mod report;
 
 use axum::http::StatusCode;
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use self::{callbacks::AdminCallback, refunds::AdminRefund};
@@ -17,13 +16,11 @@ pub use self::{
 };
 use crate::{
     app::App,
-    config::Limits,
-    error::{Code, Error, Fault, Result},
+    error::{Code, Error, Result},
     http::{
-        body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{Flag, PageNumber, PageSize, Parameter, Reason, Rules, one_of, page, parameters},
+        params::{Flag, PageNumber, PageSize, Reason, Rules, page, parameters},
         reply::{Json, Replayable},
         v0::payment::OrderNo,
     },
@@ -295,24 +292,4 @@ pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>>
     let rehearsal = Rehearsal { late: is_set(pay.late), delivery };
     let done = call.blocking(move |app| sandbox::pay(app, &pay.order_no.0, &rehearsal)).await?;
     Ok(Json(Rehearsed { order: done.order.into(), answer: done.answer }))
-}
-
-impl Parameter for OrderState {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|state| (state.name(), state)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "review" })
-    }
-}
-
-impl Parameter for Decision {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|decision| (decision.name(), decision)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "credit" })
-    }
 }

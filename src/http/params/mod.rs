@@ -30,10 +30,10 @@ pub use fields::{Claims, Fields};
 pub use given::{half_pair, is_absent, required, text};
 pub use together::{TimeRange, Tried, reason_of_admin, time_range};
 pub use values::{
-    AiResult, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName, DivinationData,
-    FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname, NotificationText,
-    NotificationTitle, PageNumber, PageSize, Question, Reason, RowNumber, Signature, TraceId, VerificationCode, one_of,
-    page, whole_number,
+    AiResult, AudienceName, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName,
+    DivinationData, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname,
+    NotificationText, NotificationTitle, PageNumber, PageSize, Question, Reason, RowNumber, Signature, TraceId,
+    VerificationCode, page, whole_number,
 };
 
 /// What reading a value depends on.

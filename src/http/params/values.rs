@@ -3,6 +3,7 @@
 mod code;
 mod json;
 mod texts;
+mod words;
 
 use std::{fmt::Display, ops::RangeInclusive, str::FromStr, time::Duration};
 
@@ -14,6 +15,7 @@ pub use texts::{
     AiResult, Content, Credential, DeviceName, FeedbackText, FileName, Label, ListedWord, LocalRecordId, Nickname,
     NotificationText, NotificationTitle, Question, Reason, Signature,
 };
+pub use words::AudienceName;
 
 use super::{
     Parameter, Rules,
@@ -23,11 +25,7 @@ use crate::{
     config::Limits,
     error::{Fault, FieldCode, Result},
     http::{body::Given, call::Call},
-    ops::{
-        codes::Purpose,
-        moderation::engine::ContentType,
-        users::{self, Gender},
-    },
+    ops::users::{self, Gender},
     types::{EmailAddress, Page, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
 };
 
@@ -80,31 +78,6 @@ impl Parameter for EmailAddress {
     fn schema(_: &Limits) -> Value {
         json!({ "type": "string", "format": "email", "maxLength": 254, "example": "li.ming@example.com" })
     }
-}
-
-/// What a code is for.
-impl Parameter for Purpose {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Purpose::ALL.map(|purpose| (purpose.name(), purpose)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        let names = Purpose::ALL.map(Purpose::name);
-        json!({ "type": "string", "enum": names, "default": "sign_in", "example": "sign_in" })
-    }
-}
-
-/// One of a few words.
-///
-/// # Errors
-/// `unknown_value`, with the words.
-pub fn one_of<T: Copy>(given: &Given<'_>, words: &[(&str, T)]) -> Result<T, Fault> {
-    let text = text(given)?;
-    if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.trim()) {
-        return Ok(*value);
-    }
-    let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-    Err(Fault::new(FieldCode::UnknownValue, format!("must be one of: {}", words.join(", "))))
 }
 
 /// A whole number within bounds. One that is too long for the machine is told the bounds like any other outside of
@@ -263,16 +236,6 @@ fn hexadecimal(given: &Given<'_>, digits: usize) -> Result<String, Fault> {
         Ok(id)
     } else {
         Err(Fault::new(FieldCode::InvalidFormat, format!("must be {digits} hexadecimal digits")))
-    }
-}
-
-impl Parameter for ContentType {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|content| (content.name(), content)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": ContentType::ALL.map(ContentType::name), "example": "question" })
     }
 }
 

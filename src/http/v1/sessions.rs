@@ -17,7 +17,7 @@ use crate::{
         cursor_page::{CursorList, CursorPage, span},
         interpreting::{Begun, Run, answer_stored, interpret as interpret_prepared},
         narration::Interpretation,
-        params::{Label, PageSize, Parameter, Question, Rules, Tried, one_of, parameters, text, whole_number},
+        params::{Label, PageSize, Parameter, Question, Rules, Tried, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         stream::JsonOrStream,
     },
@@ -318,16 +318,6 @@ fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
         return Ok(at);
     }
     Err(Fault::new(FieldCode::OutOfRange, "must be from 1970 to a day from now"))
-}
-
-impl Parameter for Method {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|method| (method.name(), method)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "three_coins" })
-    }
 }
 
 /// A line as it was cast.

@@ -1,17 +1,14 @@
 //! `/admin/payments/callbacks`: what providers told.
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    config::Limits,
-    error::{Fault, Result},
+    error::Result,
     http::{
-        body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{PageNumber, PageSize, Parameter, RowNumber, Rules, one_of, page, parameters},
+        params::{PageNumber, PageSize, RowNumber, page, parameters},
         reply::Json,
         v0::payment::OrderNo,
     },
@@ -115,14 +112,4 @@ pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>>
     let acknowledged = receipt.is_acknowledged();
     let Receipt { id, verdict, reason, order_no } = receipt;
     Ok(Json(CallbackReceipt { id, verdict: verdict.name(), reason, order_no, acknowledged }))
-}
-
-impl Parameter for Verdict {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(|verdict| (verdict.name(), verdict)))
-    }
-
-    fn schema(_: &Limits) -> Value {
-        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": "rejected" })
-    }
 }

@@ -1,0 +1,75 @@
+//! Values that are one of a few words.
+
+use serde_json::{Value, json};
+
+use crate::{
+    config::Limits,
+    error::{Fault, FieldCode, Result},
+    http::{
+        body::Given,
+        params::{Parameter, Rules, text},
+    },
+    ops::{
+        codes::Purpose,
+        moderation::engine::ContentType,
+        payment::{decisions::Decision, settle::Verdict},
+        preferences::Kind,
+        sessions::Method,
+    },
+    providers::payment::OrderState,
+    types::named,
+};
+
+named! {
+    /// Whom a notification is for.
+    #[derive(Clone, Copy)]
+    pub enum AudienceName {
+        All = "all",
+        Users = "users",
+    }
+}
+
+/// What a code is for.
+impl Parameter for Purpose {
+    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        one_of(given, &Self::ALL.map(Self::name), Self::named)
+    }
+
+    fn schema(_: &Limits) -> Value {
+        json!({ "type": "string", "enum": Self::ALL.map(Self::name), "default": "sign_in", "example": "sign_in" })
+    }
+}
+
+/// Values that are written by their names, each type with one of them as the example.
+macro_rules! words {
+    ($($name:ident, $example:literal;)*) => {$(
+        impl Parameter for $name {
+            fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+                one_of(given, &Self::ALL.map(Self::name), Self::named)
+            }
+
+            fn schema(_: &Limits) -> Value {
+                json!({ "type": "string", "enum": Self::ALL.map(Self::name), "example": $example })
+            }
+        }
+    )*};
+}
+
+words! {
+    AudienceName, "all";
+    ContentType, "question";
+    Decision, "credit";
+    Kind, "activity";
+    Method, "three_coins";
+    OrderState, "review";
+    Verdict, "rejected";
+}
+
+/// The value of one of these words.
+///
+/// # Errors
+/// `unknown_value`, with the words.
+fn one_of<T>(given: &Given<'_>, words: &[&str], named: fn(&str) -> Option<T>) -> Result<T, Fault> {
+    let message = || format!("must be one of: {}", words.join(", "));
+    named(text(given)?.trim()).ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))
+}
