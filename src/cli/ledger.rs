@@ -1,10 +1,10 @@
 //! `yarrow ledger`: proving the ledger, and reading it.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, find_user, print, record, table};
+use super::{Common, PageArgs, authority, choice::choice, find_user, print, record, table};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -28,30 +28,18 @@ enum Action {
     Show {
         /// The user: id, phone number or email address.
         who: String,
-        #[arg(long, value_enum, default_value_t = AssetName::Coin)]
-        asset: AssetName,
+        #[arg(long, value_parser = choice!(Asset), default_value = Asset::Coin.name())]
+        asset: Asset,
         #[command(flatten)]
         page: PageArgs,
     },
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum AssetName {
-    Coin,
-    Point,
 }
 
 pub fn run(common: &Common, args: LedgerArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::Verify => verify(common, &app),
-        Action::Show { who, asset, page } => {
-            let asset = match asset {
-                AssetName::Coin => Asset::Coin,
-                AssetName::Point => Asset::Point,
-            };
-            show(common, &app, "ledger show", &who, asset, &page)
-        }
+        Action::Show { who, asset, page } => show(common, &app, "ledger show", &who, asset, &page),
     }
 }
 

@@ -5,6 +5,7 @@ mod alerts;
 mod ai;
 mod audit;
 mod backup;
+mod choice;
 mod cleanup;
 mod coins;
 mod completions;

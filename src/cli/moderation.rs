@@ -3,10 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{
-    Common, PageArgs, authority, paged, record, table,
-    words::{TextKind, shown},
-};
+use super::{Common, PageArgs, authority, choice::choice, paged, record, table, words::shown};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -31,7 +28,10 @@ enum Action {
     /// Print who decides, and how both services stand.
     Status,
     /// Let this service decide, from the next text on.
-    Switch { to: To },
+    Switch {
+        #[arg(value_parser = choice!(Service))]
+        to: Service,
+    },
     /// Say whether the local list decides when the outside service fails.
     Fallback { to: OnOff },
     /// Ask both services about a text, or about several.
@@ -39,8 +39,8 @@ enum Action {
         /// The texts to compare.
         #[arg(required = true)]
         text: Vec<String>,
-        #[arg(long, value_enum, default_value_t = TextKind::Question)]
-        content_type: TextKind,
+        #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
+        content_type: ContentType,
     },
     /// Print texts on which the services did not agree, newest first, masked.
     Disagreements {
@@ -49,12 +49,6 @@ enum Action {
     },
     /// Probe both services; exit 5 if one that is configured does not work.
     Health,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum To {
-    External,
-    Local,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -68,12 +62,8 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
     match args.action {
         Action::Status => status(common, &app),
         Action::Switch { to } => {
-            let service = match to {
-                To::External => Service::External,
-                To::Local => Service::Local,
-            };
-            let before = policy::switch(&app, service).wait()?;
-            let change = format!("{} to {}", before.service.name(), service.name());
+            let before = policy::switch(&app, to).wait()?;
+            let change = format!("{} to {}", before.service.name(), to.name());
             record(&app, "moderation switch", None, authority(Some(change)))?;
             status(common, &app)
         }
@@ -85,7 +75,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
             record(&app, "moderation fallback", None, authority(Some(change)))?;
             status(common, &app)
         }
-        Action::Compare { text, content_type } => compare(common, &app, text, content_type.into()),
+        Action::Compare { text, content_type } => compare(common, &app, text, content_type),
         Action::Disagreements { page } => disagreements(common, &app, &page),
         Action::Health => health(common, &app),
     }

@@ -1,9 +1,9 @@
 //! `yarrow notify`: telling users something in the app.
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, paged, record, table};
+use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, record, table};
 use yarrow::{
     app::App,
     error::{Error, FieldError, Result},
@@ -50,33 +50,14 @@ struct SendArgs {
     /// Send it to this user, by id, phone number or email address. May be repeated.
     #[arg(long, value_name = "WHO")]
     to: Vec<String>,
-    #[arg(long, value_enum, default_value_t = KindName::Activity)]
-    kind: KindName,
+    #[arg(long, value_parser = choice!(Kind), default_value = Kind::Activity.name())]
+    kind: Kind,
     /// What happens when the user taps it, as JSON: `{"type":"open_route","route":"points"}`.
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
     /// From when on nobody sees it any more.
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum KindName {
-    System,
-    Account,
-    Activity,
-    Promotion,
-}
-
-impl From<KindName> for Kind {
-    fn from(name: KindName) -> Self {
-        match name {
-            KindName::System => Self::System,
-            KindName::Account => Self::Account,
-            KindName::Activity => Self::Activity,
-            KindName::Promotion => Self::Promotion,
-        }
-    }
 }
 
 pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
@@ -118,7 +99,7 @@ fn draft(app: &App, args: SendArgs) -> Result<Draft> {
     let users = args.to.iter().map(|who| find_user(app, who).map(|user| user.id)).collect::<Result<Vec<_>>>()?;
     Ok(Draft {
         audience: if args.all { Audience::Everybody } else { Audience::Users(users) },
-        kind: args.kind.into(),
+        kind: args.kind,
         title,
         body,
         payload: payload.unwrap_or(Payload::None {}),

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, paged, print, record, table, time};
+use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, print, record, table, time};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -41,8 +41,8 @@ enum Action {
         #[arg(long)]
         user: Option<String>,
         /// Only orders in this state.
-        #[arg(long)]
-        state: Option<StateName>,
+        #[arg(long, value_parser = choice!(OrderState))]
+        state: Option<OrderState>,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -71,7 +71,8 @@ enum Action {
         /// `credit` gives the coins; `dismiss` leaves the order as it is and writes off the coins that are owed;
         /// `collect` takes back as many of those as there are; `returned-elsewhere` says that all the money was
         /// returned in another way.
-        decision: DecisionName,
+        #[arg(value_parser = choice!(Decision))]
+        decision: Decision,
         /// Why, for the audit.
         #[arg(long, value_parser = super::reason)]
         reason: String,
@@ -129,37 +130,6 @@ enum Action {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StateName {
-    Created,
-    Paid,
-    Credited,
-    Closed,
-    Refunded,
-    Review,
-}
-
-impl From<StateName> for OrderState {
-    fn from(state: StateName) -> Self {
-        match state {
-            StateName::Created => Self::Created,
-            StateName::Paid => Self::Paid,
-            StateName::Credited => Self::Credited,
-            StateName::Closed => Self::Closed,
-            StateName::Refunded => Self::Refunded,
-            StateName::Review => Self::Review,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum DecisionName {
-    Credit,
-    Dismiss,
-    Collect,
-    ReturnedElsewhere,
-}
-
 pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
@@ -193,9 +163,9 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     }
 }
 
-fn list(common: &Common, app: &App, user: Option<&str>, state: Option<StateName>, page: &PageArgs) -> Result<()> {
+fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState>, page: &PageArgs) -> Result<()> {
     let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
-    let filter = orders::Filter { user, state: state.map(Into::into) };
+    let filter = orders::Filter { user, state };
     let found = orders::list(app, filter, page.page())?;
     record(app, "payments list", user, authority(None))?;
     let items: Vec<Value> = found.items.iter().map(order_json).collect();
@@ -264,14 +234,8 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
     })
 }
 
-fn settle(common: &Common, app: &App, order_no: &str, decision: DecisionName, reason: String) -> Result<()> {
+fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
     let by = authority(Some(reason));
-    let decision = match decision {
-        DecisionName::Credit => Decision::Credit,
-        DecisionName::Dismiss => Decision::Dismiss,
-        DecisionName::Collect => Decision::Collect,
-        DecisionName::ReturnedElsewhere => Decision::ReturnedElsewhere,
-    };
     let order_no = orders::find(app, order_no)?.order_no;
     let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record(app, "payments settle", Some(order.user), by)?;

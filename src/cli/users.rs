@@ -5,10 +5,10 @@ mod sheet;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, authority, find_user, record, table};
+use super::{Common, authority, choice::choice, find_user, record, table};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -71,15 +71,9 @@ enum Action {
         /// The user: id, phone number or email address.
         who: String,
         /// The language of the message.
-        #[arg(long, value_enum, default_value_t = Language::Zh)]
-        language: Language,
+        #[arg(long, value_parser = choice!(Locale), default_value = Locale::Chinese.name())]
+        language: Locale,
     },
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Language {
-    Zh,
-    En,
 }
 
 pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
@@ -100,12 +94,8 @@ fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
     common.answer(&sheet::json_of(&sheet), || sheet::text_of(&sheet))
 }
 
-fn attachment(common: &Common, app: &App, user: UserId, language: Language) -> Result<()> {
-    let locale = match language {
-        Language::Zh => Locale::Chinese,
-        Language::En => Locale::English,
-    };
-    let attached = chat::attachment(app, user, locale)?;
+fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {
+    let attached = chat::attachment(app, user, language)?;
     record(app, "users attachment", Some(user), authority(None))?;
     let chat::Introduction { nickname, gender, age } = &attached.introduction;
     let json = json!({

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user, paged, period, record, table, words::TextKind};
+use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, period, record, table};
 use yarrow::{
     app::App,
     error::Result,
@@ -29,8 +29,8 @@ enum Action {
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Only texts of this kind.
-        #[arg(long, value_enum)]
-        content_type: Option<TextKind>,
+        #[arg(long, value_parser = choice!(ContentType))]
+        content_type: Option<ContentType>,
         /// Only refusals of this type, such as `gambling`.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
@@ -78,7 +78,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
             let (from, to) = period(&app, from.as_deref(), to.as_deref())?;
             let filter = Filter {
                 user: user.map(|who| find_user(&app, &who)).transpose()?.map(|user| user.id),
-                content_type: content_type.map(|kind| ContentType::from(kind).name().to_owned()),
+                content_type: content_type.map(|kind| kind.name().to_owned()),
                 violation_type: kind,
                 from,
                 to,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, paged, print, record, table};
+use super::{Common, PageArgs, authority, choice::choice, paged, print, record, table};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -87,8 +87,8 @@ enum Action {
     Test {
         /// The text to try.
         text: String,
-        #[arg(long, value_enum, default_value_t = TextKind::Question)]
-        content_type: TextKind,
+        #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
+        content_type: ContentType,
     },
     /// Print the list in figures.
     Stats,
@@ -108,26 +108,6 @@ enum Format {
     Csv,
     /// A word a line.
     Text,
-}
-
-/// What a text is for.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum TextKind {
-    Nickname,
-    Signature,
-    Question,
-    Answer,
-}
-
-impl From<TextKind> for ContentType {
-    fn from(kind: TextKind) -> Self {
-        match kind {
-            TextKind::Nickname => Self::Nickname,
-            TextKind::Signature => Self::Signature,
-            TextKind::Question => Self::Question,
-            TextKind::Answer => Self::Answer,
-        }
-    }
 }
 
 pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
@@ -150,7 +130,7 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
             import(common, &app, &file, &Entry { kind: kind.trim(), longest, force, by_sound }, dry_run)
         }
         Action::Export { format } => export(common, &app, format),
-        Action::Test { text, content_type } => test(common, &app, &text, content_type.into()),
+        Action::Test { text, content_type } => test(common, &app, &text, content_type),
         Action::Stats => statistics(common, &app),
         Action::Allow { phrase, remove } => allow(common, &app, phrase, remove),
     }

@@ -18,10 +18,10 @@ named! {
     /// Who decides.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Service {
-        /// The word list.
-        Local = "local",
         /// The outside service that is configured.
         External = "external",
+        /// The word list.
+        Local = "local",
     }
 }
 
