@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Ended, Server, Setup, copy_of, eventually, killed_after, log_statement};
+use crate::kit::{Ended, Server, Setup, copy_of, cut_off, eventually, killed_after, log_statement};
 
 const PHONE: &str = "13800138000";
 /// Moments, spread over its whole duration, at which a backup and a restore are killed.
@@ -206,11 +206,7 @@ fn a_backup_that_is_killed_leaves_the_good_ones() {
     let directory = temporary.path().join("data");
     at_rest(&directory, 2, 6_000);
     let whole = duration_of(&directory, &["backup", "create"]);
-    let mut cut_off = 0;
-    for kill in 0..KILLS {
-        cut_off += u32::from(killed_after(&directory, &["backup", "create"], whole * kill / KILLS));
-    }
-    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} backups were killed");
+    cut_off(KILLS, whole, |wait| killed_after(&directory, &["backup", "create"], wait));
     for backup in listed(&directory) {
         assert_eq!(backup["sound"], true, "{backup}");
         assert_eq!(records(Path::new(backup["path"].as_str().unwrap())), 2);
@@ -235,11 +231,10 @@ fn a_restore_that_is_killed_leaves_a_good_database() {
     let timed = temporary.path().join("timed");
     copy_of(&pristine, &timed);
     let whole = duration_of(&timed, &["restore", &backup, "--yes"]);
-    let mut cut_off = 0;
-    for kill in 0..=KILLS {
-        let directory = temporary.path().join(format!("killed-{kill}"));
+    let directory = temporary.path().join("killed");
+    cut_off(KILLS, whole, |wait| {
         copy_of(&pristine, &directory);
-        cut_off += u32::from(killed_after(&directory, &["restore", &backup, "--yes"], whole * kill / KILLS));
+        let is_cut_off = killed_after(&directory, &["restore", &backup, "--yes"], wait);
         // Whoever opens it next finishes what was begun, or finds that nothing was.
         run(&directory, &["ledger", "verify"]).expect(0);
         let found = records(&directory.join("yarrow.db"));
@@ -249,8 +244,8 @@ fn a_restore_that_is_killed_leaves_a_good_database() {
         let left = files(&directory);
         assert!(!left.iter().any(|name| name.contains(".restored") || name.contains("pending")), "{left:?}");
         std::fs::remove_dir_all(&directory).unwrap();
-    }
-    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} restores were killed");
+        is_cut_off
+    });
 }
 
 #[test]

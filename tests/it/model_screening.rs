@@ -14,7 +14,7 @@ use crate::{
         eventually,
         vendors::{Reply, Vendor},
     },
-    model_use::leave_stream_after,
+    model_use::read_stream_until,
 };
 
 /// A server that screens, and whose model says what it is told to.
@@ -105,7 +105,11 @@ fn a_screened_stream_ends_where_its_listener_leaves_though_the_model_only_thinks
     });
     let server = asking(&vendor).with("MODERATION_SCREEN_ANSWERS", true).start();
     let user = server.sign_in(PHONE);
-    leave_stream_after(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "event: meta");
+    let listener =
+        read_stream_until(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "event: meta");
+    // The stream begins before the model is asked.
+    eventually("the model is asked", || vendor.requests().len() == 1);
+    drop(listener);
     eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     assert!(vendor.saw_client_leave());

@@ -47,8 +47,9 @@ fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) ->
     wire
 }
 
-/// Begins a call whose answer is a stream, and leaves once so much of it was received.
-pub fn leave_stream_after(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) {
+/// Begins a call whose answer is a stream, and reads until so much of it was received. The client leaves with the
+/// connection that is given back.
+pub fn read_stream_until(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) -> Wire {
     let mut wire = begin_stream(server, user, call);
     let mut received = Vec::new();
     let mut buffer = [0; 1024];
@@ -57,6 +58,7 @@ pub fn leave_stream_after(server: &Server, user: &Caller, call: (&str, &Value), 
         assert!(count > 0, "{}", String::from_utf8_lossy(&received));
         received.extend_from_slice(&buffer[..count]);
     }
+    wire
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn what_a_listener_left_behind_of_the_thinking_is_charged() {
     let server = asking(&vendor).start();
     let user = server.sign_in(PHONE);
     let body = json!({ "messages": [{ "role": "user", "content": "你好" }], "stream": true });
-    leave_stream_after(&server, &user, ("/llm/chat", &body), "终");
+    drop(read_stream_until(&server, &user, ("/llm/chat", &body), "终"));
     eventually("the call ends", || server.value::<String>("select status from chats") != "running");
     assert_eq!(server.value::<String>("select status from chats"), "cancelled");
     let (charged, reserved) = spending(&server);

@@ -10,7 +10,9 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Ended, Server, Setup, assert_sound, copy_of, count, killed_after, log_statement, started};
+use crate::kit::{
+    Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, killed_after, log_statement, started,
+};
 
 /// Moments, spread over the whole duration, at which a clearing is killed.
 const KILLS: u32 = 8;
@@ -374,17 +376,11 @@ fn a_clearing_that_is_killed_leaves_a_good_database() {
     copy_of(&pristine, &timed);
     let begun = Instant::now();
     assert!(started(&timed, &arguments).wait().unwrap().success());
-    let mut whole = begun.elapsed();
-    let mut cut_off = 0;
-    for kill in 1..=KILLS {
-        let directory = temporary.path().join(format!("killed-{kill}"));
+    let whole = begun.elapsed();
+    let directory = temporary.path().join("killed");
+    cut_off(KILLS, whole, |wait| {
         copy_of(&pristine, &directory);
-        let is_cut_off = killed_after(&directory, &arguments, whole * kill / KILLS);
-        cut_off += u32::from(is_cut_off);
-        if !is_cut_off && kill < KILLS {
-            // The machine has become faster since.
-            whole = whole * 2 / 3;
-        }
+        let is_cut_off = killed_after(&directory, &arguments, wait);
         let database = Connection::open(directory.join("yarrow.db")).unwrap();
         assert_sound(&database);
         // Everything is cleared in one transaction.
@@ -399,6 +395,6 @@ fn a_clearing_that_is_killed_leaves_a_good_database() {
         Ended::run(&directory, &arguments, "").expect(0);
         assert_eq!(count(&Connection::open(directory.join("yarrow.db")).unwrap(), "users"), 0);
         std::fs::remove_dir_all(&directory).unwrap();
-    }
-    assert!(cut_off > KILLS / 2, "only {cut_off} of {KILLS} were killed");
+        is_cut_off
+    });
 }

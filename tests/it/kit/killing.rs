@@ -28,6 +28,17 @@ pub fn killed_after(directory: &Path, arguments: &[&str], wait: Duration) -> boo
     was_running
 }
 
+/// Has a command that takes a `whole` when left alone cut off at `times` moments of its way, from its start on.
+/// `attempt` starts it, kills it after a while and says whether it was still running. Where it was not, the machine
+/// has become faster, and the moment comes sooner.
+pub fn cut_off(times: u32, mut whole: Duration, mut attempt: impl FnMut(Duration) -> bool) {
+    for moment in 0..times {
+        while !attempt(whole * moment / times) {
+            whole = whole * 2 / 3;
+        }
+    }
+}
+
 /// Copies a data directory at rest.
 pub fn copy_of(directory: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(directory).arg(to).status().unwrap().success());

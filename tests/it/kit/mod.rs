@@ -20,7 +20,7 @@ mod waiting;
 
 pub use client::{Answer, Caller, Request};
 pub use document::{Document, Operation, Parameter, Place};
-pub use killing::{assert_sound, copy_of, count, killed_after, started};
+pub use killing::{assert_sound, copy_of, count, cut_off, killed_after, started};
 pub use model::{Behaviour, Model};
 pub use operator::{Ended, install};
 pub use parallel::at_once;

@@ -12,7 +12,7 @@ use crate::{
         Caller, Server, Setup, eventually,
         vendors::{Reply, Vendor},
     },
-    model_use::leave_stream_after,
+    model_use::read_stream_until,
 };
 
 const MIGRATION: &str = "/admin/sensitive-word-migration";
@@ -281,7 +281,7 @@ fn a_listener_who_leaves_is_no_failure_of_the_service() {
         fallback(&server, &key, falls_back);
         let question = json!({ "question": "问" });
         // While the answer is judged.
-        leave_stream_after(&server, &user, ("/divination/enhanced", &question), ": heartbeat");
+        drop(read_stream_until(&server, &user, ("/divination/enhanced", &question), ": heartbeat"));
         eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
         assert_eq!(server.value::<String>("select status || error_class from interpretations"), "cancelledcancelled");
         let status = get(&server, &key, "status");
