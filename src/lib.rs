@@ -4,8 +4,8 @@
 //! [`app`]lication, which is made of what the operations keep.
 //!
 //! - [`error`] and [`types`]: what can go wrong, and values that are parsed once.
-//! - [`clock`], [`tally`], [`priority`], [`config`], [`keys`] and [`certificate`]: the time, counting, who goes first,
-//!   every setting declared once, the server's own key, its certificate.
+//! - [`clock`], [`tally`], [`locked`], [`priority`], [`config`], [`keys`] and [`certificate`]: the time, counting, locks,
+//!   who goes first, every setting declared once, the server's own key, its certificate.
 //! - [`store`]: the database file; reading in place, writing by one thread with one sync for many operations.
 //! - [`providers`]: the outside world.
 //! - [`vendors`]: which drivers there are by the settings.
@@ -28,6 +28,7 @@ pub mod error;
 pub mod types;
 pub mod clock;
 pub mod tally;
+pub mod locked;
 pub mod priority;
 pub mod config;
 pub mod keys;

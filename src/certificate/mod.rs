@@ -7,7 +7,7 @@ mod validity;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::SystemTime,
 };
 
@@ -21,6 +21,7 @@ pub use validity::Validity;
 
 use crate::{
     config::Config,
+    locked::locked,
     types::{hex, sha256_of_parts},
 };
 
@@ -156,11 +157,11 @@ pub struct Shown(Mutex<Option<Validity>>);
 
 impl Shown {
     pub fn note(&self, validity: Validity) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(validity);
+        *locked(&self.0) = Some(validity);
     }
 
     pub fn validity(&self) -> Option<Validity> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.0)
     }
 }
 

@@ -7,11 +7,12 @@
 
 use std::{
     io::{self, Write},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use yarrow::locked::locked;
 
 /// What a pipe takes at once or not at all: `PIPE_BUF` of Linux, and the least that `poll` calls room.
 const PIECE: usize = 4096;
@@ -29,7 +30,7 @@ pub struct LogLines {
 
 impl Write for LogLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = locked(&LOST);
         let patience = if *lost > 0 { Duration::ZERO } else { PATIENCE };
         if !has_room(patience) {
             *lost += 1;

@@ -5,14 +5,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use super::call::Call;
-use crate::{app::App, ops::tokens, types::Secret};
+use crate::{app::App, locked::locked, ops::tokens, types::Secret};
 
 /// How long it goes unnoticed that a token was ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ impl Entitlement {
     }
 
     fn is_to_be_looked_at(&self) -> bool {
-        let mut looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked_at = locked(&self.looked_at);
         let is_due = looked_at.elapsed() >= LOOK_EVERY;
         if is_due {
             *looked_at = Instant::now();

@@ -6,11 +6,11 @@
 //! Then it has to stay so for an hour in which somebody may put it right; what is to be deleted can wait for that.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
-use crate::{app::App, error::Result, ops::settings, store::Read, types::Timestamp};
+use crate::{app::App, error::Result, locked::locked, ops::settings, store::Read, types::Timestamp};
 
 const BELIEVED_UNTIL: &str = "clock.believed_until";
 /// So far the clock may be beyond what is remembered.
@@ -27,7 +27,7 @@ pub struct Watch(Mutex<Option<Instant>>);
 impl Watch {
     /// For how long it was found far ahead; nothing once it is not.
     fn look(&self, is_far_ahead: bool) -> Option<Duration> {
-        let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = locked(&self.0);
         *since = is_far_ahead.then(|| since.unwrap_or_else(Instant::now));
         since.map(|since| since.elapsed())
     }

@@ -7,9 +7,11 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
+
+use crate::locked::locked;
 
 /// For how long nothing was taken of a delivery that nobody reads.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
@@ -54,9 +56,9 @@ impl<T: Eq + Hash + Clone> Deliveries<T> {
     /// # Errors
     /// While another is read: how long it takes at least until that one counts as one that nobody reads.
     pub fn begin(&self, whose: T, content: Vec<u8>, now: Instant) -> Result<Delivery<T>, Duration> {
-        let mut under_way = lock(&self.0);
+        let mut under_way = locked(&self.0);
         if let Some(older) = under_way.get(&whose) {
-            lock(older).give_up(now)?;
+            locked(older).give_up(now)?;
         }
         let length = content.len();
         let held = Arc::new(Mutex::new(Held { content: Some(content), length, taken: 0, last_taken: now }));
@@ -72,19 +74,19 @@ impl<T: Eq + Hash> Delivery<T> {
     /// # Errors
     /// When another delivery has taken the place.
     pub fn take(&self, most: usize, now: Instant) -> Result<Vec<u8>, Superseded> {
-        lock(&self.held).take(most, now)
+        locked(&self.held).take(most, now)
     }
 
     /// How many bytes were not taken yet.
     pub fn left(&self) -> usize {
-        let held = lock(&self.held);
+        let held = locked(&self.held);
         held.length - held.taken
     }
 }
 
 impl<T: Eq + Hash> Drop for Delivery<T> {
     fn drop(&mut self) {
-        let mut under_way = lock(&self.under_way);
+        let mut under_way = locked(&self.under_way);
         if under_way.get(&self.whose).is_some_and(|held| Arc::ptr_eq(held, &self.held)) {
             under_way.remove(&self.whose);
         }
@@ -108,10 +110,6 @@ impl Held {
         (self.taken, self.last_taken) = (end, now);
         Ok(piece)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -140,13 +138,13 @@ mod tests {
         assert_eq!(deliveries.begin((), Vec::new(), at(6)).unwrap_err(), Duration::from_secs(2));
         assert!(older.take(1, at(7)).is_ok());
         let newer = deliveries.begin((), b"fgh".to_vec(), at(12)).unwrap();
-        assert!(lock(&older.held).content.is_none(), "it is held although nobody gets it");
+        assert!(locked(&older.held).content.is_none(), "it is held although nobody gets it");
         assert_eq!((older.take(1, at(12)), older.left()), (Err(Superseded), 3));
         // The older one's end leaves the newer one in its place.
         drop(older);
         assert!(deliveries.begin((), Vec::new(), at(13)).is_err());
         assert_eq!(newer.take(9, at(13)), Ok(b"fgh".to_vec()));
         drop(newer);
-        assert!(lock(&deliveries.0).is_empty());
+        assert!(locked(&deliveries.0).is_empty());
     }
 }

@@ -4,12 +4,15 @@ use std::{
     collections::HashMap,
     hash::Hash,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use crate::error::{Code, Error, Result};
+use crate::{
+    error::{Code, Error, Result},
+    locked::locked,
+};
 
 /// A number of places, each for one doer at a time.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl<T: Eq + Hash + Clone> Shares<T> {
 
     /// Takes a place. Nothing if all are taken, or as many by the same as they may have.
     pub fn enter(&self, whose: T, most_each: u32) -> Option<Share<T>> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.taken);
         let of_theirs = taken.by.get(&whose).copied().unwrap_or(0);
         if taken.over_all >= self.most || of_theirs >= most_each {
             return None;
@@ -93,7 +96,7 @@ impl<T: Eq + Hash + Clone> Shares<T> {
 
 impl<T: Eq + Hash> Drop for Share<T> {
     fn drop(&mut self) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.taken);
         taken.over_all = taken.over_all.saturating_sub(1);
         if let Some(count) = taken.by.get_mut(&self.whose) {
             *count -= 1;

@@ -5,11 +5,14 @@
 //! one request, or is of no use, shows a vendor in good health. Time is handed in as milliseconds since 1970, and a
 //! clock that was set back restarts the waiting instead of prolonging it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::{Failure, FailureKind};
-use crate::tally::{Counter, Distribution, SLOW_BOUNDS};
+use crate::{
+    locked::locked,
+    tally::{Counter, Distribution, SLOW_BOUNDS},
+};
 
 /// The code of the failure with which an open breaker answers.
 pub const BREAKER_OPEN: &str = "breaker_open";
@@ -114,7 +117,7 @@ impl Breaker {
 
     /// Asks for leave to call. An open breaker answers `Busy` with code [`BREAKER_OPEN`] and the time left.
     pub fn enter(&self, now_millis: i64) -> Result<Permit<'_>, Failure> {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         match &mut *state {
             State::Closed { .. } => Ok(Permit { breaker: self, probing: false, begun: Instant::now() }),
             State::Open { since_millis, probing } => {
@@ -140,7 +143,7 @@ impl Breaker {
 
     /// What the breaker is doing.
     pub fn condition(&self) -> Condition {
-        match *self.lock() {
+        match *locked(&self.state) {
             State::Closed { faults } => Condition::Closed { faults },
             State::Open { since_millis, probing } => Condition::Open { since_millis, probing },
         }
@@ -153,7 +156,7 @@ impl Breaker {
     }
 
     fn record_answer(&self, probing: bool) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         // A call that began before the breaker opened must not close it: only the probe may.
         if probing || matches!(*state, State::Closed { .. }) {
             *state = State::Closed { faults: 0 };
@@ -161,7 +164,7 @@ impl Breaker {
     }
 
     fn record_fault(&self, probing: bool, now_millis: i64) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         match &mut *state {
             State::Open { .. } if !probing => {}
             State::Closed { faults } if !probing && *faults + 1 < self.faults_to_open => {
@@ -172,14 +175,9 @@ impl Breaker {
     }
 
     fn give_probe_back(&self) {
-        if let State::Open { probing, .. } = &mut *self.lock() {
+        if let State::Open { probing, .. } = &mut *locked(&self.state) {
             *probing = false;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole after every statement, so a caller's panic has left nothing half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -32,6 +32,7 @@ use super::{Pending, Tuning, Write, copier::Copier, place::Place, snapshot::Full
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
+    locked::locked,
     tally::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
@@ -140,7 +141,7 @@ impl Writer {
     {
         let (reply, receiver) = oneshot::channel();
         let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
-        let Some(queue) = lock(&self.queue).clone() else {
+        let Some(queue) = locked(&self.queue).clone() else {
             return Pending::known(Err(busy("The service is stopping.")));
         };
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
@@ -172,8 +173,8 @@ impl Writer {
     }
 
     pub(super) fn stop(&self) {
-        drop(lock(&self.queue).take());
-        if let Some(thread) = lock(&self.thread).take()
+        drop(locked(&self.queue).take());
+        if let Some(thread) = locked(&self.thread).take()
             && thread.join().is_err()
         {
             tracing::error!("the writer thread had panicked");
@@ -189,10 +190,6 @@ impl Drop for Writer {
 
 fn busy(detail: &'static str) -> Error {
     Error::new(Code::Overloaded).detail(detail).retry_after(Duration::from_secs(1))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn file_size(path: &Path) -> u64 {

@@ -9,7 +9,7 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -28,6 +28,7 @@ use crate::{
     app::App,
     certificate::Certificate,
     error::{Code, Error, Result},
+    locked::locked,
     providers::authority::Authority,
     types::Timestamp,
 };
@@ -44,15 +45,15 @@ pub struct Challenges(Arc<Mutex<HashMap<String, String>>>);
 
 impl Challenges {
     pub fn answer(&self, token: &str) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token).cloned()
+        locked(&self.0).get(token).cloned()
     }
 
     fn put(&self, token: &str, answer: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token.to_owned(), answer.to_owned());
+        locked(&self.0).insert(token.to_owned(), answer.to_owned());
     }
 
     fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        locked(&self.0).clear();
     }
 }
 

@@ -1,13 +1,9 @@
 //! What this process remembers of its messages: which were told, which the database holds, and which nobody has yet.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use super::AllTold;
-use crate::{error::Result, types::Timestamp};
+use crate::{error::Result, locked::locked, types::Timestamp};
 
 /// How long after the first failed delivery the next is tried; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
@@ -31,7 +27,7 @@ pub(super) type Undelivered = BTreeMap<String, Attempts>;
 impl Memory {
     /// What was told, with what the database says once it can be read.
     pub(super) fn remembered(&self, read: impl FnOnce() -> Result<AllTold>) -> AllTold {
-        let mut memory = self.lock();
+        let mut memory = locked(&self.0);
         if memory.stored.is_none()
             && let Ok(stored) = read()
         {
@@ -43,27 +39,23 @@ impl Memory {
     }
 
     pub(super) fn remember(&self, told: &AllTold, undelivered: Undelivered) {
-        let mut memory = self.lock();
+        let mut memory = locked(&self.0);
         memory.told.clone_from(told);
         memory.undelivered = undelivered;
     }
 
     pub(super) fn undelivered(&self) -> Undelivered {
-        self.lock().undelivered.clone()
+        locked(&self.0).undelivered.clone()
     }
 
     /// Whether the database says something else. What was never read is not overwritten.
     pub(super) fn is_unstored(&self) -> bool {
-        let memory = self.lock();
+        let memory = locked(&self.0);
         memory.stored.as_ref().is_some_and(|stored| *stored != memory.told)
     }
 
     pub(super) fn note_stored(&self, told: AllTold) {
-        self.lock().stored = Some(told);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).stored = Some(told);
     }
 }
 

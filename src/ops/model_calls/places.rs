@@ -7,7 +7,7 @@ use std::{
     collections::{HashMap, VecDeque},
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
@@ -15,6 +15,7 @@ use oneshot::AsyncReceiver;
 
 use crate::{
     error::{Code, Error, Result},
+    locked::locked,
     types::UserId,
 };
 
@@ -68,7 +69,7 @@ impl Places {
     /// # Errors
     /// `too_many_calls` when the user has enough running or waiting, `overloaded` when the queue is full.
     pub fn enter(&self, user: UserId) -> Result<Entering> {
-        let mut state = lock(&self.state);
+        let mut state = locked(&self.state);
         if state.of_user.get(&user).copied().unwrap_or(0) >= self.of_user {
             return Err(Code::TooManyCalls.into());
         }
@@ -90,7 +91,7 @@ impl Places {
 
     /// Calls that run and calls that wait.
     pub fn taken(&self) -> (u32, usize) {
-        let state = lock(&self.state);
+        let state = locked(&self.state);
         (state.running, state.waiting.len())
     }
 }
@@ -116,7 +117,7 @@ impl Future for Entering {
 impl Drop for Entering {
     fn drop(&mut self) {
         if let Turn::Waiting { number, user, state, .. } = &self.0 {
-            let mut state = lock(state);
+            let mut state = locked(state);
             // If the turn has come meanwhile, the place is in the receiver and is freed with it.
             if let Some(index) = state.waiting.iter().position(|waiter| waiter.number == *number) {
                 state.waiting.remove(index);
@@ -129,7 +130,7 @@ impl Drop for Entering {
 impl Drop for Place {
     fn drop(&mut self) {
         let next = {
-            let mut state = lock(&self.state);
+            let mut state = locked(&self.state);
             state.discount(self.user);
             let next = state.waiting.pop_front();
             if next.is_none() {
@@ -157,10 +158,6 @@ impl State {
             }
         }
     }
-}
-
-fn lock(state: &Shared) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Outcomes that could not be written, kept until they can: a full disk must not leave records that run for ever.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{
     app::App,
     error::{Code, Result},
+    locked::locked,
     store::Write,
 };
 
@@ -26,18 +27,18 @@ struct Waiting {
 impl Unwritten {
     /// Keeps a write for later. It must do no harm if the first attempt was written after all.
     pub fn keep(&self, finish: impl Fn(&Write<'_>) -> Result<()> + Send + Sync + 'static) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = locked(&self.0);
         if waiting.len() < MOST {
             waiting.push(Waiting { finish: Arc::new(finish), is_told: false });
         }
     }
 
     fn take(&self) -> Vec<Waiting> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut locked(&self.0))
     }
 
     fn put_back(&self, waiting: impl IntoIterator<Item = Waiting>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(waiting);
+        locked(&self.0).extend(waiting);
     }
 }
 

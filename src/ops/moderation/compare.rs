@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Ruling, engine::ContentType, external::account_of, judge_locally};
-use crate::{app::App, error::Result, providers::moderation::Judgement, types::UserId};
+use crate::{app::App, error::Result, locked::locked, providers::moderation::Judgement, types::UserId};
 
 /// Texts asked about at once, if the outside service takes as many.
 const AT_ONCE: u32 = 4;
@@ -66,10 +66,10 @@ pub fn compare_all(app: &App, texts: &[Text]) -> Result<Vec<Comparison>> {
         for _ in (0..at_once).zip(texts) {
             scope.spawn(|| {
                 loop {
-                    let index = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let index = locked(&next).next();
                     let Some(index) = index else { return };
                     let compared = compare(app, &texts[index]);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, compared));
+                    locked(&done).push((index, compared));
                 }
             });
         }

@@ -2,7 +2,7 @@
 //! of its health.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -10,6 +10,7 @@ use super::engine::ContentType;
 use crate::{
     app::App,
     clock::Clock,
+    locked::locked,
     ops::slots::Slots,
     providers::{
         Failure, FailureKind,
@@ -81,11 +82,11 @@ impl External {
     }
 
     pub fn last_failure(&self) -> Option<NotedFailure> {
-        self.notes().last_failure.clone()
+        locked(&self.notes).last_failure.clone()
     }
 
     pub fn last_answer_at(&self) -> Option<Timestamp> {
-        self.notes().last_answer_at
+        locked(&self.notes).last_answer_at
     }
 
     /// Asks about a text. Blocks for some seconds at most, for each piece of a long one.
@@ -111,7 +112,7 @@ impl External {
     /// Asks about a harmless text, past the breaker, unless that was done a moment ago. Nothing without a service.
     pub fn probe(&self) -> Option<Probe> {
         let moderator = self.moderator.as_ref()?;
-        let known = self.notes().probe.clone();
+        let known = locked(&self.notes).probe.clone();
         if let Some(probe) = known.filter(|probe| probe.at.is_within(PROBE_HOLDS, self.clock.now())) {
             return Some(probe);
         }
@@ -125,21 +126,17 @@ impl External {
             Ok(_) => None,
         };
         let probe = Probe { at: self.clock.now(), took: begun.elapsed(), failure };
-        self.notes().probe = Some(probe.clone());
+        locked(&self.notes).probe = Some(probe.clone());
         Some(probe)
     }
 
     fn note(&self, failure: Option<&Failure>) {
         let at = self.clock.now();
-        let mut notes = self.notes();
+        let mut notes = locked(&self.notes);
         match failure {
             None => notes.last_answer_at = Some(at),
             Some(failure) => notes.last_failure = Some(NotedFailure { at, code: failure.code.clone() }),
         }
-    }
-
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

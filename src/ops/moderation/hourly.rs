@@ -1,13 +1,10 @@
 //! How many texts of each user the outside service was asked about, each of which the vendor bills.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, sync::Mutex, time::Instant};
 
 use crate::{
     error::{Code, Error, Result},
+    locked::locked,
     ops::sliding_window::HOUR,
     types::UserId,
 };
@@ -29,7 +26,7 @@ impl Hours {
     /// # Errors
     /// `too_many_requests`, with the time until the user's hour is over.
     pub fn take(&self, user: UserId, texts: usize, allowed: u32, now: Instant) -> Result<()> {
-        let mut hours = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hours = locked(&self.0);
         // Before the map grows: hours that are over make room.
         if hours.len() == hours.capacity() {
             hours.retain(|_, hour| !hour.is_over(now));

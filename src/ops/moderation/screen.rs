@@ -15,6 +15,7 @@ use std::{
 use super::engine::{ContentType, Engine, Match, Verdict, Word, normalise};
 use crate::{
     error::Result,
+    locked::locked,
     ops::words::{self, Change, Changes},
     store::Store,
 };
@@ -59,7 +60,7 @@ impl Screen {
         if let Some(in_force) = self.peek() {
             return Ok(in_force);
         }
-        let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _compiling = locked(&self.compiling);
         match self.peek() {
             Some(in_force) => Ok(in_force),
             None => self.compile(),
@@ -76,7 +77,7 @@ impl Screen {
         if self.take_up_few()? {
             return Ok(());
         }
-        let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _compiling = locked(&self.compiling);
         // Whoever compiled before may have read all of it.
         if self.take_up_few()? { Ok(()) } else { self.compile().map(drop) }
     }
@@ -87,7 +88,7 @@ impl Screen {
         if self.take_up_few()? {
             return Ok(());
         }
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = locked(&self.changing);
         let Some(current) = self.peek() else { return Ok(()) };
         let change = self.store.read(|tx| words::state_in(tx, &normalise(word)))?;
         self.put(current.changed(current.version, vec![change]));
@@ -100,7 +101,7 @@ impl Screen {
         self.catch_up()?;
         match self.peek() {
             Some(current) if current.is_to_be_compiled() => {
-                let _compiling = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+                let _compiling = locked(&self.compiling);
                 self.compile().map(drop)
             }
             _ => Ok(()),
@@ -109,7 +110,7 @@ impl Screen {
 
     /// Takes up what has changed. False if that was so much that the whole list has to be compiled.
     fn take_up_few(&self) -> Result<bool> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = locked(&self.changing);
         // Whoever asks first will read the list as it is then.
         let Some(current) = self.peek() else { return Ok(true) };
         match self.changes_since(&current)? {
@@ -123,7 +124,7 @@ impl Screen {
     /// Compiles the stored list without holding up those who change it meanwhile.
     fn compile(&self) -> Result<Arc<InForce>> {
         let fresh = InForce::compiled(&self.store)?;
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = locked(&self.changing);
         let changed = match self.changes_since(&fresh)? {
             Changes::Nothing => fresh,
             Changes::Few(version, changes) => fresh.changed(version, changes),

@@ -4,11 +4,7 @@
 //! Samples wait in memory, few of them; when too many wait, new ones are let go. Nobody ever waits for a shadow. Of a
 //! user who has left nothing is asked any more, and nothing is kept.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
 use serde_json::json;
 
@@ -16,6 +12,7 @@ use super::{Ruling, engine::ContentType, external::account_of, judge_locally, po
 use crate::{
     app::App,
     error::{Error, Result},
+    locked::locked,
     ops::{Each, users},
     store::{Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId, fill_random},
@@ -75,7 +72,7 @@ impl Shadow {
         if self.share <= 0.0 || !app.moderation.external.is_configured() || !self.is_drawn() {
             return;
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = locked(&self.waiting);
         if waiting.len() < WAITING {
             let (text, ruling) = (text.to_owned(), ruling.clone());
             waiting.push_back(Sample { decided_by, content_type, text, user, ruling });
@@ -88,7 +85,7 @@ impl Shadow {
     }
 
     fn next(&self) -> Option<Sample> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        locked(&self.waiting).pop_front()
     }
 }
 
