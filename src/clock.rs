@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::types::Timestamp;
+use crate::types::{Timestamp, milliseconds};
 
 /// The only place that reads the system clock. Clones are one clock.
 #[derive(Clone, Debug, Default)]
@@ -20,12 +20,11 @@ pub struct Clock {
 impl Clock {
     pub fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let milliseconds = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Timestamp(milliseconds - self.behind.load(Ordering::Relaxed))
+        Timestamp(milliseconds(since) - self.behind.load(Ordering::Relaxed))
     }
 
     /// Sets the clock back, so that a demonstration can have a past that was lived through the real operations.
     pub fn set_back(&self, by: Duration) {
-        self.behind.store(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.behind.store(milliseconds(by), Ordering::Relaxed);
     }
 }

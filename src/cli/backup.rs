@@ -14,6 +14,7 @@ use yarrow::{
     installation::demand_installation,
     ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
     priority::give_way,
+    types::milliseconds,
 };
 
 /// Make, list, verify and prune backups.
@@ -83,7 +84,7 @@ fn create(common: &Common) -> Result<()> {
     record(&app, "backup create", None, authority(Some(backup.name.clone())))?;
     let uploaded = offsite::upload(&app, &mut watch(common));
     let mut json = shown(&backup, Some(&findings));
-    json["tookMs"] = json!(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    json["tookMs"] = json!(milliseconds(took));
     common.answer(&json, || format!("{}\n{}", backup.path.display(), sentence(&findings)))?;
     uploaded?;
     demand_sound(findings.is_sound())

@@ -12,6 +12,7 @@ use yarrow::{
     config::Config,
     error::{Code, Result},
     ops::backups::{self, Findings},
+    types::milliseconds,
 };
 
 /// Put a backup in the place of the data directory's database. The server must not be running. What was there is moved
@@ -42,9 +43,8 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     // Opening it is the proof, and migrates it if it is of an older version.
     let app = App::open(config, Role::Restorer, &super::announce())?;
     record(&app, "restore", None, authority(Some(path.display().to_string())))?;
-    let took_ms = u64::try_from(restored.took.as_millis()).unwrap_or(u64::MAX);
     let json = json!({
-        "restored": path, "into": directory, "aside": restored.aside, "tookMs": took_ms, "sound": is_sound,
+        "restored": path, "into": directory, "aside": restored.aside, "tookMs": milliseconds(restored.took), "sound": is_sound,
     });
     common.answer(&json, || {
         let aside = restored.aside.as_ref().map(|aside| format!("\nwhat was there is in {}", aside.display()));

@@ -12,6 +12,7 @@ use super::{Failure, FailureKind};
 use crate::{
     locked::locked,
     tally::{Counter, Distribution, SLOW_BOUNDS},
+    types::milliseconds,
 };
 
 /// The code of the failure with which an open breaker answers.
@@ -82,7 +83,7 @@ impl Breaker {
         Self {
             provider,
             faults_to_open: faults_to_open.max(1),
-            probe_after_millis: i64::try_from(probe_after.as_millis()).unwrap_or(i64::MAX),
+            probe_after_millis: milliseconds(probe_after),
             state: Mutex::new(State::Closed { faults: 0 }),
             tally: Tally {
                 answered: Counter::default(),

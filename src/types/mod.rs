@@ -25,7 +25,7 @@ pub use micros::{Micros, NoAmount};
 pub(crate) use named::named;
 pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
-pub use time::{Date, TimeZone, Timestamp, WrittenTime, decimal_milliseconds, in_order};
+pub use time::{Date, TimeZone, Timestamp, WrittenTime, decimal_milliseconds, in_order, milliseconds};
 
 /// A user's number in this service. Written as a decimal string in answers, because clients in languages whose
 /// numbers are floats read it too.

@@ -116,7 +116,8 @@ pub fn decimal_milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-fn milliseconds(duration: Duration) -> i64 {
+/// A duration in whole milliseconds.
+pub fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

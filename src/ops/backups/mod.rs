@@ -33,7 +33,7 @@ use crate::{
         backup::{self, Copy},
         files::{self, DATABASE, make_private_directory},
     },
-    types::{Timestamp, named},
+    types::{Timestamp, milliseconds, named},
 };
 
 pub use rehearsal::{Rehearsal, Restored, rehearse, restore, restore_keys};
@@ -206,7 +206,7 @@ where
 fn note(app: &App, outcome: &Result<Made>) {
     let noted = match outcome {
         Ok(Made { backup, findings, took }) => {
-            let (took_ms, bytes) = (milliseconds(*took), backup.bytes);
+            let (took_ms, bytes) = (milliseconds(*took).unsigned_abs(), backup.bytes);
             tracing::info!(backup = backup.name, bytes, took_ms, "made a backup");
             if !findings.is_sound() {
                 tracing::error!(backup = backup.name, ?findings, "the database that was backed up is not consistent");
@@ -446,10 +446,6 @@ fn time_of(text: &str) -> Option<Timestamp> {
     let (year, month, day) = (date.get(..4)?, date.get(4..6)?, date.get(6..)?);
     let (hour, minute, rest) = (time.get(1..3)?, time.get(3..5)?, time.get(5..)?);
     Timestamp::from_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{rest}"))
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The database of a data directory.

@@ -16,7 +16,7 @@ use crate::{
         users,
     },
     store::{Read, Row, Write},
-    types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId},
+    types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId, milliseconds},
 };
 
 /// The columns of a record, in the order in which [`record_of`] reads them.
@@ -125,7 +125,7 @@ pub fn list_failed(app: &App, page: Page) -> Result<Listing<Record>> {
 
 /// Calls that took at least so long, newest first.
 pub fn list_slow(app: &App, duration: Duration, page: Page) -> Result<Listing<Record>> {
-    let duration_ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    let duration_ms = milliseconds(duration);
     app.store.read(|tx| {
         // The `+` keeps the planner from walking the whole table in the order of ids: slow calls are few, and of those
         // only as many ids are sorted as are shown.

@@ -15,7 +15,7 @@ use crate::{
         llm::{Completion, Piece, Request, Usage, offline},
     },
     store::Write,
-    types::Micros,
+    types::{Micros, milliseconds},
 };
 
 /// All that is known of a call that is over. Nothing of what was said is in it but the answer itself.
@@ -223,8 +223,4 @@ impl Ending {
             used,
         }
     }
-}
-
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

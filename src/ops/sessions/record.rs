@@ -10,7 +10,7 @@ use crate::{
         idempotency, interpretation,
     },
     store::{Read, Row, Write},
-    types::{Timestamp, UserId},
+    types::{Timestamp, UserId, milliseconds},
 };
 
 /// The columns in the order in which [`session_of`] reads them.
@@ -123,13 +123,7 @@ pub(super) fn note_interpretation_in(tx: &Write<'_>, session_id: &str, interpret
     tx.execute(
         "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5 \
          where id = ?1 and trace_id is null",
-        (
-            session_id,
-            &interpreted.trace_id,
-            &interpreted.model,
-            i64::try_from(interpreted.duration.as_millis()).unwrap_or(i64::MAX),
-            interpreted.at.0,
-        ),
+        (session_id, &interpreted.trace_id, &interpreted.model, milliseconds(interpreted.duration), interpreted.at.0),
     )
     .map(drop)
 }
