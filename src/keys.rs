@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     error::{Code, Error, Result},
-    types::{Cursor, UserId, fill_random, hex},
+    types::{Cursor, UserId, hex, random_bytes},
 };
 
 /// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
@@ -87,8 +87,7 @@ impl ServerKey {
     /// # Errors
     /// `internal` when the system has no random source.
     pub fn seal(&self, purpose: &str, owner: &[u8], plain: &[u8]) -> Result<Vec<u8>> {
-        let mut nonce = [0; NONCE_LEN];
-        fill_random(&mut nonce)?;
+        let nonce = random_bytes::<NONCE_LEN>()?;
         let mut bytes = plain.to_vec();
         let key = self.sealing_key(purpose).ok_or_else(|| Error::internal("there is no sealing key"))?;
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut bytes)
@@ -144,9 +143,7 @@ pub fn kept_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Resul
 }
 
 fn random_key() -> Result<Vec<u8>> {
-    let mut key = vec![0; 32];
-    fill_random(&mut key)?;
-    Ok(key)
+    random_bytes::<32>().map(Vec::from)
 }
 
 /// Writes a new key beside its place and links it there, so that of two programs starting at once one wins and

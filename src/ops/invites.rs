@@ -19,7 +19,7 @@ use crate::{
         points, users,
     },
     store::{Pending, Read, Write},
-    types::{Timestamp, UserId, fill_random, hex},
+    types::{Timestamp, UserId, hex, random_text},
 };
 
 /// Digits and letters that are not taken for one another, in writing or aloud.
@@ -56,16 +56,7 @@ impl InviteCode {
 
     /// A new code, each equally likely.
     fn random() -> Result<Self> {
-        let mut code = String::with_capacity(LENGTH);
-        while code.len() < LENGTH {
-            let mut byte = [0];
-            fill_random(&mut byte)?;
-            // 240 is the largest multiple of 30 in a byte: what lies above it would favour some letters.
-            if byte[0] < 240 {
-                code.push(char::from(ALPHABET[usize::from(byte[0]) % ALPHABET.len()]));
-            }
-        }
-        Ok(Self(code))
+        random_text(LENGTH, ALPHABET).map(Self)
     }
 }
 

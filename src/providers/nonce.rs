@@ -2,7 +2,7 @@
 //! source fails, the call fails.
 
 use super::{Failure, FailureKind};
-use crate::types::hex;
+use crate::types::{self, hex};
 
 /// `N` random bytes as lower-case hexadecimal digits.
 ///
@@ -13,7 +13,5 @@ pub(super) fn random_hex<const N: usize>(provider: &'static str) -> Result<Strin
 
 /// `N` random bytes; see [`random_hex`].
 pub(super) fn random_bytes<const N: usize>(provider: &'static str) -> Result<[u8; N], Failure> {
-    let mut bytes = [0_u8; N];
-    getrandom::fill(&mut bytes).map_err(|_| Failure::new(FailureKind::Misconfigured, provider, "random_source"))?;
-    Ok(bytes)
+    types::random_bytes().map_err(|_| Failure::new(FailureKind::Misconfigured, provider, "random_source"))
 }

@@ -15,9 +15,7 @@ impl Secret {
     /// # Errors
     /// `internal` when the system has no random source.
     pub fn random() -> Result<Self> {
-        let mut bytes = [0; 32];
-        fill_random(&mut bytes)?;
-        Ok(Self::from_bytes(&bytes))
+        Ok(Self::from_bytes(&random_bytes::<32>()?))
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Self {
@@ -72,16 +70,42 @@ pub fn hex(bytes: &[u8]) -> String {
 /// # Errors
 /// `internal` when the system has no random source.
 pub fn random_digits(length: usize) -> Result<Secret> {
-    let mut digits = String::with_capacity(length);
-    while digits.len() < length {
-        let mut byte = [0];
-        fill_random(&mut byte)?;
-        // 250 is the largest multiple of 10 in a byte: what lies above it would favour the low digits.
-        if byte[0] < 250 {
-            digits.push(char::from(b'0' + byte[0] % 10));
+    random_text(length, b"0123456789").map(Secret)
+}
+
+/// A text of `length` characters of an alphabet of ASCII, each equally likely.
+///
+/// # Errors
+/// `internal` when the system has no random source.
+pub fn random_text(length: usize, alphabet: &[u8]) -> Result<String> {
+    // What lies above the largest multiple of their number in a byte would favour the first characters.
+    let bound = 256 - 256 % alphabet.len();
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        let drawn = usize::from(random_bytes::<1>()?[0]);
+        if drawn < bound {
+            text.push(char::from(alphabet[drawn % alphabet.len()]));
         }
     }
-    Ok(Secret(digits))
+    Ok(text)
+}
+
+/// So many random bytes as lower-case hexadecimal digits.
+///
+/// # Errors
+/// `internal` when the system has no random source.
+pub fn random_hex<const BYTES: usize>() -> Result<String> {
+    random_bytes::<BYTES>().map(|bytes| hex(&bytes))
+}
+
+/// So many bytes from the system's random source.
+///
+/// # Errors
+/// `internal` when the system has no random source.
+pub fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    fill_random(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Fills the buffer from the system's random source.

@@ -16,7 +16,9 @@ mod time;
 
 use serde::Serialize;
 
-pub use credential::{Secret, fill_random, hex, random_digits, sha256, sha256_of_parts};
+pub use credential::{
+    Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_of_parts,
+};
 pub use cursor::{Cursor, Slice, Span};
 pub use email::EmailAddress;
 pub use fen::{Fen, InvalidAmount};

@@ -14,7 +14,7 @@ use crate::{
     error::{Code, Error, Result},
     keys::ServerKey,
     store::{Pending, Read, Write},
-    types::{Secret, Timestamp, fill_random},
+    types::{Secret, Timestamp, random_bytes},
 };
 
 /// What authenticator apps assume when they are told nothing else: SHA-1, six digits, a new code every 30 seconds.
@@ -49,8 +49,7 @@ struct Kept {
 /// # Errors
 /// `not_found`; `already_exists` when the administrator has a second factor.
 pub fn enrol(app: &App, name: &str) -> Result<Enrolment> {
-    let mut secret = [0; SECRET_BYTES];
-    fill_random(&mut secret)?;
+    let secret = random_bytes::<SECRET_BYTES>()?;
     let (keys, owner) = (app.keys.clone(), name.to_owned());
     let insert = move |tx: &Write<'_>| {
         let admin = super::id_of_in(tx, &owner)?;

@@ -30,7 +30,7 @@ use crate::{
         llm::{Flow, Piece, Request, models::Asked},
     },
     store::Write,
-    types::{UserId, fill_random, hex, named},
+    types::{UserId, hex, named, random_hex},
 };
 
 pub use ending::Outcome;
@@ -71,9 +71,7 @@ pub struct Ran {
 
 /// A new trace id: 32 hexadecimal digits.
 pub fn new_trace_id() -> Result<String> {
-    let mut bytes = [0; 16];
-    fill_random(&mut bytes)?;
-    Ok(hex(&bytes))
+    random_hex::<16>()
 }
 
 /// The opaque reference by which a vendor knows the user, the same for ever and of no use to anybody else.

@@ -15,7 +15,7 @@ use crate::{
     locked::locked,
     ops::{Each, users},
     store::{Read, Row, Write},
-    types::{Listing, Page, Timestamp, UserId, fill_random},
+    types::{Listing, Page, Timestamp, UserId, random_bytes},
 };
 
 /// Samples that may wait.
@@ -80,8 +80,7 @@ impl Shadow {
     }
 
     fn is_drawn(&self) -> bool {
-        let mut bytes = [0; 4];
-        fill_random(&mut bytes).is_ok() && f64::from(u32::from_le_bytes(bytes)) < self.share * f64::from(u32::MAX)
+        random_bytes().is_ok_and(|bytes| f64::from(u32::from_le_bytes(bytes)) < self.share * f64::from(u32::MAX))
     }
 
     fn next(&self) -> Option<Sample> {

@@ -21,7 +21,7 @@ use crate::{
     },
     providers::payment::PaymentGateway,
     store::{Read, Row, Write},
-    types::{Fen, Timestamp, fill_random, hex, named},
+    types::{Fen, Timestamp, named, random_hex},
 };
 
 /// The columns in the order in which [`refund_of`] reads them.
@@ -165,9 +165,7 @@ fn check(wish: &Wish) -> Result<()> {
 }
 
 fn new_number() -> Result<String> {
-    let mut random = [0; 12];
-    fill_random(&mut random)?;
-    Ok(format!("R{}", hex(&random)))
+    Ok(format!("R{}", random_hex::<12>()?))
 }
 
 /// Writes the intent down, or finds it. An order has one refund at a time: whoever repeats a request of which they do

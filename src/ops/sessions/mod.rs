@@ -21,7 +21,7 @@ use crate::{
         points, residue,
     },
     store::{Pending, Read, Write},
-    types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, hex, named},
+    types::{Slice, Span, TimeZone, Timestamp, UserId, fill_random, named, random_hex},
 };
 
 pub use record::{Interpreted, Session};
@@ -101,7 +101,7 @@ pub fn cast(app: &App, user: UserId, draft: Draft, once: Once<NewSession>) -> Pe
     if let Some(refusal) = moderation::screen(app, user, &fields) {
         return refusal.record(app);
     }
-    let new = match new_id().and_then(|id| Ok((id, draft.casting.lines()?))) {
+    let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines()?))) {
         Ok(new) => new,
         Err(error) => return Pending::known(Err(error)),
     };
@@ -207,10 +207,4 @@ fn cast_in(
 fn erase_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Result<()> {
     snapshot::take_in(tx, home, session)?;
     record::delete_in(tx, session)
-}
-
-fn new_id() -> Result<String> {
-    let mut bytes = [0; 16];
-    fill_random(&mut bytes)?;
-    Ok(hex(&bytes))
 }

@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     ops::{hexagram::Hexagram, sessions::Session},
     store::Write,
-    types::{TimeZone, fill_random},
+    types::{TimeZone, random_bytes},
 };
 
 /// Question types that tell nobody apart.
@@ -56,15 +56,13 @@ const USUAL_TYPES: [&str; 36] = [
 
 /// Writes the session's snapshot. Days are those of `home`.
 pub(super) fn take_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Result<()> {
-    let mut id = [0_u8; 16];
-    fill_random(&mut id)?;
     let interpretation = session.interpretation.as_ref();
     tx.execute(
         "insert into session_snapshots (id, question_type, method, lines, primary_hexagram, relating_hexagram, \
          nuclear_hexagram, day, is_interpreted, interpretation_tenths, model, points_spent) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         (
-            id,
+            random_bytes::<16>()?,
             session.question_type.as_deref().map(usual_type),
             session.method.name(),
             session.cast.lines().to_string(),
