@@ -17,6 +17,11 @@ use crate::{
 /// The database in a data directory.
 pub const DATABASE: &str = "yarrow.db";
 
+/// The directory that a file is in; of a bare name that is where this program runs.
+pub fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Makes a file that only its owner may read.
 ///
 /// # Errors
@@ -56,8 +61,7 @@ pub fn leave_to_owner(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, lchown};
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (of_directory, own) = (std::fs::metadata(directory)?, std::fs::symlink_metadata(path)?);
+        let (of_directory, own) = (std::fs::metadata(parent_of(path))?, std::fs::symlink_metadata(path)?);
         let is_own = own.is_dir() || own.is_file() && own.nlink() == 1;
         if is_own && own.uid() == 0 && of_directory.uid() != 0 {
             lchown(path, Some(of_directory.uid()), Some(of_directory.gid()))?;
@@ -90,7 +94,7 @@ pub fn publish(unfinished: &Path, path: &Path) -> Result<()> {
     let failed = |error: io::Error| failed_at(path, error);
     File::open(unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
     std::fs::rename(unfinished, path).map_err(failed)?;
-    sync_directory(path.parent().unwrap_or(Path::new(".")))
+    sync_directory(parent_of(path))
 }
 
 pub(super) fn sync(path: &Path) -> Result<()> {

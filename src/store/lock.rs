@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::files::{make_private_directory, open_lock};
+use super::files::{make_private_directory, open_lock, parent_of};
 use crate::error::{Code, Error, Result};
 
 /// The file in a data directory whose lock its server holds.
@@ -24,8 +24,7 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
         make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
         // Its name must outlast the power like what will be in it. A parent that may be passed and not read cannot be
         // synced, and was not made by us.
-        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let _ = File::open(parent).and_then(|parent| parent.sync_all());
+        let _ = File::open(parent_of(directory)).and_then(|parent| parent.sync_all());
     }
     let opened = open_lock(&directory.join(LOCK));
     let file = opened.map_err(|error| unusable(directory, &error.to_string()))?;

@@ -121,8 +121,7 @@ fn create(connection: &mut Connection) -> Result<()> {
 
 fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<()> {
     // For the copy, and as much for the log of what is migrated.
-    let directory = path.parent().unwrap_or(path);
-    files::demand_space(directory, files::database_size(path).saturating_mul(2))?;
+    files::demand_space(files::parent_of(path), files::database_size(path).saturating_mul(2))?;
     let copy = path.with_extension(format!("db.before-version-{SCHEMA_VERSION}"));
     // One that is there is of an earlier attempt, or of before somebody went back to the older version for a while.
     copy_database(connection, &copy)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     backup::{Copy, Progress},
-    files::{DATABASE, beside, failed_at, make_private_directory, publish, sync, sync_directory, write_new},
+    files::{DATABASE, beside, failed_at, make_private_directory, parent_of, publish, sync, sync_directory, write_new},
 };
 use crate::{
     error::{Code, Error, Result},
@@ -123,7 +123,7 @@ fn replace(file: &Path, belongings: &[PathBuf], aside: &Path) -> Result<()> {
         std::fs::rename(old, aside.join(old.file_name().unwrap_or_default())).map_err(|error| failed_at(old, error))?;
     }
     // The old names must be gone for certain before the new one is there: the disk may keep names in another order.
-    sync_directory(file.parent().unwrap_or(Path::new(".")))?;
+    sync_directory(parent_of(file))?;
     std::fs::rename(&new, file).map_err(|error| failed_at(file, error))
 }
 
