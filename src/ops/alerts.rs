@@ -111,8 +111,8 @@ pub fn run(app: &App) -> Result<()> {
     if !app.told.is_unstored() {
         return Ok(());
     }
-    let text = serde_json::to_string(&told).map_err(Error::internal)?;
-    app.store.write(move |tx| settings::put_in(tx, TOLD, &text)).wait()?;
+    let stored = told.clone();
+    app.store.write(move |tx| settings::put_json_in(tx, TOLD, &stored)).wait()?;
     app.told.note_stored(told);
     Ok(())
 }
@@ -140,8 +140,7 @@ pub fn test(app: &App) -> Result<Vec<Delivery>> {
 
 /// What was told and not taken back.
 pub fn told_in(tx: &Read<'_>) -> Result<AllTold> {
-    let text = settings::find_in(tx, TOLD)?;
-    Ok(text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()?.unwrap_or_default())
+    Ok(settings::find_json_in(tx, TOLD)?.unwrap_or_default())
 }
 
 /// What is due about the rules that were looked at, and about those that nobody looks at any more.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::settings;
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::Result,
     store::{self, Read},
     types::Timestamp,
 };
@@ -78,8 +78,7 @@ impl Standing {
 
 /// What is known of the file.
 pub fn standing_in(tx: &Read<'_>, app: &App) -> Result<Standing> {
-    let text = settings::find_in(tx, LAST)?;
-    let last = text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()?;
+    let last = settings::find_json_in(tx, LAST)?;
     let is_unexplained = app.store.damage_met() > app.damage_explained.0.load(Ordering::Relaxed);
     Ok(Standing { last, is_unexplained, is_gone: !app.store.is_in_place() })
 }
@@ -125,6 +124,6 @@ pub fn check(app: &App) -> Result<()> {
 /// # Errors
 /// Storage errors.
 pub fn remember(app: &App, fault: Option<String>) -> Result<()> {
-    let text = serde_json::to_string(&Check { at: app.clock.now().0, fault }).map_err(Error::internal)?;
-    app.store.write(move |tx| settings::put_in(tx, LAST, &text)).wait()
+    let found = Check { at: app.clock.now().0, fault };
+    app.store.write(move |tx| settings::put_json_in(tx, LAST, &found)).wait()
 }

@@ -9,12 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    app::App,
-    error::Result,
-    ops::settings,
-    store::{Read, Write},
-};
+use crate::{app::App, error::Result, ops::settings, store::Write};
 
 /// Counts the deletions that were noted.
 const NOTED: &str = "residue_noted";
@@ -38,7 +33,7 @@ pub struct Pass {
 
 /// Notes that something was deleted that must not be found again.
 pub fn note_in(tx: &Write<'_>) -> Result<()> {
-    settings::put_in(tx, NOTED, &(number_in(tx, NOTED)? + 1).to_string())
+    settings::put_in(tx, NOTED, &(settings::number_in(tx, NOTED)? + 1).to_string())
 }
 
 /// The same where so many rows were deleted, and says how many.
@@ -90,7 +85,8 @@ pub fn count_in_slices(
 /// # Errors
 /// Storage errors; then the next pass begins anew.
 pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
-    let (noted, cleared) = app.store.read(|tx| Ok((number_in(tx, NOTED)?, number_in(tx, CLEARED)?)))?;
+    let (noted, cleared) =
+        app.store.read(|tx| Ok((settings::number_in(tx, NOTED)?, settings::number_in(tx, CLEARED)?)))?;
     if noted == cleared {
         return Ok(None);
     }
@@ -124,13 +120,9 @@ pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
     Ok(Some(pass))
 }
 
-fn finish_in(tx: &Write<'_>, noted: u64) -> Result<()> {
+fn finish_in(tx: &Write<'_>, noted: i64) -> Result<()> {
     settings::put_in(tx, CLEARED, &noted.to_string())?;
     // The log has the pages as they were.
     tx.leave_no_trace();
     Ok(())
-}
-
-fn number_in(tx: &Read<'_>, name: &str) -> Result<u64> {
-    Ok(settings::find_in(tx, name)?.and_then(|number| number.parse().ok()).unwrap_or(0))
 }

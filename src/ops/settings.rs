@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde::{Serialize, de::DeserializeOwned};
+
 use crate::{
-    error::{Code, Result},
+    error::{Code, Error, Result},
     store::{Read, Write},
     types::Timestamp,
 };
@@ -11,6 +13,21 @@ use crate::{
 /// The value under this name, if one was ever put there.
 pub fn find_in(tx: &Read<'_>, name: &str) -> Result<Option<String>> {
     tx.first("select value from settings where name = ?1", [name], |row| row.get(0))
+}
+
+/// The number under this name; 0 if there is none.
+pub fn number_in(tx: &Read<'_>, name: &str) -> Result<i64> {
+    Ok(find_in(tx, name)?.and_then(|number| number.parse().ok()).unwrap_or(0))
+}
+
+/// What [`put_json_in`] put under this name.
+pub fn find_json_in<T: DeserializeOwned>(tx: &Read<'_>, name: &str) -> Result<Option<T>> {
+    find_in(tx, name)?.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
+}
+
+/// Puts a value of several parts under this name, as JSON.
+pub fn put_json_in(tx: &Write<'_>, name: &str, value: &impl Serialize) -> Result<()> {
+    put_in(tx, name, &serde_json::to_string(value).map_err(Error::internal)?)
 }
 
 /// The values under these two names, by one statement.
@@ -34,8 +51,7 @@ pub fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
 /// # Errors
 /// `already_running`, unless the other run has not moved its mark for `stalled_after` and so was killed.
 pub fn begin_run_in(tx: &Write<'_>, name: &str, stalled_after: Duration) -> Result<()> {
-    let moved_at = find_in(tx, name)?.and_then(|mark| mark.parse().ok()).unwrap_or(0);
-    if Timestamp(moved_at).is_near(stalled_after, tx.now) {
+    if Timestamp(number_in(tx, name)?).is_near(stalled_after, tx.now) {
         return Err(Code::AlreadyRunning.into());
     }
     keep_run_in(tx, name)

@@ -157,7 +157,7 @@ impl Standing {
     /// nothing of how old the last backup is, nor whether it worked since a failure.
     fn noted_in(tx: &Read<'_>, last: &str, failure: &str) -> Result<Self> {
         let (last, failure): (Option<Remembered>, Option<Failed>) =
-            (remembered_in(tx, last)?, remembered_in(tx, failure)?);
+            (settings::find_json_in(tx, last)?, settings::find_json_in(tx, failure)?);
         let last = last.filter(|last| last.at() <= tx.now);
         let is_newer = |failure: &Failed| last.as_ref().is_none_or(|last| last.at <= failure.at);
         let failure = failure.filter(|failure| failure.at() <= tx.now && is_newer(failure));
@@ -212,7 +212,7 @@ fn note(app: &App, outcome: &Result<Made>) {
                 tracing::error!(backup = backup.name, ?findings, "the database that was backed up is not consistent");
             }
             let (at, name, is_sound) = (backup.at.0, backup.name.clone(), findings.is_sound());
-            remember(app, LAST_BACKUP, &Remembered { at, name, bytes, took_ms, is_sound })
+            remember(app, LAST_BACKUP, Remembered { at, name, bytes, took_ms, is_sound })
                 .and_then(|()| integrity::remember(app, None))
         }
         Err(error) => {
@@ -225,7 +225,7 @@ fn note(app: &App, outcome: &Result<Made>) {
             }
             let failed =
                 Failed { at: app.clock.now().0, code: error.code.name().into(), detail: error.detail.to_string() };
-            remember(app, LAST_FAILURE, &failed)
+            remember(app, LAST_FAILURE, failed)
         }
     };
     if let Err(error) = noted {
@@ -327,14 +327,8 @@ pub fn standing_in(tx: &Read<'_>) -> Result<Standing> {
     Standing::noted_in(tx, LAST_BACKUP, LAST_FAILURE)
 }
 
-fn remembered_in<T: serde::de::DeserializeOwned>(tx: &Read<'_>, name: &str) -> Result<Option<T>> {
-    let text = settings::find_in(tx, name)?;
-    text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
-}
-
-fn remember(app: &App, name: &'static str, what: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(what).map_err(Error::internal)?;
-    app.store.write(move |tx| settings::put_in(tx, name, &text)).wait()
+fn remember(app: &App, name: &'static str, what: impl Serialize + Send + 'static) -> Result<()> {
+    app.store.write(move |tx| settings::put_json_in(tx, name, &what)).wait()
 }
 
 /// Makes a backup in the directory that the caller has entered. Changes nothing in the database.

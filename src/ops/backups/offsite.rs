@@ -258,13 +258,13 @@ pub fn upload(app: &App, progress: super::Progress<'_>) -> Result<Option<Uploade
             let is_known = |newest: &Backup| last.is_some_and(|last| last.name == newest.name) && failure.is_none();
             if let Some(newest) = newest.as_ref().filter(|newest| !is_known(newest)) {
                 let (at, name, bytes) = (app.clock.now().0, newest.name.clone(), newest.bytes);
-                remember(app, LAST_UPLOAD, &Remembered { at, name, bytes, took_ms: 0, is_sound: true })?;
+                remember(app, LAST_UPLOAD, Remembered { at, name, bytes, took_ms: 0, is_sound: true })?;
             }
         }
         Err(error) => {
             tracing::error!(%error, "a backup could not be uploaded");
             let (at, code) = (app.clock.now().0, error.code.name().to_owned());
-            remember(app, LAST_FAILURE, &Failed { at, code, detail: reason(error) })?;
+            remember(app, LAST_FAILURE, Failed { at, code, detail: reason(error) })?;
         }
     }
     outcome.map(Some)

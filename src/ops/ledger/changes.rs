@@ -79,7 +79,7 @@ pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) ->
 
 /// The number of the last row that was written, as far as that is remembered.
 pub(super) fn last_written_in(tx: &Read<'_>) -> Result<i64> {
-    Ok(settings::find_in(tx, LAST)?.and_then(|last| last.parse().ok()).unwrap_or(0))
+    settings::number_in(tx, LAST)
 }
 
 /// Forgets the last row: the ledger was emptied with everything else, and its rows are counted anew.

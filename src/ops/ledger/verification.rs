@@ -159,13 +159,12 @@ fn note(app: &App, accounts: Option<u64>, discrepancies: u64) -> Result<()> {
 }
 
 fn put_in(tx: &Write<'_>, verification: Verification) -> Result<()> {
-    settings::put_in(tx, LAST_VERIFICATION, &serde_json::to_string(&verification).map_err(Error::internal)?)
+    settings::put_json_in(tx, LAST_VERIFICATION, &verification)
 }
 
 /// The last verification, if there was one.
 pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
-    let text = settings::find_in(tx, LAST_VERIFICATION)?;
-    text.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()
+    settings::find_json_in(tx, LAST_VERIFICATION)
 }
 
 /// Remembers that nothing is wrong with a ledger that was just emptied, whatever was found in it before.
