@@ -3,7 +3,7 @@
 //! The price is the service's own; nothing in a request can name one. A user's own calls only ever lower a balance:
 //! what raises one is a payment, an administrator, or the grant of a new account.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     app::App,
@@ -13,7 +13,8 @@ use crate::{
         confirmations::{self, Census, Demand},
         idempotency::{Answered, Once},
         ledger::{self, Asset, Authority, Discrepancy, Kind, Posting, Repair, changes, changes::Changed},
-        settings, tokens,
+        sole_run::SoleRun,
+        tokens,
         users::{self, Address},
     },
     store::{Pending, Write},
@@ -25,9 +26,7 @@ pub const LARGEST_INCREASE: i64 = 1_000_000;
 
 /// Users looked at by one operation of a synchronisation.
 const SLICE: u32 = 500;
-/// A synchronisation that has not moved for so long was killed.
-const STALLED_AFTER: Duration = Duration::from_mins(1);
-const SYNC_MARK: &str = "coins.sync";
+const SYNC: &str = "coins.sync";
 
 /// A use that was paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,32 +144,37 @@ pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address,
 /// # Errors
 /// `already_running`.
 pub fn synchronise(app: &App, by: &Authority) -> Result<Synchronised> {
-    app.store.write(|tx| settings::begin_run_in(tx, SYNC_MARK, STALLED_AFTER)).wait()?;
-    let outcome = synchronise_marked(app, by);
-    app.store.write(|tx| settings::end_run_in(tx, SYNC_MARK)).wait()?;
-    outcome
+    SoleRun::of(app, SYNC, |run| synchronise_all(app, by, run))
 }
 
-fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
+fn synchronise_all(app: &App, by: &Authority, run: &SoleRun) -> Result<Synchronised> {
     let mut done = Synchronised::default();
     let mut last = UserId(0);
     loop {
-        let (users, created) = app.store.write(move |tx| open_missing_in(tx, last)).wait()?;
+        let run = run.clone();
+        let slice = move |tx: &Write<'_>| {
+            run.go_on_in(tx)?;
+            open_missing_in(tx, last)
+        };
+        let (users, created) = app.store.write(slice).wait()?;
         let Some(&highest) = users.last() else { break };
         last = highest;
         done.checked += users.len() as u64;
         done.created += created;
     }
-    let keep_mark = || app.store.write(|tx| settings::keep_run_in(tx, SYNC_MARK)).wait();
-    let mut kept = Ok(());
-    let report = ledger::verify(app, &mut |_, _| kept = keep_mark())?;
-    kept?;
+    let mut goes_on = Ok(());
+    let report = ledger::verify(app, &mut |_, _| {
+        if goes_on.is_ok() {
+            goes_on = run.go_on(app);
+        }
+    })?;
+    goes_on?;
     let mut repaired = BTreeSet::new();
     let suspended = app.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
     for user in suspended {
-        let authority = by.clone();
+        let (authority, run) = (by.clone(), run.clone());
         let repair = move |tx: &Write<'_>| {
-            settings::keep_run_in(tx, SYNC_MARK)?;
+            run.go_on_in(tx)?;
             ledger::verification::repair_in(tx, &authority, user, Asset::Coin)
         };
         if matches!(app.store.write(repair).wait()?, Repair::Repaired { .. }) {
@@ -188,7 +192,6 @@ fn synchronise_marked(app: &App, by: &Authority) -> Result<Synchronised> {
 }
 
 fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> {
-    settings::keep_run_in(tx, SYNC_MARK)?;
     let users = users::ids_after_in(tx, after, SLICE)?;
     let mut created = 0;
     for user in &users {

@@ -14,6 +14,7 @@ pub mod slots;
 pub mod deliveries;
 pub mod sliding_window;
 pub mod settings;
+pub mod sole_run;
 pub mod server_key;
 pub mod clock_jump;
 pub mod residue;

@@ -1,13 +1,10 @@
 //! What is remembered about the installation itself while it runs, by name: switches and marks, not configuration.
 
-use std::time::Duration;
-
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    error::{Code, Error, Result},
+    error::{Error, Result},
     store::{Read, Write},
-    types::Timestamp,
 };
 
 /// The value under this name, if one was ever put there.
@@ -46,23 +43,7 @@ pub fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
     .map(drop)
 }
 
-/// Takes the mark by which something runs once at a time, whichever process it runs in.
-///
-/// # Errors
-/// `already_running`, unless the other run has not moved its mark for `stalled_after` and so was killed.
-pub fn begin_run_in(tx: &Write<'_>, name: &str, stalled_after: Duration) -> Result<()> {
-    if Timestamp(number_in(tx, name)?).is_near(stalled_after, tx.now) {
-        return Err(Code::AlreadyRunning.into());
-    }
-    keep_run_in(tx, name)
-}
-
-/// Moves the mark of a run that goes on.
-pub fn keep_run_in(tx: &Write<'_>, name: &str) -> Result<()> {
-    put_in(tx, name, &tx.now.0.to_string())
-}
-
-/// Gives the mark back.
-pub fn end_run_in(tx: &Write<'_>, name: &str) -> Result<()> {
-    put_in(tx, name, "0")
+/// Takes away the value under this name.
+pub fn remove_in(tx: &Write<'_>, name: &str) -> Result<()> {
+    tx.execute("delete from settings where name = ?1", [name]).map(drop)
 }

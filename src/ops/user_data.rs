@@ -6,8 +6,6 @@
 
 mod spellings;
 
-use std::time::Duration;
-
 use self::spellings::{Odd, holders_in};
 use crate::{
     app::App,
@@ -19,7 +17,8 @@ use crate::{
             soundness::{Soundness, soundness_in},
             verification,
         },
-        residue, settings,
+        residue,
+        sole_run::SoleRun,
         users::{self, Kept},
     },
     store::{Pending, Read, Write},
@@ -30,8 +29,6 @@ use crate::{
 const SLICE: u32 = 200;
 /// Issues that a synchronisation lists; further ones are counted.
 const LISTED: usize = 1000;
-/// A synchronisation that has not moved for so long was killed.
-const STALLED_AFTER: Duration = Duration::from_mins(1);
 const SYNC: &str = "user_data.sync";
 
 /// Something that is wrong with what is kept of a user.
@@ -119,13 +116,10 @@ pub fn fix(app: &App, who: Who, by: Authority) -> Pending<Fix> {
 /// # Errors
 /// `already_running`.
 pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
-    app.store.write(|tx| settings::begin_run_in(tx, SYNC, STALLED_AFTER)).wait()?;
-    let outcome = synchronise_all(app, by, progress);
-    app.store.write(|tx| settings::end_run_in(tx, SYNC)).wait()?;
-    outcome
+    SoleRun::of(app, SYNC, |run| synchronise_all(app, by, run, progress))
 }
 
-fn synchronise_all(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
+fn synchronise_all(app: &App, by: &Authority, run: &SoleRun, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
     let mut done = Synchronised::default();
     let odd = Odd::of_everybody(app, SLICE)?;
     let mut last = UserId(0);
@@ -139,10 +133,10 @@ fn synchronise_all(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> 
                 settle(app, by, validation, &mut done)?;
             }
         }
-        app.store.write(|tx| settings::keep_run_in(tx, SYNC)).wait()?;
+        run.go_on(app)?;
         progress(done.checked);
     }
-    done.orphans_deleted = delete_orphans(app)?;
+    done.orphans_deleted = delete_orphans(app, run)?;
     Ok(done)
 }
 
@@ -166,14 +160,14 @@ fn settle(app: &App, by: &Authority, validation: Validation, done: &mut Synchron
 }
 
 /// Deletes castings whose user is gone: their deletion was meant to take them along.
-fn delete_orphans(app: &App) -> Result<u64> {
+fn delete_orphans(app: &App, run: &SoleRun) -> Result<u64> {
     let (mut deleted, mut looked_at) = (0, 0);
     let mut last = UserId(0);
     while let Some(owner) = app.store.read(|tx| history::next_owner_in(tx, last))? {
         last = owner;
         looked_at += 1;
         if looked_at % SLICE == 0 {
-            app.store.write(|tx| settings::keep_run_in(tx, SYNC)).wait()?;
+            run.go_on(app)?;
         }
         if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
             continue;

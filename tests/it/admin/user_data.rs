@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Server, Setup, at_once};
+use crate::kit::{Answer, Caller, Server, Setup, at_once, eventually};
 
 fn get(server: &Server, key: &str, path: &str) -> Answer {
     server.get(&format!("/admin/user-data/{path}")).token(key).send()
@@ -224,7 +224,7 @@ fn one_synchronisation_runs_at_a_time() {
     // A mark that moved a moment ago is somebody else's, one that stopped long ago a killed process's.
     let mark = |age: &str| {
         let sql = format!(
-            "insert into settings values ('user_data.sync', cast(unixepoch() * 1000 - {age} as text), 1) \
+            "insert into settings values ('user_data.sync', (unixepoch() * 1000 - {age}) || ' somebody', 1) \
              on conflict (name) do update set value = excluded.value"
         );
         server.edit(&sql);
@@ -235,6 +235,27 @@ fn one_synchronisation_runs_at_a_time() {
     mark("120000");
     post(&server, &key, "sync", &json!({})).expect(200);
     server.command(&["sync", "users"]).expect(0);
+}
+
+#[test]
+fn a_synchronisation_whose_place_was_taken_gives_up() {
+    let server = Setup::default().start();
+    let key = server.api_key("tests");
+    server.edit(
+        "insert into users (phone_number, created_at) \
+         with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 30000) \
+         select '138' || (10000000 + n), 1 from counter",
+    );
+    let find_mark = "select coalesce((select value from settings where name = 'user_data.sync'), '')";
+    std::thread::scope(|scope| {
+        let stalled = scope.spawn(|| post(&server, &key, "sync", &json!({})));
+        eventually("it runs", || !server.value::<String>(find_mark).is_empty());
+        // Another one has begun because this one stood still for too long.
+        let take = "update settings set value = (unixepoch() * 1000) || ' another' where name = 'user_data.sync'";
+        server.database().execute(take, []).unwrap();
+        stalled.join().unwrap().expect_problem(409, "already_running");
+    });
+    assert!(server.value::<String>(find_mark).ends_with(" another"));
 }
 
 #[test]

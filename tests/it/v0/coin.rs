@@ -264,7 +264,7 @@ fn one_synchronisation_runs_at_a_time() {
                    on conflict (name) do update set value = excluded.value";
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
         let at = i64::try_from(now).unwrap() - ago_ms;
-        server.database().execute(sql, [at.to_string()]).unwrap();
+        server.database().execute(sql, [format!("{at} somebody")]).unwrap();
     };
     mark(1_000);
     server.post("/coin/sync").token(&key).send().expect_problem(409, "already_running");
