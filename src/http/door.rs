@@ -277,10 +277,11 @@ fn report(error: &Error, context: &Context) {
         let (client_ip, request_id) = (context.client, &context.request_id);
         tracing::warn!(%client_ip, %reason, %route, %request_id, "auth_failed");
     }
+    let (request_id, trace_id) = (&context.request_id, &error.trace_id);
     if status == 500 || store::is_damage(error) {
-        tracing::error!(request_id = context.request_id, route, %error, "a request failed");
+        tracing::error!(request_id, trace_id, route, %error, "a request failed");
     } else if status > 500 {
-        tracing::warn!(request_id = context.request_id, route, %error, "a request could not be served");
+        tracing::warn!(request_id, trace_id, route, %error, "a request could not be served");
     }
 }
 

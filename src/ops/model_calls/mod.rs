@@ -112,7 +112,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
         }
         (Ok(completion), None) => (Ending::of(completion), None),
         (Err(failure), None) => {
-            log_failure(&failure, asker);
+            log_failure(&failure, asker, &request.trace_id);
             (Ending::failed(&failure), Some(told(failure)))
         }
     };
@@ -156,13 +156,14 @@ fn warn(warnings: &[Warning]) {
 }
 
 /// What the operator must know of a failure.
-fn log_failure(failure: &Failure, asker: Asker) {
+fn log_failure(failure: &Failure, asker: Asker, trace_id: &str) {
+    let kind = asker.kind;
     match failure.kind {
         FailureKind::Misconfigured => {
-            tracing::error!(%failure, kind = asker.kind, "the language model refuses until somebody acts");
+            tracing::error!(trace_id, %failure, kind, "the language model refuses until somebody acts");
         }
-        FailureKind::Cancelled => tracing::debug!(%failure, kind = asker.kind, "a model call was cancelled"),
-        _ => tracing::warn!(%failure, kind = asker.kind, "a model call failed"),
+        FailureKind::Cancelled => tracing::debug!(trace_id, %failure, kind, "a model call was cancelled"),
+        _ => tracing::warn!(trace_id, %failure, kind, "a model call failed"),
     }
 }
 

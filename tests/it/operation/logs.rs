@@ -9,7 +9,7 @@ use std::{
 use regex::Regex;
 use serde_json::json;
 
-use crate::kit::{Binary, Request, Server, Setup};
+use crate::kit::{Behaviour, Binary, Model, Request, Server, Setup, calls::ask};
 
 const PHONE: &str = "13800138000";
 
@@ -131,6 +131,19 @@ fn what_is_slow_is_named() {
         "{lines:#?}"
     );
     assert!(!lines.iter().any(|line| line.contains(PHONE) && !line.starts_with("SMS")), "{lines:#?}");
+}
+
+#[test]
+fn a_model_call_that_failed_is_found_by_its_trace() {
+    let model = Model::start(Behaviour::Status(400));
+    let mut server = model.setup().start();
+    let user = server.sign_in(PHONE);
+    let failed = ask(&server, &user).header("x-request-id", "asked-once").send().json();
+    let trace = failed["traceId"].as_str().unwrap();
+    let of_model = server.wait_for_line("a model call failed");
+    assert!(of_model.contains(trace), "{of_model}");
+    let of_request = server.wait_for_line("a request could not be served");
+    assert!(of_request.contains(trace) && of_request.contains("asked-once"), "{of_request}");
 }
 
 #[test]
