@@ -79,10 +79,13 @@ impl Envelope {
     /// connection's state, so it is no more than what is waited for and what is noted then.
     pub fn serve(&self, peer: IpAddr, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send + use<> {
         let app = &self.shared.app;
+        let started = Instant::now();
+        // A worker that is never idle lets go of an old snapshot here.
+        store::end_stale_snapshot(started);
         let context = Arc::new(Context {
             request_id: self.shared.ids.of(&request),
             client: client_ip(peer, request.headers(), &app.config.server.trusted_proxies),
-            started: Instant::now(),
+            started,
             route: OnceLock::new(),
             user: OnceLock::new(),
             subject: OnceLock::new(),
@@ -157,10 +160,7 @@ impl Drop for Note {
 impl Shared {
     /// Writes down that the request was answered: in the network log, and in the log if it is worth a line.
     fn note(&self, context: &Context, method: &Method, status: u16) {
-        let now = Instant::now();
-        // A worker that is never idle lets go of an old snapshot here.
-        store::end_stale_snapshot(now);
-        let duration = now.duration_since(context.started);
+        let duration = context.started.elapsed();
         let route = context.route.get().copied();
         self.requests.record(method, route, status, duration);
         let method = method_name(method);

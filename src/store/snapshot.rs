@@ -2,7 +2,7 @@
 //!
 //! Only threads that have told us that they park (see [`thread_parks`]) keep one, because parking is where an idle
 //! thread lets go of it. A kept snapshot pins the WAL and hides what other processes commit, so a busy thread ends it
-//! too once it is old, by [`end_stale_snapshot`] at the end of every request; a read does not look at the time.
+//! too once it is old, by [`end_stale_snapshot`] at the start of every request; a read does not look at the time.
 //!
 //! So a slow read is noticed without a clock as well: SQLite calls back once a statement has taken many steps, and only
 //! from then on the time is looked at. A read that waits for the disk with few steps shows as a slow request alone.
