@@ -47,8 +47,15 @@ pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Aske
     };
     let session_id = session.id.clone();
     let begin = move |tx: &Write<'_>, trace_id: &str| begin_in(tx, user, &session_id, trace_id);
-    let prepared = interpretation::prepare_for_session(app, user, question, begin)?;
-    Ok(Asked::Pending(PendingCall { prepared, session_id: session.id }))
+    match interpretation::prepare_for_session(app, user, question, begin) {
+        Ok(prepared) => Ok(Asked::Pending(PendingCall { prepared, session_id: session.id })),
+        // Another call may have succeeded while this one's question was judged.
+        Err(refused) if refused.code == Code::AlreadyRunning => {
+            let stored = stored(app, &super::find(app, user, id)?)?;
+            stored.map(|stored| Asked::Stored(Box::new(stored))).ok_or(refused)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Asks the model and keeps the answer with the session. Blocks on the provider.
@@ -75,6 +82,7 @@ fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> R
     if is_busy {
         return Err(Code::AlreadyRunning.into());
     }
+    record::make_room_in(tx, session_id)?;
     record::add_call_in(tx, session_id, trace_id)
 }
 

@@ -9,7 +9,9 @@ use super::{
 };
 use crate::{
     kit::{
-        Caller, Server, Setup, eventually,
+        Caller, Server, Setup,
+        calls::answering,
+        eventually,
         vendors::{Reply, Vendor},
     },
     model_use::read_stream_until,
@@ -583,4 +585,33 @@ fn innocent_texts_of_one_user_cost_so_many_calls_of_the_service_an_hour() {
     switch(&server, &key, false).expect(200);
     rename(&user).expect(200);
     ask().expect(200);
+}
+
+#[test]
+fn an_interpretation_that_was_made_while_a_question_was_judged_is_given() {
+    let model = answering("泽雷随");
+    let mut asked = 0;
+    let vendor = Vendor::answering(move |request| {
+        asked += 1;
+        judged(request, "微信").after(Duration::from_secs(if asked == 1 { 5 } else { 0 }))
+    });
+    let setup = with_vendor(&vendor).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
+    let setup = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).with("MODERATION_TIMEOUT", "20 s");
+    let server = setup.start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    server.command(&["points", "adjust", OWN, "100", "--reason", "test"]).expect(0);
+    let cast = json!({ "question": "问", "questionType": "career", "method": "three_coins" });
+    let session = server.post("/api/v1/sessions").by(&user).json(&cast).send().expect(201).json();
+    let interpret = || {
+        let path = format!("/api/v1/sessions/{}/interpretation", session["id"].as_str().unwrap());
+        server.post(&path).by(&user).send().expect(200).json()
+    };
+    switch(&server, &key, true).expect(200);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(interpret);
+        eventually("the question is judged", || vendor.requests().len() == 1);
+        let quick = interpret();
+        assert_eq!(slow.join().unwrap()["traceId"], quick["traceId"]);
+    });
+    assert_eq!(model.requests().len(), 1);
 }

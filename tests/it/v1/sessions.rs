@@ -762,3 +762,30 @@ fn a_question_that_is_listed_by_now_reaches_no_model() {
     interpret(&server, &user, &session).send().expect_problem(422, "content_rejected");
     assert_eq!(server.value::<i64>("select count(*) from interpretations"), 0);
 }
+
+#[test]
+fn a_session_keeps_its_newest_tries() {
+    let model = Model::start(Behaviour::Status(400));
+    let server = model.setup().start();
+    let user = server.sign_in(OWN);
+    give(&server, OWN, 100);
+    let session = made(&server, &user, &simple());
+    let fill = format!(
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 60) \
+         insert into interpretations (trace_id, user_id, question, status, provider, model, prompt_version, created_at, \
+         finished_at, of_session) select 'old-' || n, {}, 'q', 'cancelled', 'p', 'm', 'v', 1, 1, 1 from counter; \
+         insert into session_calls select trace_id, {} from interpretations",
+        user.user_id, session["id"]
+    );
+    server.edit(&fill.replace('"', "'"));
+    let kept = || -> (i64, i64) {
+        let calls = server.value("select count(*) from session_calls");
+        assert_eq!(server.value::<i64>("select count(*) from interpretations"), calls);
+        (calls, server.value("select count(*) from interpretations where trace_id = 'old-60'"))
+    };
+    // A few more go than come, and none of the newest.
+    for expected in [45, 30, 21, 21] {
+        interpret(&server, &user, &session).send().expect_problem(502, "provider_failed");
+        assert_eq!(kept(), (expected, 1));
+    }
+}
