@@ -135,7 +135,8 @@ pub fn require_open(app: &App, user: UserId, texts: usize) -> Result<()> {
     app.moderation.hours.take(user, texts, app.config.moderation.texts_per_user_hour, Instant::now())
 }
 
-/// Checks a user's texts. Nothing if all of them may stand.
+/// Checks a user's texts. Nothing if all of them may stand. What is refused stays refused if a text after it cannot be
+/// judged.
 ///
 /// Blocks if [`Moderation::may_block`] says so.
 pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
@@ -148,7 +149,8 @@ pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> 
     let mut refused = Vec::new();
     for field in fields {
         match judge(app, field.content_type, field.text, Some(user)) {
-            Err(error) => return Some(Refusal { violations: Vec::new(), error }),
+            Err(error) if refused.is_empty() => return Some(Refusal { violations: Vec::new(), error }),
+            Err(_) => break,
             Ok(ruling) if ruling.allowed => {}
             Ok(ruling) => refused.push((field, ruling)),
         }

@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{LISTED, OWN, check, fallback, judged, switch, verdict, violations, with_service_at, with_vendor};
-use crate::kit::vendors::{Reply, Vendor};
+use super::{
+    LISTED, OWN, check, content_of, fallback, judged, switch, verdict, violations, with_service_at, with_vendor,
+};
+use crate::kit::vendors::{Received, Reply, Vendor};
 
 fn business(code: u16) -> Reply {
     Reply::json(json!({ "Code": code, "Message": "no", "RequestId": "R-9" }).to_string())
@@ -101,6 +103,27 @@ fn without_fallback_nothing_passes_and_nobody_is_accused() {
         let shown = server.lines().join("\n");
         assert!(!shown.contains("今年换工作"), "{name}: {shown}");
     });
+}
+
+#[test]
+fn what_is_refused_stays_refused_where_the_next_text_cannot_be_judged() {
+    let broken = |request: &Received| content_of(request).contains("心静");
+    let vendor =
+        Vendor::answering(move |request| if broken(request) { business(588) } else { judged(request, "微信") });
+    let server = with_vendor(&vendor).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    fallback(&server, &key, false);
+    let change = |nickname: &str| {
+        let body = json!({ "nickname": nickname, "signature": "心静则明" });
+        server.patch("/api/v1/account").by(&user).json(&body).send()
+    };
+    let refused = change("微信").expect_problem(422, "content_rejected").json();
+    assert_eq!(refused["errors"].as_array().unwrap().len(), 1, "{refused}");
+    assert_eq!(refused["errors"][0]["field"], "nickname");
+    assert_eq!(violations(&server), 1);
+    change("青山").expect_problem(503, "moderation_unavailable");
+    assert_eq!(violations(&server), 1);
 }
 
 #[test]
