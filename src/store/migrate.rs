@@ -129,8 +129,22 @@ fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<(
     // What a step sorts, such as for an index of ten million rows, need not fit into memory.
     let kept_in: i64 = connection.pragma_query_value(None, "temp_store", |row| row.get(0))?;
     connection.pragma_update(None, "temp_store", "file")?;
-    apply(connection, &STEPS[version..])?;
-    Ok(connection.pragma_update(None, "temp_store", kept_in)?)
+    let outcome = apply(connection, &STEPS[version..]);
+    connection.pragma_update(None, "temp_store", kept_in)?;
+    match outcome {
+        Err(error) if finds_no_temporary_directory(&error) => {
+            tracing::warn!("no temporary directory may be written to (TMPDIR, /var/tmp, /tmp): migrating in memory");
+            apply(connection, &STEPS[version..])
+        }
+        outcome => outcome,
+    }
+}
+
+/// In a container whose root may only be read there is none, unless it is told of one.
+fn finds_no_temporary_directory(error: &Error) -> bool {
+    let found = error.source.as_ref().and_then(|source| source.downcast_ref::<rusqlite::Error>());
+    let failure = found.and_then(rusqlite::Error::sqlite_error);
+    failure.is_some_and(|failure| failure.extended_code == rusqlite::ffi::SQLITE_IOERR_GETTEMPPATH)
 }
 
 fn apply(connection: &mut Connection, scripts: &[&str]) -> Result<()> {

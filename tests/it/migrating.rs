@@ -71,6 +71,33 @@ fn a_migration_that_is_killed_is_made_again_and_loses_nothing() {
     assert!(cut_off > 0, "no migration was killed before its end");
 }
 
+/// The group that needs `strace`.
+#[test]
+#[ignore = "needs strace; run with `cargo test --test it -- --ignored traced_`"]
+fn traced_a_migration_needs_no_temporary_directory() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    of_the_first_version(&directory, 1);
+    let database = Connection::open(directory.join("yarrow.db")).unwrap();
+    for step in &steps()[1..28] {
+        database.execute_batch(step).unwrap();
+    }
+    database.pragma_update(None, "user_version", 28).unwrap();
+    // Changing so many orders takes more room than SQLite has in memory.
+    let fill = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, created_at, \
+                expires_at, paid_at) with recursive counter (n) as (select 1 union all select n + 1 from counter \
+                where n < 3000) select n, 1, 'sandbox', 600, 60, 'credited', 1, 1, 1 from counter";
+    database.execute_batch(fill).unwrap();
+    drop(database);
+    // As in a container whose root may only be read: SQLite asks by this call which directories may be written to.
+    let inject = "-e trace=access -e inject=access:error=EROFS";
+    let prelude = format!("exec strace -f -qq -o /dev/null {inject} \"$0\" \"$@\"; true");
+    let mut server = Setup::default().on(&directory).after(&prelude).start();
+    server.wait_for_line("migrating in memory");
+    assert_eq!(server.value::<i64>("select count(*) from payment_orders where paid_fen = 600"), 3000);
+    server.kill_traced();
+}
+
 #[test]
 fn a_command_migrates_nothing() {
     let temporary = tempfile::tempdir().unwrap();
