@@ -15,8 +15,8 @@ use crate::{
             order::Order,
             orders, refunds,
             settle::{
-                enter_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in, review_in,
-                state_of_facts, take_coins_back_in,
+                ToldBy, enter_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in,
+                review_in, state_of_facts, take_coins_back_in,
             },
         },
     },
@@ -88,7 +88,7 @@ fn settle_in(
         }
         Decision::ReturnedElsewhere => {
             let all = order.paid;
-            refund_in(tx, order, all, true, Some(by))?;
+            refund_in(tx, order, all, true, ToldBy::Settlement(by))?;
         }
         Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
             return Err(wrong_state(

@@ -80,7 +80,8 @@ pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
         Judgement::Refund { total, full } => {
             // The report of a refund of ours may be faster than the provider's answer to whoever asked for it.
             let by = refunds::authority_for_in(tx, &order, total)?;
-            refund_in(tx, with_facts_of(order, trade, tx.now), total, full, by.as_ref())
+            let told = by.as_ref().map_or(ToldBy::Report, ToldBy::Refund);
+            refund_in(tx, with_facts_of(order, trade, tx.now), total, full, told)
         }
         Judgement::Nothing => {
             note_payment_in(tx, order, trade)?;
@@ -172,14 +173,38 @@ pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &
     review_in(tx, order, reason)
 }
 
+/// By what it is known that money went back.
+#[derive(Clone, Copy)]
+pub enum ToldBy<'told> {
+    /// The provider's report.
+    Report,
+    /// The answer to a refund that an administrator asked for.
+    Refund(&'told Authority),
+    /// An administrator, who settles an order under review by it.
+    Settlement(&'told Authority),
+}
+
+impl<'told> ToldBy<'told> {
+    fn administrator(self) -> Option<&'told Authority> {
+        match self {
+            Self::Report => None,
+            Self::Refund(by) | Self::Settlement(by) => Some(by),
+        }
+    }
+}
+
 /// Records that `total` went back in all, and takes back the coins that belong to it. A report lets no order out of
 /// review.
 ///
-/// `by` is the administrator at whose word it went back, if it was one of ours.
-pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, by: Option<&Authority>) -> Result<Outcome> {
+pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: ToldBy<'_>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
-    let (order, missing) = take_coins_back_in(tx, refunded, by)?;
-    if order.state == OrderState::Review && (by.is_none() || is_about_another_trade(&order)) {
+    let (order, missing) = take_coins_back_in(tx, refunded, told.administrator())?;
+    let is_settled = match told {
+        ToldBy::Report => false,
+        ToldBy::Refund(_) => !is_about_another_trade(&order),
+        ToldBy::Settlement(_) => true,
+    };
+    if order.state == OrderState::Review && !is_settled {
         enter_in(tx, order, OrderState::Review)?;
         return Ok(under_review());
     }

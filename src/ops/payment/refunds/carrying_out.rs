@@ -9,7 +9,10 @@ use crate::{
     error::{Code, Error, Result},
     ops::{
         ledger::Authority,
-        payment::{orders, settle},
+        payment::{
+            orders,
+            settle::{self, ToldBy},
+        },
     },
     providers::{
         Failure,
@@ -174,5 +177,5 @@ fn succeed_in(tx: &Write<'_>, refund_no: &str, done: Done, by: &Authority) -> Re
     if total < order.refunded || (total == order.refunded && !(full && order.state == OrderState::Review)) {
         return Ok(());
     }
-    settle::refund_in(tx, order, total, full, Some(by)).map(drop)
+    settle::refund_in(tx, order, total, full, ToldBy::Refund(by)).map(drop)
 }
