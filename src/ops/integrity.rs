@@ -105,17 +105,19 @@ pub fn check_if_due(app: &App) -> Result<()> {
 /// # Errors
 /// Storage errors. Damage is none: it is what is looked for.
 pub fn check(app: &App) -> Result<()> {
+    let met_before = app.store.damage_met();
     let faults = match app.store.structure_faults() {
         Err(error) if store::is_damage(&error) => vec![error.to_string()],
         faults => faults?,
     };
-    let met = app.store.damage_met();
+    // What was found is told now. What somebody met in what had already been looked through is not.
+    let explained = if faults.is_empty() { met_before } else { app.store.damage_met() };
     if let Some(fault) = faults.first() {
         tracing::error!(fault, faults = faults.len(), "the database is damaged: restore a backup");
     }
     // What cannot be written down stays unexplained, and so told.
     remember(app, faults.into_iter().next())?;
-    app.damage_explained.0.store(met, Ordering::Relaxed);
+    app.damage_explained.0.store(explained, Ordering::Relaxed);
     Ok(())
 }
 
