@@ -242,12 +242,14 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Recorde
 
 impl Filter {
     /// The filters that were given are compared, the others are known to be null: so each set of filters is a
-    /// statement of its own, and finds the index that serves it.
+    /// statement of its own, and finds the index that serves it. Of a type and a kind of content it is the type's:
+    /// nearly all that is refused is of one kind.
     fn condition(&self) -> String {
+        let of_content = if self.violation_type.is_some() { "+content_type = ?3" } else { "content_type = ?3" };
         let terms = [
             (self.user.is_some(), "user_id = ?1", "?1 is null"),
             (self.violation_type.is_some(), "violation_type = ?2", "?2 is null"),
-            (self.content_type.is_some(), "content_type = ?3", "?3 is null"),
+            (self.content_type.is_some(), of_content, "?3 is null"),
             (self.from.is_some(), "created_at >= ?4", "?4 is null"),
             (self.to.is_some(), "created_at < ?5", "?5 is null"),
         ];
