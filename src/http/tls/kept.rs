@@ -43,8 +43,9 @@ impl Kept {
     /// Storage errors.
     pub fn try_room(&self) -> Result<()> {
         let unfinished = unfinished(&self.0.certificate);
-        let tried = write_to(&unfinished, &[0; ROOM]).and_then(|()| std::fs::remove_file(&unfinished));
-        tried.map_err(|error| failed_at(&unfinished, error))
+        let tried = write_to(&unfinished, &[0; ROOM]);
+        let deleted = std::fs::remove_file(&unfinished);
+        tried.and(deleted).map_err(|error| failed_at(&unfinished, error))
     }
 
     /// Puts a file in its place whole or not at all.

@@ -32,9 +32,9 @@ const LONGEST_OUTPUT: usize = 5_000;
 /// With less than this left a second attempt could only time out.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(300);
 const LARGEST_ANSWER: usize = 256 * 1024;
-/// What the vendor calls a text in which it found nothing.
 /// Stands for a label without one readable character.
 const UNREADABLE: &str = "unreadable";
+/// What the vendor calls a text in which it found nothing.
 const NOTHING_FOUND: &str = "nonLabel";
 /// Labels that are kept of one text.
 const MOST_FINDINGS: usize = 32;
