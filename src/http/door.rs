@@ -5,7 +5,7 @@ use std::{convert::Infallible, mem, panic::AssertUnwindSafe, sync::Arc, time::Du
 use axum::{
     RequestExt,
     body::{Body, Bytes},
-    extract::RawPathParams,
+    extract::{RawPathParams, rejection::RawPathParamsRejection},
     http::{Method, Request, Response, Uri},
     routing::{MethodFilter, MethodRouter, on_service},
 };
@@ -264,7 +264,12 @@ async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<
     if !template.contains('{') {
         return Ok(Vec::new());
     }
-    let found = Box::pin(request.extract_parts::<RawPathParams>()).await.map_err(|_| Error::new(Code::NotFound))?;
+    let found = Box::pin(request.extract_parts::<RawPathParams>()).await.map_err(|refused| match refused {
+        RawPathParamsRejection::InvalidUtf8InPathParam(_) => {
+            Error::new(Code::InvalidRequest).detail("The path is not UTF-8.")
+        }
+        other => Error::internal(other),
+    })?;
     Ok(found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
