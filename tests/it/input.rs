@@ -460,13 +460,14 @@ fn whoever_is_named_by_whatever_name_is_compared_with_the_caller() {
     };
     for (method, path) in calls {
         let number = [("phoneNumber", &other.phone_number), ("phone_number", &other.phone_number)];
-        for (name, value) in [("userId", &other.user_id), ("user_id", &other.user_id)].into_iter().chain(number) {
+        let ids = ["userId", "user_id", "id"].map(|name| (name, &other.user_id));
+        for (name, value) in ids.into_iter().chain(number) {
             let refused = send(method, path, name, value);
             assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("not_yours")), "{path} {name}");
         }
     }
     assert_eq!(server.coins(&user), 7);
-    for (name, value) in [("user_id", &user.user_id), ("phone_number", &user.phone_number)] {
+    for (name, value) in [("user_id", &user.user_id), ("id", &user.user_id), ("phone_number", &user.phone_number)] {
         send("GET", "/coin/balance", name, value).expect(200);
     }
     // An administrator names whom they mean by the names of the endpoint.
@@ -474,6 +475,40 @@ fn whoever_is_named_by_whatever_name_is_compared_with_the_caller() {
     let named = [("userId", user.user_id.as_str()), ("user_id", other.user_id.as_str())];
     let balance = server.get("/coin/balance").token(&key).query(&named).send().expect(200).json();
     assert_eq!(balance["balance"], 7);
+}
+
+#[test]
+fn what_a_path_says_is_compared_with_what_stands_elsewhere() {
+    let world = World::new();
+    let mut compared = 0;
+    for (operation, parameter) in world.document.operations.iter().flat_map(|operation| {
+        let of_path = operation.parameters.iter().filter(|parameter| parameter.place == Place::Path);
+        of_path.map(move |parameter| (operation, parameter))
+    }) {
+        let name = parameter.name.as_str();
+        // Whoever is named by a user's id or number must be the caller; what that is refused with is tested elsewhere.
+        let another = if parameter.is_phone_number() { "13800138099" } else { "99999" };
+        let is_own = operation.key.is_none() && operation.names_user(parameter);
+        let (status, code) = if is_own { (403, "not_yours") } else { (400, "conflicting_parameter") };
+        for way in ways(operation) {
+            let same = text_of(&parameter.value_of(&world.user).to_string());
+            let send = |value: &str| {
+                let request = operation.bare(&world.server, &world.user);
+                match way {
+                    Way::Json => request.json(&json!({ name: value })),
+                    Way::Form => request.form(&[(name, value)]),
+                    Way::Query => request.query(&[(name, value)]),
+                }
+                .send()
+            };
+            let what = format!("{} {name} as {way:?}", operation.name());
+            let refused = send(another);
+            assert_eq!((refused.status, refused.json()["code"].as_str()), (status, Some(code)), "{what}");
+            assert_ne!(send(&same).status, 400, "{what}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "only {compared}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl<'request> Fields<'request> {
     /// The users whom the request names by names that are not among these.
     pub fn claims_beside(&mut self, declared: &[&str]) -> Vec<Claims> {
         let mut claims = Vec::new();
-        for name in ["userId", "user_id"] {
+        for name in ["userId", "user_id", "id"] {
             if self.is_beside(name, declared) {
                 claims.push(Claims::of_user(self.optional(name).flatten()));
             }
@@ -153,9 +153,14 @@ impl<'request> Fields<'request> {
         }
     }
 
+    /// The value in the path. The same name elsewhere says nothing, and must not say anything else.
     pub fn in_path<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
         let found = self.path.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        self.read_one(name, &Given::Text(Cow::Owned(found.unwrap_or_default())))
+        let found = Given::Text(Cow::Owned(found.unwrap_or_default()));
+        if self.single::<T>(name).is_some_and(|elsewhere| !T::is_same(&elsewhere, &found, &self.rules)) {
+            self.conflict.get_or_insert(name);
+        }
+        self.read_one(name, &found)
     }
 
     /// A list: a JSON array, a repeated name or values between commas. Empty if there is none.
