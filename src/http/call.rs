@@ -218,11 +218,12 @@ impl Call {
             (None, None) => Err(Code::NotFound.into()),
         };
         let user = self.app.store.read(find)?;
-        let is_one = claims.users().all(|claimed| claimed == user.id)
-            && claims.phone_number.as_ref().is_none_or(|claimed| user.phone_number.as_ref() == Some(claimed));
-        if !is_one {
-            let fault = Fault::new(FieldCode::UnknownValue, "must be the same user");
-            return Err(Error::field("phoneNumber", fault));
+        let another = |name| Err(Error::field(name, Fault::new(FieldCode::UnknownValue, "must be the same user")));
+        if claims.users().any(|claimed| claimed != user.id) {
+            return another("userId");
+        }
+        if claims.phone_number.as_ref().is_some_and(|claimed| user.phone_number.as_ref() != Some(claimed)) {
+            return another("phoneNumber");
         }
         self.context.subject.get_or_init(|| user.id);
         Ok(user)

@@ -77,6 +77,19 @@ fn nickname_and_signature_have_calls_of_their_own() {
 }
 
 #[test]
+fn two_users_in_one_request_are_a_fault_of_the_name_that_says_the_second() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in("13800138001"));
+    let key = server.api_key("desk");
+    let ask = |path: &str, query: &[(&str, &str)]| server.get(path).token(&key).query(query).send();
+    let [id, another] = [user.user_id.as_str(), other.user_id.as_str()];
+    ask("/user/profile", &[("id", id), ("userId", another)]).expect_fields(&[("userId", "unknown_value")]);
+    ask("/coin/balance", &[("userId", id), ("phoneNumber", "13800138001")])
+        .expect_fields(&[("phoneNumber", "unknown_value")]);
+    ask("/user/profile", &[("id", id), ("userId", id)]).expect(200);
+}
+
+#[test]
 fn genders_are_understood_in_every_promised_spelling() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
