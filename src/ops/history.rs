@@ -35,6 +35,28 @@ pub struct Draft<'text> {
     pub client_timestamp: Option<JsonText<'text>>,
 }
 
+/// What a record goes on saying because the draft says nothing of it.
+struct Rest {
+    question_type: Option<String>,
+    question: Option<String>,
+    json_data: Option<String>,
+    ai_result: Option<String>,
+    client_timestamp: Option<String>,
+}
+
+impl Draft<'_> {
+    fn completed_by(self, rest: Rest) -> Self {
+        Self {
+            local_record_id: self.local_record_id,
+            question_type: self.question_type.or(rest.question_type.map(Cow::Owned)),
+            question: self.question.or(rest.question.map(Cow::Owned)),
+            json_data: self.json_data.or(rest.json_data.map(JsonText::from_stored)),
+            ai_result: self.ai_result.or(rest.ai_result.map(Cow::Owned)),
+            client_timestamp: self.client_timestamp.or(rest.client_timestamp.map(JsonText::from_stored)),
+        }
+    }
+}
+
 /// A casting as it is kept.
 #[derive(Clone, Debug)]
 pub struct Record<'text> {
@@ -50,7 +72,7 @@ pub struct SavedRecord {
     pub is_new: bool,
 }
 
-/// Saves a record, or replaces the one that has the same record id.
+/// Saves a record, or changes what is said of the one that has the same record id; the rest of that stays.
 ///
 /// # Errors
 /// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
@@ -63,13 +85,11 @@ pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedReco
             return Err(Code::HistoryFull.into());
         }
         if !insert_in(tx, user, sequence, &draft)? {
-            match replace_in(tx, user, &draft)? {
-                Some(created_at) => {
-                    let record = Record { draft, created_at, updated_at: tx.now };
-                    return Ok(SavedRecord { record, is_new: false });
-                }
-                None => renew_in(tx, user, sequence, &draft)?,
+            if let Some((created_at, rest)) = change_in(tx, user, &draft)? {
+                let record = Record { draft: draft.completed_by(rest), created_at, updated_at: tx.now };
+                return Ok(SavedRecord { record, is_new: false });
             }
+            renew_in(tx, user, sequence, &draft)?;
         }
         let record = Record { draft, created_at: tx.now, updated_at: tx.now };
         Ok(SavedRecord { record, is_new: true })
@@ -231,12 +251,18 @@ fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> R
     .map(drop)
 }
 
-/// Has the active record by this id say what the draft says, if there is one, and tells when it was made.
-fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<Timestamp>> {
+/// Has the active record by this id say what the draft says, if there is one, and tells when it was made and what it
+/// says of that which the draft leaves out.
+fn change_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<(Timestamp, Rest)>> {
     tx.first(
-        "update history set question_type = ?3, question = ?4, json_data = ?5, ai_result = ?6, \
-         client_timestamp = ?7, updated_at = ?8, json_data_crc32 = ?9 \
-         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null returning created_at",
+        "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
+         json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
+         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, \
+         json_data_crc32 = case when ?5 is null then json_data_crc32 else ?9 end \
+         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
+         returning created_at, case when ?3 is null then question_type end, case when ?4 is null then question end, \
+         case when ?5 is null then json_data end, case when ?6 is null then ai_result end, \
+         case when ?7 is null then client_timestamp end",
         (
             user.0,
             draft.local_record_id.as_ref(),
@@ -248,7 +274,16 @@ fn replace_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<
             tx.now.0,
             draft.json_data.as_ref().map(JsonText::checksum),
         ),
-        |row| row.get(0).map(Timestamp),
+        |row| {
+            let rest = Rest {
+                question_type: row.get(1)?,
+                question: row.get(2)?,
+                json_data: row.get(3)?,
+                ai_result: row.get(4)?,
+                client_timestamp: row.get(5)?,
+            };
+            Ok((Timestamp(row.get(0)?), rest))
+        },
     )
 }
 

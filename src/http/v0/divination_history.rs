@@ -33,7 +33,7 @@ parameters! {
     Save {
         user_id: optional UserId = "userId", "The caller's own id.";
         phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        local_record_id: required LocalRecordId = "localRecordId", "The client's id of the record; saving it again replaces the record.";
+        local_record_id: required LocalRecordId = "localRecordId", "The client's id of the record; saving it again changes what is sent, and the rest stays.";
         json_data: optional JsonData = "jsonData", "The casting.";
         ai_result: optional AiResult = "aiResult", "An interpretation that belongs to it.";
         question_type: optional Label = "questionType", "What the question is about.";

@@ -112,7 +112,7 @@ fn what_comes_in_a_form_comes_back_as_that_text() {
 }
 
 #[test]
-fn saving_the_same_id_again_replaces_the_record_in_its_place() {
+fn saving_the_same_id_again_updates_the_record_in_its_place() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
     let body = json!({ "localRecordId": "r-1", "question": "old", "aiResult": "old", "timestamp": 1 });
@@ -120,11 +120,49 @@ fn saving_the_same_id_again_replaces_the_record_in_its_place() {
     save_id(&server, &user, "r-2").expect(201);
     let second = save(&server, &user, &json!({ "localRecordId": "r-1", "question": "new" })).expect(200).json();
     assert_eq!(second["createdAt"], first["createdAt"]);
-    assert_eq!((&second["question"], &second["aiResult"]), (&json!("new"), &Value::Null));
-    assert_eq!(ids(&list(&server, &user, &json!({}))), ["r-2", "r-1"]);
+    assert_eq!((&second["question"], &second["aiResult"]), (&json!("new"), &json!("old")));
+    let listed = list(&server, &user, &json!({}));
+    assert_eq!((ids(&listed), &listed["items"][1]), (vec!["r-2", "r-1"], &second));
     // A number is an id too.
     save(&server, &user, &json!({ "localRecordId": 7 })).expect(201);
     save(&server, &user, &json!({ "localRecordId": "7" })).expect(200);
+}
+
+#[test]
+fn what_a_save_leaves_out_stays_as_it_was() {
+    let server = Setup::default().start();
+    let user = server.sign_in(PHONE);
+    let record = json!({
+        "localRecordId": "r-1", "jsonData": { "lines": [7, 8] }, "aiResult": "水雷屯", "questionType": "career",
+        "question": "今年换工作合适吗？", "timestamp": 1_767_225_600_000_i64,
+    });
+    let mut expected = save(&server, &user, &record).expect(201).json();
+    let changes = [
+        ("aiResult", json!("山水蒙")),
+        ("jsonData", json!([6, 7])),
+        ("questionType", json!("love")),
+        ("question", json!("何时启程？")),
+        ("timestamp", json!("yesterday")),
+        // Both can be empty.
+        ("aiResult", json!("")),
+        ("jsonData", json!("")),
+    ];
+    for (name, value) in changes {
+        for nothing in [json!({}), json!({ "question": null, "jsonData": null, "aiResult": null, "timestamp": "" })] {
+            let mut change = nothing;
+            change["localRecordId"] = json!("r-1");
+            change[name] = value.clone();
+            let saved = save(&server, &user, &change).expect(200).json();
+            expected[name] = value.clone();
+            expected["updatedAt"] = saved["updatedAt"].clone();
+            assert_eq!(saved, expected, "{name}");
+            assert_eq!(list(&server, &user, &json!({}))["items"][0], expected, "{name}");
+        }
+    }
+    // One that was hidden is a new record.
+    deactivate_all(&server, &user);
+    let anew = save_id(&server, &user, "r-1").expect(201).json();
+    assert_eq!((&anew["question"], &anew["jsonData"]), (&Value::Null, &Value::Null));
 }
 
 #[test]
