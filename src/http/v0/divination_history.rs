@@ -54,7 +54,7 @@ parameters! {
             phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
             user_id: optional UserId = "userId", "The caller's own id.";
         }
-        => ids: Vec<String> = one_at_least {
+        => ids: Vec<String> = ids {
             local_record_id: optional LocalRecordId = "localRecordId", "One record.";
             local_record_ids: list LocalRecordId = "localRecordIds", "Several records.";
         }
@@ -161,11 +161,17 @@ fn acting_user(rules: &Rules<'_>, phone_number: Option<PhoneNumber>, user_id: Op
     rules.call.acting_for(&claims(user_id, phone_number))
 }
 
-fn one_at_least(_: &Rules<'_>, one: Option<LocalRecordId>, several: Vec<LocalRecordId>) -> Result<Vec<String>> {
+/// What is deleted, one and several together.
+fn ids(rules: &Rules<'_>, one: Option<LocalRecordId>, several: Vec<LocalRecordId>) -> Result<Vec<String>> {
     let ids: Vec<_> = one.into_iter().chain(several).map(|LocalRecordId(id)| id).collect();
     if ids.is_empty() {
         let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");
         return Err(Error::field("localRecordId", fault));
+    }
+    let most = rules.config.limits.batch as usize;
+    if ids.len() > most {
+        let message = format!("and `localRecordId` together must have at most {most} items");
+        return Err(Error::field("localRecordIds", Fault::new(FieldCode::TooMany, message)));
     }
     Ok(ids)
 }

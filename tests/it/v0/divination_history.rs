@@ -294,6 +294,17 @@ fn records_are_deleted_one_by_one_or_together() {
     let many: Vec<_> = (0..101).map(|number| number.to_string()).collect();
     delete(&server, &user, &json!({ "localRecordIds": many })).expect_fields(&[("localRecordIds", "too_many")]);
     delete(&server, &user, &json!({ "localRecordIds": many[..100] })).expect(200);
+    // However they are spread, they are so many together.
+    delete(&server, &user, &json!({ "localRecordIds": many[..100], "localRecordId": "x" }))
+        .expect_fields(&[("localRecordIds", "too_many")]);
+    delete(&server, &user, &json!({ "localRecordIds": many[..99], "localRecordId": "x" })).expect(200);
+    let halves = [many[..50].join(","), many[50..].join(",")];
+    let repeated = [("localRecordIds", halves[0].as_str()), ("localRecordIds", halves[1].as_str())];
+    for request in [server.post("/divination-history/delete").form(&repeated), {
+        server.post("/divination-history/delete").query(&repeated)
+    }] {
+        request.by(&user).send().expect_fields(&[("localRecordIds", "too_many")]);
+    }
     for bad in [json!([["a"]]), json!([{ "a": 1 }]), json!({ "a": 1 }), json!([null]), json!(["ok", true])] {
         delete(&server, &user, &json!({ "localRecordIds": bad })).expect_fields(&[("localRecordIds", "invalid_type")]);
     }
