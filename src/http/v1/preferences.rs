@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::{Error, Fault, FieldCode, Result},
     http::{
         body::Given,
         call::Call,
@@ -22,9 +22,11 @@ use crate::{
 
 parameters! {
     Change {
-        notifications: optional Switches = "notifications", "Kinds of notification to switch on or off. `system` is always on.";
         locale: optional Revocable<Locale> = "locale", "The language of messages. An empty text takes the choice back.";
         time_zone: optional Revocable<TimeZone> = "timeZone", "A zone of the IANA database. An empty text takes the choice back.";
+        => switches: Switches = switches {
+            given: optional GivenSwitches = "notifications", "Kinds of notification to switch on or off. `system` is always on.";
+        }
     }
 }
 
@@ -83,7 +85,7 @@ pub async fn find(call: Call, _: Nothing) -> Result<Json<Preferences>> {
 }
 
 pub async fn change(call: Call, change: Change) -> Result<Json<Preferences>> {
-    let Switches { account, activity, promotion } = change.notifications.unwrap_or_default();
+    let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
     let change = preferences::Change { account, activity, promotion, locale, time_zone };
@@ -99,25 +101,51 @@ pub struct Switches {
     promotion: Option<bool>,
 }
 
-impl Parameter for Switches {
+/// The same as the request has them.
+pub struct GivenSwitches(BTreeMap<String, Value>);
+
+/// What is to be switched, if nothing is wrong with any of it.
+fn switches(_: &Rules<'_>, given: Option<GivenSwitches>) -> Result<Switches> {
+    let (mut switches, mut faults) = (Switches::default(), Vec::new());
+    for (name, given) in given.map(|GivenSwitches(given)| given).unwrap_or_default() {
+        let outcome = match (Kind::named(&name), given.as_bool()) {
+            (None, _) => Err(Fault::new(FieldCode::UnknownValue, "is no kind of notification")),
+            (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
+            (Some(Kind::System), Some(false)) => {
+                Err(Fault::new(FieldCode::Rejected, "system notices cannot be switched off"))
+            }
+            (Some(kind), Some(is_on)) => {
+                switches.set(kind, is_on);
+                Ok(())
+            }
+        };
+        faults.extend(outcome.err().map(|fault| fault.in_field(&format!("notifications.{name}"))));
+    }
+    if faults.is_empty() { Ok(switches) } else { Err(Error::fields(faults)) }
+}
+
+impl Switches {
+    fn set(&mut self, kind: Kind, is_on: bool) {
+        match kind {
+            // Always on.
+            Kind::System => {}
+            Kind::Account => self.account = Some(is_on),
+            Kind::Activity => self.activity = Some(is_on),
+            Kind::Promotion => self.promotion = Some(is_on),
+        }
+    }
+}
+
+impl Parameter for GivenSwitches {
     fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let JsonData(json) = JsonData::read(given, rules)?;
-        let given: BTreeMap<String, bool> = serde_json::from_str(&json.content())
+        let given: BTreeMap<_, _> = serde_json::from_str(&json.content())
             .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an object of kinds, each true or false"))?;
-        let mut switches = Self::default();
-        for (name, is_on) in given {
-            match Kind::named(&name) {
-                Some(Kind::System) if is_on => {}
-                Some(Kind::System) => {
-                    return Err(Fault::new(FieldCode::Rejected, "system notices cannot be switched off"));
-                }
-                Some(Kind::Account) => switches.account = Some(is_on),
-                Some(Kind::Activity) => switches.activity = Some(is_on),
-                Some(Kind::Promotion) => switches.promotion = Some(is_on),
-                None => return Err(Fault::new(FieldCode::UnknownValue, format!("there is no kind `{name}`"))),
-            }
+        let most = rules.config.limits.batch as usize;
+        if given.len() > most {
+            return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} kinds")));
         }
-        Ok(switches)
+        Ok(Self(given))
     }
 
     fn schema(_: &Limits) -> Value {

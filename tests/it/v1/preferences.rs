@@ -60,10 +60,22 @@ fn what_cannot_be_is_refused_with_every_fault() {
     let server = Setup::default().start();
     let user = server.sign_in("13800138000");
     let change = |body: Value| server.request("PATCH", "/api/v1/preferences").by(&user).json(&body).send();
-    change(json!({ "notifications": { "system": false } })).expect_fields(&[("notifications", "rejected")]);
-    change(json!({ "notifications": { "gossip": true } })).expect_fields(&[("notifications", "unknown_value")]);
-    for bad in [json!({ "promotion": "no" }), json!({ "promotion": null }), json!([]), json!("all"), json!(7)] {
+    change(json!({ "notifications": { "system": false } })).expect_fields(&[("notifications.system", "rejected")]);
+    change(json!({ "notifications": { "gossip": true } })).expect_fields(&[("notifications.gossip", "unknown_value")]);
+    for bad in [json!([]), json!("all"), json!(7), json!(true)] {
         change(json!({ "notifications": bad })).expect_fields(&[("notifications", "invalid_format")]);
+    }
+    let many = Value::Object((0..101).map(|number| (format!("kind{number}"), json!(true))).collect());
+    change(json!({ "notifications": many })).expect_fields(&[("notifications", "too_many")]);
+    for bad in [json!("no"), json!(null), json!([]), json!({}), json!(1)] {
+        let switches = json!({ "promotion": bad, "system": false, "gossip": bad, "account": true });
+        change(json!({ "notifications": switches, "locale": "tlh", "timeZone": "Mars" })).expect_fields(&[
+            ("notifications.promotion", "invalid_type"),
+            ("notifications.system", "rejected"),
+            ("notifications.gossip", "unknown_value"),
+            ("locale", "unknown_value"),
+            ("timeZone", "unknown_value"),
+        ]);
     }
     let zones = ["Mars/Olympus", "UTC+25", "../etc/passwd", "/etc/localtime", "Asia"];
     for zone in zones {
