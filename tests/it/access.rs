@@ -42,6 +42,10 @@ fn verdict(operation: &Operation, who: Who, names_other: bool) -> Verdict {
     if operation.path == "/feedback" && matches!(who, Who::Admin | Who::Key) {
         return Verdict::Forbidden;
     }
+    // A key has no session that could end.
+    if operation.path == "/admin/logout" && who == Who::Key {
+        return Verdict::Forbidden;
+    }
     let proved = match who {
         Who::Nobody => None,
         Who::BadToken | Who::SignedOut if access != Access::TokenHolder => return Verdict::Unauthenticated,

@@ -5,13 +5,13 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    error::Result,
+    error::{Code, Error, Result},
     http::{
         call::Call,
         params::{Credential, Nothing, VerificationCode, parameters},
         reply::Json,
     },
-    ops::admins,
+    ops::admins::{self, Identity},
     types::Timestamp,
 };
 
@@ -50,7 +50,11 @@ pub struct AdminLoggedOut {
     logged_out: bool,
 }
 
+/// A key has no session that could end: it stays good until it is revoked, which must not seem done.
 pub async fn logout(call: Call, _: Nothing) -> Result<Json<AdminLoggedOut>> {
+    if let Identity::Key { .. } = call.admin()? {
+        return Err(Error::new(Code::Forbidden).detail("An API key is revoked on the server, and not by signing out."));
+    }
     if let Some(token) = &call.bearer() {
         call.committed(admins::sign_out(&call.app, token)).await?;
     }

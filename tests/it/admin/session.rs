@@ -131,7 +131,7 @@ fn a_session_ends_when_it_is_signed_out_and_when_its_owner_is_removed() {
     server.command(&["admin", "remove", "removed", "--yes"]).expect(4);
     // A key is ended by its own command only.
     let key = server.api_key("shop");
-    server.post("/admin/logout").token(&key).send().expect(200);
+    server.post("/admin/logout").token(&key).send().expect_problem(403, "forbidden");
     sync(&server, &key).expect(200);
 }
 
