@@ -119,7 +119,7 @@ fn of_administrators() -> Vec<Case> {
         admin("slow records", Bound::Page, |key, _| ask(key, "/divination/records/slow?durationMs=9000")),
         admin("records of a month, counted", Bound::Tally, |key, _| ask(key, &format!("/divination/stats/daterange/count?{SPAN}"))),
         admin("orders", Bound::Page, |key, _| ask(key, "/admin/payments")),
-        admin("report of orders", Bound::Tally, |key, _| ask(key, "/admin/payments/report?from=2026-01-01&to=2026-01-31")),
+        admin("report of orders", Bound::Tally, |key, _| ask(key, "/admin/payments/report?startTime=2026-01-01&endTime=2026-01-31")),
         admin("notifications sent", Bound::Page, |key, _| ask(key, "/admin/notifications")),
         admin("refused texts", Bound::Page, |key, _| ask(key, "/admin/violations/list")),
         admin("refused texts by type", Bound::Tally, |key, _| ask(key, "/admin/violations/stats/types")),

@@ -228,8 +228,10 @@ fn operators_see_orders_and_ask_the_provider() {
     assert_eq!((&asked["trade"]["status"], &asked["verdict"]), (&json!("TRADE_SUCCESS"), &json!("credited")));
     let file = get(&path).expect(200).json();
     assert_eq!((&file["balance"], &file["entries"][0]["kind"]), (&json!(60), &json!("topup")));
-    let report = get("/admin/payments/report?from=2020-01-01&to=2100-01-01").expect(200).json();
+    let report = get("/admin/payments/report?startTime=2020-01-01&endTime=2100-01-01").expect(200).json();
     assert_eq!((&report["total"]["credited"], &report["differences"]), (&json!(1), &json!([])));
+    get("/admin/payments/report").expect_fields(&[("startTime", "required"), ("endTime", "required")]);
+    get("/admin/payments/report?startTime=2026-02-01&endTime=2026-01-01").expect_fields(&[("endTime", "out_of_range")]);
     server.get(&path).by(&user).send().expect_problem(403, "forbidden");
 }
 

@@ -7,19 +7,19 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        params::{Moment, Rules, parameters},
+        params::{Moment, TimeRange, parameters, time_range},
         reply::Json,
     },
     ops::payment::report::{self, Difference, Sums},
     providers::payment::OrderState,
-    types::{Date, Fen, Timestamp, in_order},
+    types::{Date, Fen, Timestamp},
 };
 
 parameters! {
     Between {
-        => time: (Timestamp, Timestamp) = in_its_order {
-            from: required Moment = "from", "Orders made at this time or later.";
-            to: required Moment = "to", "Orders made before this time.";
+        => time: TimeRange = time_range {
+            start: required Moment = "startTime", "Orders made at this time or later.";
+            end: required Moment = "endTime", "Orders made before this time.";
         }
     }
 }
@@ -142,12 +142,7 @@ impl From<&report::Report> for PaymentReport {
 }
 
 pub async fn make(call: Call, between: Between) -> Result<Json<PaymentReport>> {
-    let (from, to) = between.time;
+    let (from, to) = (between.time.from(), between.time.to());
     let report = call.blocking(move |app| report::report(app, from, to)).await?;
     Ok(Json((&report).into()))
-}
-
-fn in_its_order(_: &Rules<'_>, Moment(from): Moment, Moment(to): Moment) -> Result<(Timestamp, Timestamp)> {
-    in_order(("from", from), ("to", to))?;
-    Ok((from, to))
 }
