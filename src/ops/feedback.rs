@@ -112,7 +112,7 @@ pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>>
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(select_feedback!("where user_id = ?1 and is_verified = 1 order by id"), [user.0], |row| {
         let Feedback { id, content, created_at, .. } = feedback_of(row)?;
-        each(json!({ "id": id, "content": content, "createdAt": created_at }))
+        each(json!({ "id": id.to_string(), "content": content, "createdAt": created_at }))
     })
 }
 

@@ -147,7 +147,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
         // Of a broadcast that was deleted since, only the reading is left.
         let notification = find_in(tx, id)?;
         each(json!({
-            "id": id,
+            "id": id.to_string(),
             "kind": notification.as_ref().map(|notification| notification.kind.name()),
             "title": notification.as_ref().map(|notification| notification.title.as_str()),
             "body": notification.as_ref().map(|notification| notification.body.as_str()),
@@ -161,7 +161,10 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 /// When the user marked everything read, and up to which notification.
 pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let marks = "select through, marked_at from notification_marks where user_id = ?1 order by through";
-    tx.each(marks, [user.0], |row| each(json!({ "through": row.get::<i64>(0)?, "markedAt": Timestamp(row.get(1)?) })))
+    tx.each(marks, [user.0], |row| {
+        let (through, marked_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+        each(json!({ "through": through.to_string(), "markedAt": Timestamp(marked_at) }))
+    })
 }
 
 /// Takes away everything that is kept about this user, and what was addressed to nobody else. How often a broadcast

@@ -379,6 +379,28 @@ fn an_export_tells_everything_that_is_held() {
     server.get("/api/v1/account/export").send().expect_problem(401, "unauthenticated");
 }
 
+#[test]
+fn an_export_calls_things_by_the_ids_that_answers_have() {
+    let server = Setup::default().start();
+    let (user, key) = (server.sign_in_by_email(EMAIL), server.api_key("tests"));
+    let tell = |audience: Value| {
+        let mut notification = json!({ "title": "…", "body": "…" });
+        notification.as_object_mut().unwrap().extend(audience.as_object().unwrap().clone());
+        server.post("/admin/notifications").token(&key).json(&notification).send().expect(201).json()["id"].clone()
+    };
+    let own = tell(json!({ "audience": "users", "userIds": [user.user_id] }));
+    let broadcast = tell(json!({ "audience": "all" }));
+    let path = format!("/api/v1/notifications/{}/read", broadcast.as_str().unwrap());
+    server.patch(&path).by(&user).send().expect(200);
+    server.patch("/api/v1/notifications/mark-all-read").by(&user).send().expect(200);
+    let feedback = server.post("/feedback").by(&user).json(&json!({ "content": "…" })).send().expect(201).json();
+    let told = export(&server, &user);
+    let ids: Vec<_> = told["notifications"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
+    assert_eq!(ids, [&own, &broadcast]);
+    assert_eq!(told["feedback"][0]["id"], feedback["id"]);
+    assert_eq!(told["notificationMarks"][0]["through"], broadcast);
+}
+
 /// Castings of so many times 60 000 bytes.
 fn save_large(server: &Server, user: &Caller, count: usize) {
     for number in 0..count {
