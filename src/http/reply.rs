@@ -152,7 +152,7 @@ impl<T: Serialize + ToSchema> Answer for Saved<T> {
 
     fn describe() -> AnswerDocument {
         AnswerDocument {
-            statuses: vec![(StatusCode::CREATED, "Made."), (StatusCode::OK, "It was there before and was replaced.")],
+            statuses: vec![(StatusCode::CREATED, "Made."), (StatusCode::OK, "It was there before.")],
             ..Json::<T>::describe()
         }
     }

@@ -179,7 +179,7 @@ fn payments() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::GET, "/payment/gateway/order", OwnUser, payment::order,
             "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
-        Endpoint::new(Method::POST, "/payment/gateway/order", OwnUser, payment::order,
+        Endpoint::new(Method::POST, "/payment/gateway/order", OwnUser, payment::place_order,
             "An order that can be paid: the same one for some minutes.").fails(&[NotYours, UnknownPackage]),
         Endpoint::new(Method::POST, "/payment/notify", Signature, payment::notify,
             "Takes the payment provider's report, a form signed by it. Always answered 200, with `success` or `fail`.").body(NOTIFICATION),

@@ -32,8 +32,8 @@ impl World {
     }
 
     fn order(&self) -> String {
-        let package = json!({ "amount": "6.00", "coinCount": 60 });
-        let order = self.server.post("/payment/gateway/order").by(&self.user).json(&package).send().expect(200).json();
+        let package = [("amount", "6.00"), ("coinCount", "60")];
+        let order = self.server.get("/payment/gateway/order").by(&self.user).query(&package).send().expect(200).json();
         order["orderNo"].as_str().unwrap().to_owned()
     }
 

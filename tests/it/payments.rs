@@ -7,8 +7,8 @@ use crate::kit::{Caller, Server, Setup, at_once, eventually, settled};
 const OWN: &str = "13800138000";
 
 fn order(server: &Server, user: &Caller) -> String {
-    let package = json!({ "amount": "6.00", "coinCount": 60 });
-    let order = server.post("/payment/gateway/order").by(user).json(&package).send().expect(200).json();
+    let package = [("amount", "6.00"), ("coinCount", "60")];
+    let order = server.get("/payment/gateway/order").by(user).query(&package).send().expect(200).json();
     order["orderNo"].as_str().unwrap().to_owned()
 }
 

@@ -18,7 +18,7 @@ use crate::{
             BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Reason, Rules, parameters,
             reason_of_admin, text,
         },
-        reply::{Answer, AnswerDocument, Json},
+        reply::{Answer, AnswerDocument, Json, Saved},
     },
     ops::{
         coins,
@@ -27,7 +27,7 @@ use crate::{
             callbacks::{self, Word},
             decisions::{self, Decision},
             order::Order,
-            orders,
+            orders::{self, Placed},
             reconcile::{self, Confirmation, Hint},
         },
     },
@@ -77,16 +77,26 @@ pub struct PaymentOrder {
 }
 
 /// The same order for some minutes, whether it is asked for by GET or by POST.
-pub async fn order(call: Call, package: Package) -> Result<Uncached<PaymentOrder>> {
+pub async fn order(call: Call, package: Package) -> Result<Uncached<Json<PaymentOrder>>> {
+    Ok(Uncached(Json(placed(call, package).await?.resource)))
+}
+
+/// The same; a POST that makes it says so.
+pub async fn place_order(call: Call, package: Package) -> Result<Uncached<Saved<PaymentOrder>>> {
+    placed(call, package).await.map(Uncached)
+}
+
+async fn placed(call: Call, package: Package) -> Result<Saved<PaymentOrder>> {
     let user = call.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
-    let order = call.committed(orders::create(&call.app, user, amount, coin_count)).await?;
+    let Placed { order, is_new } = call.committed(orders::create(&call.app, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
     let (order, order_string) =
         call.blocking(move |app| orders::order_string(app, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
     let (amount, status) = (amount.to_string(), state.name());
-    Ok(Uncached(PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at }))
+    let resource = PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at };
+    Ok(Saved { resource, is_new })
 }
 
 /// The provider's report. Answered with one word, whatever happens, because the provider understands nothing else.
@@ -175,18 +185,18 @@ impl Answer for Confirmed {
     }
 }
 
-/// A resource that nobody between may keep.
-pub struct Uncached<T>(T);
+/// An answer that nobody between may keep.
+pub struct Uncached<A>(A);
 
-impl<T: Serialize + ToSchema> Answer for Uncached<T> {
+impl<A: Answer> Answer for Uncached<A> {
     fn into_response(self) -> Result<Response<Body>> {
-        let mut response = Json(self.0).into_response()?;
+        let mut response = self.0.into_response()?;
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Ok(response)
     }
 
     fn describe() -> AnswerDocument {
-        Json::<T>::describe()
+        A::describe()
     }
 }
 

@@ -28,11 +28,18 @@ pub struct Filter {
     pub state: Option<OrderState>,
 }
 
+/// An order, and whether it was made just now.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    pub order: Order,
+    pub is_new: bool,
+}
+
 /// The user's open order for this package; a new one if there is none or it is too old.
 ///
 /// # Errors
 /// `unknown_package` for a pair that is not in the price list.
-pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<Order> {
+pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<Placed> {
     let config = Arc::clone(&app.config);
     if !config.payment.packages.contains(amount, coin_count) {
         return Pending::known(Err(Code::UnknownPackage.into()));
@@ -42,8 +49,8 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
         let (channel, app_id) = (gateway.name(), gateway.app_id());
         let settings = &config.payment;
         let made_since = tx.now.minus(settings.order_reuse);
-        if let Some(open) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
-            return Ok(open);
+        if let Some(order) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
+            return Ok(Placed { order, is_new: false });
         }
         let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
         let expires_at = tx.now.plus(settings.order_lifetime);
@@ -53,7 +60,7 @@ pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<
              created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
             (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
         )?;
-        find_in(tx, &order_no)
+        Ok(Placed { order: find_in(tx, &order_no)?, is_new: true })
     })
 }
 

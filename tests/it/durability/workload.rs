@@ -197,8 +197,9 @@ impl Client<'_> {
     }
 
     fn pay(&self) -> Result<(), Gone> {
-        let package = json!({ "amount": "6.00", "coinCount": 60 });
-        let (_, answer) = self.send(self.post("/payment/gateway/order").json(&package))?;
+        let package = [("amount", "6.00"), ("coinCount", "60")];
+        let order = self.server.get("/payment/gateway/order").by(self.user).query(&package);
+        let (_, answer) = self.send(order)?;
         let order_no = text(&answer.expect(200).json()["orderNo"]);
         let pay = self.server.post(&format!("/admin/payments/{order_no}/sandbox-pay")).token(self.key);
         let (request_id, answer) = self.send(pay.json(&json!({ "reason": "tests" })))?;

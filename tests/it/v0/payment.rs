@@ -13,8 +13,8 @@ const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";
 
 fn order(server: &Server, user: &Caller, amount: &str, coins: u32) -> Value {
-    let package = json!({ "userId": user.user_id, "amount": amount, "coinCount": coins });
-    server.post("/payment/gateway/order").by(user).json(&package).send().expect(200).json()
+    let package = [("userId", user.user_id.as_str()), ("amount", amount), ("coinCount", &coins.to_string())];
+    server.get("/payment/gateway/order").by(user).query(&package).send().expect(200).json()
 }
 
 #[test]
@@ -27,8 +27,8 @@ fn the_same_open_order_is_returned_and_only_packages_are_sold() {
         (&json!("created"), &json!("6.00"), &json!(60))
     );
     assert!(first["orderString"].as_str().unwrap().contains(first["orderNo"].as_str().unwrap()));
-    let by_get = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6"), ("coinCount", "60")]);
-    let again = by_get.send().expect(200);
+    let by_post = server.post("/payment/gateway/order").by(&user).json(&json!({ "amount": "6", "coinCount": 60 }));
+    let again = by_post.send().expect(200);
     assert_eq!(again.header("cache-control"), Some("no-store"));
     assert_eq!(again.json()["orderNo"], first["orderNo"]);
     assert_ne!(order(&server, &user, "30.00", 330)["orderNo"], first["orderNo"]);
@@ -43,6 +43,22 @@ fn the_same_open_order_is_returned_and_only_packages_are_sold() {
     }
     let foreign = server.get("/payment/gateway/order").by(&user).query(&[("amount", "6"), ("coinCount", "60")]);
     foreign.query(&[("userId", &other.user_id)]).send().expect_problem(403, "not_yours");
+}
+
+#[test]
+fn an_order_that_a_post_made_is_created_and_one_that_was_there_is_not() {
+    let server = Setup::default().start();
+    let (user, other) = (server.sign_in(OWN), server.sign_in(OTHER));
+    let package = [("amount", "6.00"), ("coinCount", "60")];
+    let post = |user: &Caller| server.post("/payment/gateway/order").by(user).form(&package).send();
+    let get = |user: &Caller| server.get("/payment/gateway/order").by(user).query(&package).send().expect(200).json();
+    let made = post(&user).expect(201);
+    assert_eq!(made.header("cache-control"), Some("no-store"));
+    let number = made.json()["orderNo"].clone();
+    assert_eq!(post(&user).expect(200).json()["orderNo"], number);
+    assert_eq!(get(&user)["orderNo"], number);
+    let number = get(&other)["orderNo"].clone();
+    assert_eq!(post(&other).expect(200).json()["orderNo"], number);
 }
 
 #[test]

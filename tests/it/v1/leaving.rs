@@ -262,7 +262,7 @@ fn a_payment_that_comes_after_its_user_left_is_left_to_a_person() {
     let server = Setup::default().start();
     let user = server.sign_in_by_email(EMAIL);
     let order = json!({ "amount": "6.00", "coinCount": 60 });
-    let order = server.post("/payment/gateway/order").by(&user).json(&order).send().expect(200).json();
+    let order = server.post("/payment/gateway/order").by(&user).json(&order).send().expect(201).json();
     let order_no = order["orderNo"].as_str().unwrap();
     delete(&server, &user).send().expect(204);
     server.command(&["payments", "sandbox-pay", order_no]).expect(0);

@@ -93,7 +93,7 @@ fn whole_person(server: &Server) -> Caller {
     server.patch("/api/v1/notifications/mark-all-read").by(&user).send().expect(200);
     read(to_all());
     let order = json!({ "amount": "6.00", "coinCount": 60 });
-    server.post("/payment/gateway/order").by(&user).json(&order).send().expect(200);
+    server.post("/payment/gateway/order").by(&user).json(&order).send().expect(201);
     server.database().execute("delete from code_sends", []).unwrap();
     let sign_in = server.request_email_code(EMAIL, "sign_in");
     let device = json!({ "email": EMAIL, "code": sign_in, "device": MORE_TEXTS[5] });
