@@ -13,8 +13,9 @@ use std::{
 
 use crate::locked::locked;
 
-/// For how long nothing was taken of a delivery that nobody reads.
-const STALLED_AFTER: Duration = Duration::from_secs(5);
+/// For how long nothing was taken of a delivery that nobody reads. The system takes more only once a third of its own
+/// buffer is free, some hundred KiB, which a phone on a slow network needs several seconds to read.
+const STALLED_AFTER: Duration = Duration::from_secs(15);
 
 /// What is under way, by whom it is for.
 #[derive(Debug)]
@@ -134,16 +135,16 @@ mod tests {
         let (deliveries, begun) = (Deliveries::default(), Instant::now());
         let at = |seconds| begun + Duration::from_secs(seconds);
         let older = deliveries.begin((), b"abcde".to_vec(), begun).unwrap();
-        assert!(older.take(1, at(3)).is_ok());
-        assert_eq!(deliveries.begin((), Vec::new(), at(6)).unwrap_err(), Duration::from_secs(2));
-        assert!(older.take(1, at(7)).is_ok());
-        let newer = deliveries.begin((), b"fgh".to_vec(), at(12)).unwrap();
+        assert!(older.take(1, at(9)).is_ok());
+        assert_eq!(deliveries.begin((), Vec::new(), at(18)).unwrap_err(), Duration::from_secs(6));
+        assert!(older.take(1, at(21)).is_ok());
+        let newer = deliveries.begin((), b"fgh".to_vec(), at(36)).unwrap();
         assert!(locked(&older.held).content.is_none(), "it is held although nobody gets it");
-        assert_eq!((older.take(1, at(12)), older.left()), (Err(Superseded), 3));
+        assert_eq!((older.take(1, at(36)), older.left()), (Err(Superseded), 3));
         // The older one's end leaves the newer one in its place.
         drop(older);
-        assert!(deliveries.begin((), Vec::new(), at(13)).is_err());
-        assert_eq!(newer.take(9, at(13)), Ok(b"fgh".to_vec()));
+        assert!(deliveries.begin((), Vec::new(), at(39)).is_err());
+        assert_eq!(newer.take(9, at(39)), Ok(b"fgh".to_vec()));
         drop(newer);
         assert!(locked(&deliveries.0).is_empty());
     }

@@ -343,7 +343,7 @@ fn a_large_answer_is_held_for_each_user_once() {
     expect_beginning(&reader);
     // Read for longer than one that nobody reads is waited for.
     let (begun, mut received, mut piece) = (Instant::now(), Vec::new(), vec![0; 60_000]);
-    while begun.elapsed() < Duration::from_secs(7) {
+    while begun.elapsed() < Duration::from_secs(17) {
         reader.0.read_exact(&mut piece).unwrap();
         received.extend_from_slice(&piece);
         sleep(Duration::from_millis(100));
@@ -371,7 +371,7 @@ fn a_large_answer_that_nobody_reads_gives_way_to_another() {
     let length = list_all(&server, &user).send().expect(200).bytes.len() as u64;
     let before = server.memory();
     let mut wires = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..2 {
         // All of these stay open, and nobody reads any of them.
         let begun = Instant::now();
         eventually("another is sent", || {
@@ -381,7 +381,7 @@ fn a_large_answer_that_nobody_reads_gives_way_to_another() {
             sleep(Duration::from_millis(300));
             head.ends_with(b"200")
         });
-        assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
         let grown = server.memory().saturating_sub(before);
         assert!(grown < 2 * length, "{} connections make it hold {grown}", wires.len());
     }
