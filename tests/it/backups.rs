@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Ended, Server, Setup, copy_of, cut_off, eventually, killed_after, log_statement};
+use crate::kit::{Ended, Server, Setup, copy_of, cut_off, eventually, killed_after, log_statement, open_app};
 
 const PHONE: &str = "13800138000";
 /// Moments, spread over its whole duration, at which a backup and a restore are killed.
@@ -478,25 +478,14 @@ fn a_backup_directory_that_cannot_be_read_is_told_as_a_failure() {
 /// The job cannot be hurried from outside, so it is called as the clock calls it.
 #[test]
 fn a_directory_that_cannot_be_read_is_tried_again_after_a_pause() {
-    use yarrow::{
-        app::{App, Role},
-        config::{Sources, load},
-        ops::backups,
-        vendors::Announce,
-    };
     let temporary = tempfile::tempdir().unwrap();
-    let (data, place) = (temporary.path().join("data"), temporary.path().join("no-directory"));
+    let place = temporary.path().join("no-directory");
     std::fs::write(&place, "").unwrap();
-    let setting = |path: &Path| path.to_string_lossy().into_owned();
-    let environment = [("YARROW_BACKUP_DIRECTORY".to_owned(), setting(&place))].into();
-    let sources =
-        Sources { flags: [("data_dir".to_owned(), setting(&data))].into(), environment, ..Sources::default() };
-    let announce: Announce = std::sync::Arc::new(|_: &str| ());
-    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
-    assert!(backups::run_if_due(&app).is_err());
-    assert!(!backups::run_if_due(&app).unwrap());
+    let (_directory, app) = open_app(&[("BACKUP_DIRECTORY", &place.to_string_lossy())]);
+    assert!(yarrow::ops::backups::run_if_due(&app).is_err());
+    assert!(!yarrow::ops::backups::run_if_due(&app).unwrap());
     std::fs::remove_file(&place).unwrap();
-    assert!(!backups::run_if_due(&app).unwrap(), "as after any other failure");
+    assert!(!yarrow::ops::backups::run_if_due(&app).unwrap(), "as after any other failure");
 }
 
 #[test]

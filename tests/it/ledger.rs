@@ -1,16 +1,11 @@
 //! The ledger: against an independent model, against tampering, against its own triggers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use yarrow::{
-    app::{App, Role},
-    config::{Sources, load},
-    vendors::Announce,
-};
 
-use crate::kit::{Caller, Server, Setup, eventually};
+use crate::kit::{Caller, Server, Setup, eventually, open_app};
 
 const PHONES: [&str; 3] = ["13800138000", "13900139000", "13700137000"];
 
@@ -410,16 +405,6 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
     });
 }
 
-/// The application on a directory of its own, for what no door leads to.
-fn open_app() -> (tempfile::TempDir, App) {
-    let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().to_string_lossy().into_owned();
-    let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
-    let announce: Announce = Arc::new(|_: &str| ());
-    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
-    (directory, app)
-}
-
 /// The job cannot be hurried from outside, so it is called as the clock calls it.
 #[test]
 fn the_ledger_is_verified_once_a_day() {
@@ -428,7 +413,7 @@ fn the_ledger_is_verified_once_a_day() {
         types::UserId,
     };
 
-    let (directory, app) = open_app();
+    let (directory, app) = open_app(&[]);
     let posting = |delta, reference: Option<&str>| Posting {
         user: UserId(1),
         asset: Asset::Point,
@@ -471,7 +456,7 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
         types::UserId,
     };
 
-    let (_directory, app) = open_app();
+    let (_directory, app) = open_app(&[]);
     let claim = Claim {
         caller: "user:1".into(),
         route: "/test".into(),

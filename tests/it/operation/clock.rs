@@ -1,16 +1,9 @@
 //! A clock that was ahead for a while: what it leaves behind is of a time to come, and nothing waits for that.
 
-use std::sync::Arc;
-
 use serde_json::json;
-use yarrow::{
-    app::{App, Role},
-    config::{Sources, load},
-    ops::cleanup,
-    vendors::Announce,
-};
+use yarrow::ops::cleanup;
 
-use crate::kit::{Ended, Setup, eventually, found_eventually};
+use crate::kit::{Ended, Setup, eventually, found_eventually, open_app};
 
 const AHEAD: i64 = 40 * 24 * 3_600_000;
 const PHONE: &str = "13800138000";
@@ -90,11 +83,7 @@ fn a_clock_that_is_days_ahead_deletes_no_backup() {
 
 #[test]
 fn a_clock_that_is_days_ahead_deletes_nothing_by_its_age() {
-    let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().to_string_lossy().into_owned();
-    let sources = Sources { flags: [("data_dir".to_owned(), data)].into(), ..Sources::default() };
-    let announce: Announce = Arc::new(|_: &str| ());
-    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
+    let (directory, app) = open_app(&[]);
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
