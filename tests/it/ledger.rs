@@ -484,3 +484,45 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
     assert_eq!(kept, Kept { status: 402, body: b"insufficient_coins".to_vec() });
     assert!(ledger::verify(&app, &mut |_, _| ()).unwrap().is_consistent());
 }
+
+#[test]
+fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwards() {
+    use yarrow::{
+        ops::{
+            clearing::{self, Target},
+            ledger::{self, Asset, Kind, Posting},
+        },
+        types::UserId,
+    };
+
+    let (directory, app) = open_app(&[]);
+    let fill = || {
+        // More than what is read at once.
+        let fill = "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 60000) \
+                    insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
+                    select 7, 'coin', n, 1, n, 'topup', 1 from counter; \
+                    insert into balances (user_id, asset, balance, last_sequence) values (7, 'coin', 60000, 60000)";
+        Connection::open(directory.path().join("yarrow.db")).unwrap().execute_batch(fill).unwrap();
+    };
+    let post = |user| {
+        let posting = Posting { user: UserId(user), asset: Asset::Coin, delta: 5, kind: Kind::Topup, reference: None };
+        app.store.write(move |tx| ledger::post_in(tx, posting)).wait().unwrap();
+    };
+    // With an account that is new, with the same one again, and with nothing at all.
+    for posted in [Some(1), Some(7), None] {
+        fill();
+        let mut is_cleared = false;
+        let report = ledger::verify(&app, &mut |_, _| {
+            if !is_cleared {
+                clearing::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
+                posted.into_iter().for_each(post);
+            }
+            is_cleared = true;
+        });
+        let report = report.unwrap();
+        assert!(is_cleared && report.is_consistent(), "{report:?}");
+        let expected = i64::from(posted.is_some());
+        assert_eq!((report.entries, report.accounts), (expected, expected));
+        clearing::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! What only a person can have done has its row in the audit chain. The whole ledger is read once, in pieces, so that
 //! no read pins the log for long. That is sound because entries are only ever appended: the last piece, the balances
-//! and the audit chain are read in one snapshot.
+//! and the audit chain are read in one snapshot. Only clearing everything takes entries away, and says so here: whoever
+//! reads meanwhile begins anew.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,6 +27,8 @@ const PIECE: u32 = 50_000;
 const LISTED: usize = 1_000;
 const DAY: Duration = Duration::from_hours(24);
 const LAST_VERIFICATION: &str = "ledger.verification";
+/// How often the ledger was emptied.
+const EMPTIED: &str = "ledger.emptied";
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub struct Report {
     pub suspended: u64,
     /// Accounts with a discrepancy.
     pub suspects: BTreeSet<(UserId, Asset)>,
+    /// How often the ledger had been emptied before.
+    emptied: i64,
 }
 
 impl Report {
@@ -106,8 +111,14 @@ pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
-    let accounts = u64::try_from(report.accounts).unwrap_or(0);
-    note(app, Some(accounts), report.discrepancies_found)?;
+    let (accounts, discrepancies) = (u64::try_from(report.accounts).unwrap_or(0), report.discrepancies_found);
+    let emptied = report.emptied;
+    let note = move |tx: &Write<'_>| {
+        // Of a ledger that was emptied since, what was wrong with it says nothing.
+        let is_of_today = emptied_in(tx)? == emptied;
+        if is_of_today { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
+    };
+    app.store.write(note).wait()?;
     if !report.is_consistent() {
         tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
     }
@@ -144,15 +155,8 @@ pub fn verify_if_due(app: &App) -> Result<bool> {
 
 /// Remembers when the ledger was verified and how many discrepancies are left.
 pub fn remember(app: &App, discrepancies: u64) -> Result<()> {
-    note(app, None, discrepancies)
-}
-
-fn note(app: &App, accounts: Option<u64>, discrepancies: u64) -> Result<()> {
     let put = move |tx: &Write<'_>| {
-        let accounts = match accounts {
-            Some(accounts) => accounts,
-            None => last_in(tx)?.map_or(0, |last| last.accounts),
-        };
+        let accounts = last_in(tx)?.map_or(0, |last| last.accounts);
         put_in(tx, Verification { at: tx.now.0, discrepancies, accounts })
     };
     app.store.write(put).wait()
@@ -167,9 +171,15 @@ pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
     settings::find_json_in(tx, LAST_VERIFICATION)
 }
 
-/// Remembers that nothing is wrong with a ledger that was just emptied, whatever was found in it before.
+/// Remembers that nothing is wrong with a ledger that was just emptied, whatever was found in it before, and tells
+/// whoever is reading it.
 pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
+    settings::put_in(tx, EMPTIED, &(emptied_in(tx)? + 1).to_string())?;
     put_in(tx, Verification { at: tx.now.0, discrepancies: 0, accounts: 0 })
+}
+
+fn emptied_in(tx: &Read<'_>) -> Result<i64> {
+    Ok(settings::find_in(tx, EMPTIED)?.and_then(|emptied| emptied.parse().ok()).unwrap_or(0))
 }
 
 /// How many accounts are closed.
@@ -311,6 +321,10 @@ struct Walk {
 impl Walk {
     /// Reads the next piece; after the last one everything else, in the same snapshot. True when that was done.
     fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
+        let emptied = emptied_in(tx)?;
+        if self.report.emptied != emptied {
+            *self = Self { report: Report { emptied, ..Report::default() }, ..Self::default() };
+        }
         let lines = tx.all(
             "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries where seq > ?1 \
              order by seq limit ?2",
