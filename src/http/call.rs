@@ -366,10 +366,12 @@ impl Call {
         T: Send + 'static,
         F: FnOnce(&App) -> Pending<T> + Send + 'static,
     {
-        if self.app.moderation.may_block() {
-            return self.blocking(move |app| operation(app).wait()).await;
-        }
-        self.committed(operation(&self.app)).await
+        let pending = if self.app.moderation.may_block() {
+            self.blocking(move |app| Ok(operation(app))).await?
+        } else {
+            operation(&self.app)
+        };
+        self.committed(pending).await
     }
 
     /// Has texts judged, and waits for nothing else; in place or away from the worker threads like

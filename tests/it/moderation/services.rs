@@ -615,3 +615,21 @@ fn an_interpretation_that_was_made_while_a_question_was_judged_is_given() {
     });
     assert_eq!(model.requests().len(), 1);
 }
+
+#[test]
+fn a_change_that_the_outside_service_let_pass_waits_for_the_disk_like_any_other() {
+    let vendor = Vendor::answering(|request| judged(request, "微信"));
+    let server = with_vendor(&vendor).with("LIMITS_WRITE_TIMEOUT", "500 ms").start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    switch(&server, &key, true).expect(200);
+    let database = server.database();
+    database.execute_batch("begin immediate").unwrap();
+    let begun = Instant::now();
+    let change = server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]);
+    let refused = change.send().expect_problem(503, "overloaded").json();
+    let took = begun.elapsed();
+    assert!(refused["detail"].as_str().unwrap().contains("may still be made"), "{refused}");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    database.execute_batch("rollback").unwrap();
+    eventually("the change is made", || server.value::<i64>("select count(*) from users where nickname = '青山'") == 1);
+}
