@@ -399,7 +399,8 @@ declare::settings! {
         drain_timeout: Duration = "25 s", no flag,
             "Time for running requests to end when the service stops.";
         connections: u32 = "4096", no flag,
-            "Open connections over all.";
+            "Open connections over all; those for administrators and for metrics, where they have a listener of their \
+             own, are counted apart.";
         connections_per_client: u32 = "256", no flag,
             "Open connections from one address, or one /64 of IPv6; trusted proxies are exempt.";
         requests: u32 = "1024", no flag,

@@ -96,23 +96,24 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
     let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
     let listener = bind(server.address()).await?;
     let target = address_of(&listener)?;
-    let mut enter = |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, what: &str| {
+    let mut enter = |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, door: Doorkeeper, what: &str| {
         let scheme = if acceptor.is_some() { "https" } else { "http" };
         announce(&format!("yarrow {what} {scheme}://{}", address_of(&listener)?));
-        entrances.push(Entrance { listener, acceptor, service, door: door.clone() });
+        entrances.push(Entrance { listener, acceptor, service, door });
         Ok::<_, Error>(())
     };
     if let Some(address) = server.admin_listen {
         let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
         // The certificate names the service and no loopback address, and nobody listens in on that.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
-        enter(bind(address).await?, acceptor, service, "serves /admin on")?;
+        // Counted apart, too: it is when there is a crowd that an administrator is needed.
+        enter(bind(address).await?, acceptor, service, Doorkeeper::new(app), "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
         let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));
-        enter(bind(address).await?, None, service, "redirects to HTTPS on")?;
+        enter(bind(address).await?, None, service, door.clone(), "redirects to HTTPS on")?;
     }
-    enter(listener, acceptor, Service::Everything(envelope), "is listening on")?;
+    enter(listener, acceptor, Service::Everything(envelope), door, "is listening on")?;
     Ok(Opened { entrances, renewal: tls.map(|tls| tls.renewal) })
 }
 

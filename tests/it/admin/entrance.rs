@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Answer, Binary, Ended, Request, Server, Setup};
+use crate::kit::{Answer, Binary, Ended, Request, Server, Setup, raw::Wire};
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -139,4 +139,17 @@ fn a_new_password_ends_the_sessions_of_the_old_one() {
     login(&server, "127.0.0.1").expect_problem(401, "invalid_credentials");
     let body = json!({ "name": "root", "password": "another horse battery" });
     server.post("/admin/login").json(&body).send().expect(200);
+}
+
+#[test]
+fn a_crowd_at_the_public_listener_keeps_no_administrator_out() {
+    let setup = Setup::default().with("SERVER_ADMIN_LISTEN", "127.0.0.1:0").with("LIMITS_CONNECTIONS", 20);
+    let mut server = setup.start();
+    let line = server.wait_for_line("yarrow serves /admin on http://");
+    let address = line.rsplit("http://").next().unwrap().trim().to_owned();
+    let key = server.api_key("tests");
+    let mut crowd: Vec<_> = (0..20).map(|_| Wire::to(&server)).collect();
+    crowd.iter_mut().for_each(Wire::expect_health);
+    assert_eq!(Wire::to(&server).read_to_end().0, "", "there was room for one more");
+    Request::new("GET", &format!("http://{address}/admin/payments")).token(&key).send().expect(200);
 }
