@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     Behaviour, Caller, Model, Server,
-    calls::{PHONE, answering, ask, asking, chat, spending},
+    calls::{PHONE, answering, ask, asking, chat, chunks, spending},
     eventually,
     raw::Wire,
     vendors::{Reply, Vendor},
@@ -195,4 +195,24 @@ fn what_a_listener_left_behind_is_charged() {
     let charged: i64 = server.value("select tokens from model_spending where user_id = 0");
     assert!(charged > 100, "the instructions alone are more: {charged}");
     assert_eq!(server.value::<i64>("select reserved_tokens from model_spending where user_id = 0"), 0);
+}
+
+#[test]
+fn a_try_that_was_lost_on_its_way_is_charged_although_it_is_made_again() {
+    let spent = |replies: Vec<Reply>| {
+        let vendor = Vendor::playing(replies);
+        let server = asking(&vendor).with("LLM_TOKENS_PER_DAY", 1_000_000).start();
+        let user = server.sign_in(PHONE);
+        let answer = ask(&server, &user).send();
+        assert_eq!(vendor.requests().len(), 2);
+        (answer.status, spending(&server))
+    };
+    // Nobody knows what the vendor did of either.
+    let (status, (lost_twice, set_aside)) = spent(vec![Reply::reset(), Reply::reset()]);
+    assert!(status >= 500 && lost_twice > 0 && set_aside == 0, "{status} {lost_twice} {set_aside}");
+    let told = || Reply::event_stream(chunks(&["吉"]));
+    assert_eq!(spent(vec![Reply::reset(), told()]), (200, (100 + lost_twice / 2, 0)));
+    // One that was refused has cost nothing.
+    assert_eq!(spent(vec![Reply::status(503), told()]), (200, (100, 0)));
+    assert_eq!(spent(vec![Reply::reset(), Reply::status(503)]), (503, (lost_twice / 2, 0)));
 }

@@ -69,9 +69,17 @@ impl Outcome {
 /// What was seen of an answer while it came, for calls that end without a count.
 #[derive(Default)]
 pub(super) struct Seen {
-    of_first: u64,
-    of_second: u64,
+    of_first: SeenOf,
+    of_second: SeenOf,
     first: Option<Duration>,
+}
+
+/// What was seen of one model.
+#[derive(Clone, Copy, Default)]
+struct SeenOf {
+    tokens: u64,
+    /// Tries that were lost on their way and made again: their vendor may have done something for each.
+    lost_tries: u64,
 }
 
 impl Seen {
@@ -79,8 +87,9 @@ impl Seen {
         if !piece.text.is_empty() {
             self.first.get_or_insert_with(|| begun.elapsed());
         }
-        let tokens = if piece.is_of_second { &mut self.of_second } else { &mut self.of_first };
-        *tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
+        let model = if piece.is_of_second { &mut self.of_second } else { &mut self.of_first };
+        model.tokens += budget::estimated_tokens(piece.text) + budget::estimated_tokens(piece.reasoning);
+        model.lost_tries += u64::from(piece.is_after_lost_try);
     }
 }
 
@@ -105,24 +114,25 @@ struct Work<'run> {
     request: &'run Request,
     /// As its vendor counted.
     usage: Option<Usage>,
-    /// Of what was seen to come from it.
-    tokens: u64,
+    seen: SeenOf,
     /// The vendor certainly did nothing for it, unless something came.
     is_free: bool,
 }
 
 impl Work<'_> {
-    /// What it is charged with: as counted, else as estimated.
+    /// What it is charged with: as counted, else as estimated. Of a try that was lost only what was said is known.
     fn amount(&self, settings: &config::Llm) -> Amount {
-        match self.usage {
-            _ if self.provider == offline::NAME => Amount::default(),
-            Some(usage) => budget::amount(settings, self.model, usage.prompt_tokens, usage.completion_tokens),
-            None if self.is_free && self.tokens == 0 => Amount::default(),
-            None => {
-                let said = self.request.messages.iter().map(|message| budget::estimated_tokens(&message.content));
-                budget::amount(settings, self.model, said.sum(), self.tokens)
-            }
+        if self.provider == offline::NAME {
+            return Amount::default();
         }
+        let said = self.request.messages.iter().map(|message| budget::estimated_tokens(&message.content)).sum::<u64>();
+        let amount = |said, told| budget::amount(settings, self.model, said, told);
+        let of_last_try = match self.usage {
+            Some(usage) => amount(usage.prompt_tokens, usage.completion_tokens),
+            None if self.is_free && self.seen.tokens == 0 => Amount::default(),
+            None => amount(said, self.seen.tokens),
+        };
+        of_last_try.plus(amount(said * self.seen.lost_tries, 0))
     }
 }
 
@@ -183,15 +193,16 @@ impl Ending {
     pub(super) fn outcome(self, app: &App, call: Call<'_>) -> Outcome {
         let Call { asker, request, seen, provider, model, failover, duration } = call;
         let settings = &app.config.llm;
-        let tokens = if failover.is_some() { seen.of_second } else { seen.of_first };
-        let last = Work { provider, model: &model, request, usage: self.usage, tokens, is_free: self.is_free };
+        let seen_of_last = if failover.is_some() { seen.of_second } else { seen.of_first };
+        let last =
+            Work { provider, model: &model, request, usage: self.usage, seen: seen_of_last, is_free: self.is_free };
         // A first model that thought and said nothing has its price, too.
         let first = failover.as_ref().map(|failure| Work {
             provider: app.llm.name(),
             model: app.llm.model(),
             request,
             usage: failure.usage,
-            tokens: seen.of_first,
+            seen: seen.of_first,
             is_free: is_free(failure),
         });
         let charged_first = first.map_or_else(Amount::default, |first| first.amount(settings));

@@ -60,12 +60,21 @@ pub struct Piece<'answer> {
     pub model: &'answer str,
     /// It came from the model that stands in for the first.
     pub is_of_second: bool,
+    /// The vendor is asked once more: what it did for the try before, which was lost on its way, nobody knows.
+    pub is_after_lost_try: bool,
 }
 
 impl Piece<'_> {
     /// Nothing but the question whether anybody is still there.
-    pub const SIGN_OF_LIFE: Piece<'static> =
-        Piece { text: "", reasoning: "", document: None, is_whole: false, model: "", is_of_second: false };
+    pub const SIGN_OF_LIFE: Piece<'static> = Piece {
+        text: "",
+        reasoning: "",
+        document: None,
+        is_whole: false,
+        model: "",
+        is_of_second: false,
+        is_after_lost_try: false,
+    };
 }
 
 /// Whether to go on.

@@ -133,6 +133,10 @@ impl OpenAi {
             return Err(*first.failure);
         };
         wait(pause, sink)?;
+        if !first.failure.is_certainly_not_accepted() {
+            // Whether somebody still listens was asked just before.
+            sink(Piece { is_after_lost_try: true, ..Piece::SIGN_OF_LIFE });
+        }
         self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)
     }
 
