@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::kit::{
     Behaviour, Model,
     calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, record, spending, streamed},
-    eventually,
+    eventually, open_app,
     vendors::{Reply, Vendor},
 };
 
@@ -253,6 +253,33 @@ fn an_outcome_that_cannot_be_written_is_written_later() {
     eventually("the record is finished", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status || ' ' || result from interpretations"), "succeeded 吉");
     assert_eq!(server.value::<i64>("select sum(calls) from model_usage"), 1);
+}
+
+/// No door leads to one, so it is brought about by whoever listens.
+#[test]
+fn a_call_that_panics_is_over() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use yarrow::{
+        ops::interpretation::{self, Question},
+        types::{Locale, UserId},
+    };
+
+    let nowhere = Vendor::nowhere();
+    let vendor = [("LLM_PROVIDER", "openai"), ("LLM_BASE_URL", nowhere.as_str()), ("LLM_MODEL", "first")];
+    let (directory, app) = open_app(&[vendor.as_slice(), &[("LLM_TOKENS_PER_DAY", "1000000")]].concat());
+    let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
+    let user = "insert into users (id, phone_number, created_at) values (1, ?1, 1)";
+    database.execute(user, [PHONE]).unwrap();
+    let locale = Locale::English;
+    let question = Question { question_type: None, question: "Why?".to_owned(), divination_data: None, locale };
+    let prepared = interpretation::prepare(&app, UserId(1), question).unwrap();
+    let mut run = || interpretation::run(&app, &prepared, &mut |_| panic!("expected by this test"));
+    let told = catch_unwind(AssertUnwindSafe(&mut run)).expect("the panic was passed on");
+    assert_eq!(told.unwrap_err().code.name(), "internal");
+    let text = |sql: &str| -> String { database.query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert_eq!(text("select status || ' ' || error_class from interpretations"), "failed panicked");
+    assert_eq!(text("select outcome || ' ' || calls from model_usage"), "failed 1");
+    assert_eq!(text("select reserved_tokens || ' ' || (tokens > 0) from model_spending where user_id = 0"), "0 1");
 }
 
 #[test]

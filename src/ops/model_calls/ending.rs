@@ -179,6 +179,19 @@ impl Ending {
         }
     }
 
+    /// Something is wrong with this program, and how far it came nobody knows.
+    pub(super) fn panicked() -> Self {
+        Self {
+            status: Status::Failed,
+            text: None,
+            finish_reason: None,
+            model: None,
+            usage: None,
+            error_class: Some("panicked".to_owned()),
+            is_free: false,
+        }
+    }
+
     /// Nothing of the answer is told but what it cost, as far as it came.
     pub(super) fn withheld(answer: Result<Completion, Failure>) -> Self {
         let (model, usage) = match answer {

@@ -12,7 +12,11 @@ pub mod rehearsal;
 mod screening;
 mod unwritten;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     app::App,
@@ -88,14 +92,48 @@ pub fn largest_use(app: &App, request: &Request) -> Amount {
 ///
 /// `sink` gets what arrives; when it says [`Flow::Stop`], because nobody listens any more, the call is cancelled. It is
 /// asked once before the model is, so that nothing is asked for somebody who has left already.
+///
+/// A panic on the way is an outcome like any other failure: whoever asks must not be left with a record that nobody ends.
 pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Ran {
     let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
-    let mut gate = Gate::new(app, asker, &request);
+    let concluded = catch_unwind(AssertUnwindSafe(|| conclude(app, asker, &request, begun, &mut seen, sink)));
+    let concluded = concluded.unwrap_or_else(|_| Concluded {
+        ending: Ending::panicked(),
+        failure: Some(Error::internal("a model call panicked")),
+        provider: app.llm.name(),
+        model: app.llm.model().to_owned(),
+        failover: None,
+        duration: begun.elapsed(),
+    });
+    let Concluded { ending, failure, provider, model, failover, duration } = concluded;
+    let call = Call { asker, request: &request, seen: &seen, provider, model, failover, duration };
+    Ran { outcome: ending.outcome(app, call), failure }
+}
+
+/// How a call ended, and who was asked last.
+struct Concluded {
+    ending: Ending,
+    failure: Option<Error>,
+    provider: &'static str,
+    model: String,
+    failover: Option<Failure>,
+    duration: Duration,
+}
+
+fn conclude(
+    app: &App,
+    asker: Asker,
+    request: &Request,
+    begun: Instant,
+    seen: &mut Seen,
+    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+) -> Concluded {
+    let mut gate = Gate::new(app, asker, request);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
         Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),
-        Flow::Continue => app.llm.converse(|| app.clock.now().0, &request, &mut |piece| {
+        Flow::Continue => app.llm.converse(|| app.clock.now().0, request, &mut |piece| {
             seen.note(piece, begun);
             gate.pass(piece, sink)
         }),
@@ -116,8 +154,7 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
             (Ending::failed(&failure), Some(told(failure)))
         }
     };
-    let call = Call { asker, request: &request, seen: &seen, provider, model, failover, duration };
-    Ran { outcome: ending.outcome(app, call), failure }
+    Concluded { ending, failure, provider, model, failover, duration }
 }
 
 /// Finishes a record and settles its call. What cannot be written now is kept, and written as soon as it can be.
