@@ -11,7 +11,9 @@ use crate::{
     keys::{SANDBOX_KEY, ServerKey, kept_key},
     ops::{
         access_log::Recorder,
-        admins, alerts, clock_jump, codes,
+        admins, alerts,
+        audit::UnderWay,
+        clock_jump, codes,
         deliveries::Deliveries,
         integrity,
         model_calls::{Places, Unwritten},
@@ -109,6 +111,8 @@ pub struct App {
     pub certificate_shown: Arc<certificate::Shown>,
     /// What came of verification codes.
     pub code_tally: Arc<codes::Tally>,
+    /// What administrators have begun.
+    pub acts: Arc<UnderWay>,
     /// Network log entries on their way to the store.
     pub access_log: Recorder,
     /// Held for its lock. Dropped last, when nothing writes any more.
@@ -174,6 +178,7 @@ impl App {
             clock_watch: clock_jump::Watch::default(),
             certificate_shown: Arc::default(),
             code_tally: Arc::default(),
+            acts: Arc::default(),
             payments,
             moderation: moderation(config, &store, &clock),
             // A command holds the lock only while it opens, so that a server can start beside it.

@@ -24,6 +24,7 @@ use crate::{
     },
     ops::{
         admins::Identity,
+        audit::Undertaking,
         idempotency::{self, Answered, Claim, Once},
         ledger::Authority,
         users::{self, User},
@@ -105,6 +106,8 @@ pub struct Call {
     pub caller: Caller,
     pub headers: HeaderMap,
     pub repeatable: Option<Box<Repeatable>>,
+    /// What an administrator begins by it, if it is one whose calls are written down.
+    pub act: Option<Arc<Undertaking>>,
     /// The body as it came, for operations that read it themselves.
     pub body: Bytes,
 }
@@ -190,6 +193,17 @@ impl Call {
             self.context.reason.get_or_init(|| reason.clone());
         }
         Ok(Authority { actor, reason, request_id: self.context.request_id.clone() })
+    }
+
+    /// Writes down that what an administrator asks for begins, where a crash must not hide it.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn tell_beginning(&self) -> Result<()> {
+        match &self.act {
+            Some(act) => self.committed(act.tell(&self.app)).await,
+            None => Ok(()),
+        }
     }
 
     /// Those whom a request names. An administrator must name somebody, by this parameter if by no other.

@@ -28,7 +28,7 @@ use crate::{
     config::{self, Limits},
     error::{Code, Error, Result},
     ops::{
-        audit::{self, Act},
+        audit::{Act, Known, Undertaking},
         codes::client_network,
     },
     store,
@@ -112,13 +112,11 @@ impl Gate {
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
         let _place = self.app.requests.enter().map_err(|_| refused_for_now("Too many requests are running."))?;
         let path = path_parameters(request, self.path).await?;
-        let audited = match &caller {
-            Caller::Admin(identity) if self.access.is_audited() => Some(Audited {
-                app: Arc::clone(&self.app),
-                context: Arc::clone(context),
-                actor: identity.actor(),
-                action: format!("{} {}", request.method(), self.path),
-            }),
+        let act = match &caller {
+            Caller::Admin(identity) if self.access.is_audited() => {
+                let action = format!("{} {}", request.method(), self.path);
+                Some(Arc::new(self.app.acts.undertake(known(context, identity.actor(), action))))
+            }
             _ => None,
         };
         let call = Call {
@@ -127,11 +125,12 @@ impl Gate {
             repeatable: if self.is_repeatable { repeatable(request, &body) } else { None },
             body,
             headers: mem::take(request.headers_mut()),
+            act: act.clone(),
             app: Arc::clone(&self.app),
         };
         let doing = self.task.begin(call, path, request.uri())?;
-        let answer = match audited {
-            Some(audited) => audited.see_through(doing).await?,
+        let answer = match act {
+            Some(act) => see_through(Arc::clone(&self.app), act, doing).await?,
             None => doing.await?,
         };
         match context.user.get() {
@@ -168,40 +167,35 @@ impl Gate {
     }
 }
 
-/// What an administrator asks for, while it is done.
-struct Audited {
-    app: Arc<App>,
-    context: Arc<Context>,
-    actor: String,
-    action: String,
+/// What is known of what an administrator asks for, while it is done.
+fn known(context: &Arc<Context>, actor: String, action: String) -> Known {
+    let context = Arc::clone(context);
+    Arc::new(move |outcome| Act {
+        actor: actor.clone(),
+        action: action.clone(),
+        user: context.subject.get().copied(),
+        reason: context.reason.get().cloned(),
+        outcome,
+        client_ip: Some(context.client.to_string()),
+        request_id: context.request_id.clone(),
+    })
 }
 
-impl Audited {
-    /// Waits for what is done and for its row. Both go on by themselves when the client leaves, because what was begun
-    /// is done all the same.
-    async fn see_through(self, doing: BoxFuture<'static, Result<Response<Body>>>) -> Result<Response<Body>> {
-        let seen_through = tokio::spawn(async move {
-            let outcome = unless_panicked(AssertUnwindSafe(doing).catch_unwind().await);
-            self.record(outcome).await
-        });
-        seen_through.await.map_err(Error::internal)?
-    }
-
-    /// Writes down what came of it: the answer does not leave before that.
-    async fn record(self, outcome: Result<Response<Body>>) -> Result<Response<Body>> {
+/// Waits for what an administrator asks for and for its row: the answer does not leave before that. Both go on by
+/// themselves when the client leaves, because what was begun is done all the same.
+async fn see_through(
+    app: Arc<App>,
+    act: Arc<Undertaking>,
+    doing: BoxFuture<'static, Result<Response<Body>>>,
+) -> Result<Response<Body>> {
+    act.begin();
+    let seen_through = tokio::spawn(async move {
+        let outcome = unless_panicked(AssertUnwindSafe(doing).catch_unwind().await);
         let status = outcome.as_ref().map_or_else(|error| reply::status(error.code), Response::status);
-        let act = Act {
-            actor: self.actor,
-            action: self.action,
-            user: self.context.subject.get().copied(),
-            reason: self.context.reason.get().cloned(),
-            outcome: status.as_u16(),
-            client_ip: Some(self.context.client.to_string()),
-            request_id: self.context.request_id.clone(),
-        };
-        audit::record(&self.app, act).await?;
+        act.end(&app, status.as_u16()).await.inspect_err(|_| act.give_up())?;
         outcome
-    }
+    });
+    seen_through.await.map_err(Error::internal)?
 }
 
 fn refused_for_now(why: &'static str) -> Error {

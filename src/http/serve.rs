@@ -40,7 +40,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     jobs,
-    ops::{budget, chat, interpretation},
+    ops::{audit, budget, chat, interpretation},
     store,
     vendors::Announce,
 };
@@ -49,6 +49,8 @@ use crate::{
 const BLOCKING_THREADS: usize = 96;
 /// Files that are open beside connections at most: the store's, the log, calls to providers.
 const OTHER_FILES: u64 = 256;
+/// How often it is looked, at a stop, whether what administrators have begun is over.
+const LOOK_UP_EVERY: Duration = Duration::from_millis(20);
 /// How long streams have to send their last event.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 /// Bytes that a connection buffers at most, each way. A request's head must fit: one that is longer is answered 431. It
@@ -79,9 +81,9 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.
-    let closed = close_interrupted(app);
+    let (recorded, closed) = (audit::record_cut_off(app), close_interrupted(app));
     app.store.close();
-    outcome.and(closed)
+    outcome.and(recorded).and(closed)
 }
 
 /// Raises the number of files that may be open as far as the system lets us: each connection is one.
@@ -132,7 +134,8 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
         renewal.abort();
     }
     tracing::info!("stopping: running requests may end");
-    let mut drained = pin!(connections.shutdown());
+    // What an administrator has begun goes on when its connection is gone, and is to end, too.
+    let mut drained = pin!(connections.shutdown().then(|()| acts_are_over(app)));
     tokio::select! {
         () = &mut drained => {}
         () = tokio::time::sleep(app.config.limits.drain_timeout) => {
@@ -144,6 +147,12 @@ async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
         _ = stop.recv() => tracing::warn!("told to stop twice: not waiting any longer"),
     }
     Ok(())
+}
+
+async fn acts_are_over(app: &App) {
+    while !app.acts.is_empty() {
+        tokio::time::sleep(LOOK_UP_EVERY).await;
+    }
 }
 
 /// SIGTERM and SIGINT, each time one comes.

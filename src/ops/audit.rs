@@ -1,6 +1,17 @@
 //! What administrators saw and changed: one row a call or command, never changed and never deleted.
 //!
 //! Changes of balances are written down a second time, with the balances, in the ledger's own chain.
+//!
+//! A row is written when an act is over. What a stop of the service cuts off is over for nobody, and may be done all the
+//! same: so acts under way are known, and those that are left at the end get their row then.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use crate::{
     app::App,
@@ -16,6 +27,8 @@ macro_rules! select_audit {
     };
 }
 
+/// The outcome of what has begun, and may be done although nobody hears of it: 202.
+pub const BEGUN: u16 = 202;
 /// Characters of a reason.
 pub const LONGEST_REASON: usize = 200;
 
@@ -29,7 +42,7 @@ pub struct Act {
     /// Whom it was about, if it was about one user.
     pub user: Option<UserId>,
     pub reason: Option<String>,
-    /// The answer's status; 200 for a command that was done, 202 for one that began what may go on without it.
+    /// The answer's status; 200 for a command that was done. [`BEGUN`] for what began and may be done.
     pub outcome: u16,
     pub client_ip: Option<String>,
     pub request_id: String,
@@ -58,6 +71,101 @@ impl Default for Filter {
     fn default() -> Self {
         Self { user: None, actor: None, from: Timestamp(0), to: Timestamp(i64::MAX) }
     }
+}
+
+/// Something that an administrator has begun, and what is known of it so far: with this outcome.
+pub type Known = Arc<dyn Fn(u16) -> Act + Send + Sync>;
+
+/// Acts that are not over.
+#[derive(Default)]
+pub struct UnderWay {
+    next_number: AtomicU64,
+    acts: Mutex<BTreeMap<u64, Undecided>>,
+}
+
+struct Undecided {
+    known: Known,
+    /// A row says that it began.
+    is_told: bool,
+}
+
+/// An act of which a row is to be written. Dropping it ends nothing: what it began may go on.
+pub struct Undertaking {
+    number: u64,
+    known: Known,
+    under_way: Arc<UnderWay>,
+}
+
+impl UnderWay {
+    /// Something that is about to begin.
+    pub fn undertake(self: &Arc<Self>, known: Known) -> Undertaking {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        Undertaking { number, known, under_way: Arc::clone(self) }
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Undecided>> {
+        self.acts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Undertaking {
+    /// Counts it among what is not over, until [`Self::end`].
+    pub fn begin(&self) {
+        self.under_way.lock().insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
+    }
+
+    /// Writes down that it has begun, for what a crash must not hide.
+    pub fn tell(&self, app: &App) -> Pending<()> {
+        let (act, number, under_way) = ((self.known)(BEGUN), self.number, Arc::clone(&self.under_way));
+        app.store.write(move |tx| {
+            record_in(tx, &act)?;
+            if let Some(undecided) = under_way.lock().get_mut(&number) {
+                undecided.is_told = true;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes down what came of it.
+    pub fn end(&self, app: &App, outcome: u16) -> Pending<()> {
+        let (act, number, under_way) = ((self.known)(outcome), self.number, Arc::clone(&self.under_way));
+        app.store.write(move |tx| {
+            // Here and not by whoever waits for it: a stop that cuts them off is to find one row and not two.
+            under_way.lock().remove(&number);
+            record_in(tx, &act)
+        })
+    }
+
+    /// It is over, and no row can be written of it.
+    pub fn give_up(&self) {
+        self.under_way.lock().remove(&self.number);
+    }
+}
+
+/// Writes down what is still under way, of which nobody will hear any more. For the end of a server.
+///
+/// # Errors
+/// Storage errors.
+pub fn record_cut_off(app: &App) -> Result<()> {
+    if app.acts.is_empty() {
+        return Ok(());
+    }
+    let under_way = Arc::clone(&app.acts);
+    let record = move |tx: &Write<'_>| {
+        let left = std::mem::take(&mut *under_way.lock());
+        left.values().filter(|act| !act.is_told).try_for_each(|act| record_in(tx, &(act.known)(BEGUN)))?;
+        Ok(left.len())
+    };
+    let left = app.store.write(record).wait()?;
+    if left > 0 {
+        tracing::warn!(left, "what administrators had begun was cut off by the stop of the service");
+    }
+    Ok(())
 }
 
 /// Writes an act down.

@@ -50,7 +50,7 @@ pub struct AuditRow {
     user_id: Option<UserId>,
     #[schema(example = "compensation for a failed cast")]
     reason: Option<String>,
-    /// The answer's status; 200 for a command that was done.
+    /// The answer's status; 200 for a command that was done, 202 for what had begun and may be done.
     #[schema(example = 200)]
     outcome: u16,
     #[schema(example = "203.0.113.9")]

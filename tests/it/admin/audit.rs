@@ -1,8 +1,14 @@
 //! What administrators see and change is written down.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
-use crate::kit::{Document, Setup, found_eventually, raw::leave_after};
+use crate::kit::{
+    Document, Setup, eventually, found_eventually,
+    raw::leave_after,
+    vendors::{Reply, Vendor},
+};
 
 #[test]
 fn every_call_of_an_administrator_leaves_a_row() {
@@ -57,7 +63,7 @@ fn every_endpoint_for_administrators_leaves_a_row_whatever_it_answers() {
             request.query(&texts)
         };
         let answer = request.send();
-        let row = "select action || ' ' || outcome || ' ' || actor from audit where request_id = ?1";
+        let row = "select action || ' ' || outcome || ' ' || actor from audit where request_id = ?1 order by id desc";
         let row: Result<String, _> = server.database().query_row(row, [&id], |row| row.get(0));
         let expected = format!("{} {} key:tests", operation.name(), answer.status);
         assert_eq!(row.as_deref(), Ok(expected.as_str()), "{}: {}", operation.name(), answer.text());
@@ -82,6 +88,34 @@ fn what_goes_on_without_its_client_leaves_its_row() {
     let row = || database.query_row(row, [], |row| row.get::<_, String>(0)).ok();
     assert_eq!(found_eventually("the row of the audit", row), "POST /coin/increase/phone 200 sorry");
     assert_eq!(server.coins(&user), 5);
+}
+
+#[test]
+fn what_the_stop_cuts_off_leaves_a_row_that_says_so() {
+    let vendor = Vendor::answering(|_| Reply::status(200).after(Duration::from_secs(20)));
+    let mut server = Setup::default()
+        .with("MODERATION_PROVIDER", "aliyun")
+        .with("MODERATION_ENDPOINT", vendor.url())
+        .with("MODERATION_ACCESS_KEY_ID", "id")
+        .with("MODERATION_ACCESS_KEY_SECRET", "secret")
+        .with("MODERATION_TIMEOUT", "30 s")
+        .with("LIMITS_DRAIN_TIMEOUT", "300 ms")
+        .start();
+    let key = server.api_key("tests");
+    let compare = |id: &str| {
+        let compare = server.post("/admin/sensitive-word-migration/compare").token(&key).header("x-request-id", id);
+        compare.json(&json!({ "content": "何时启程？" }))
+    };
+    let waiting = compare("cut-off");
+    std::thread::spawn(move || waiting.try_send());
+    eventually("the vendor is asked", || !vendor.requests().is_empty());
+    compare("refused").json(&json!({})).send().expect(422);
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    let rows =
+        "select group_concat(action || ' ' || outcome || ' ' || request_id) from audit where actor = 'key:tests'";
+    assert_eq!(server.value::<String>(rows), "POST /admin/sensitive-word-migration/compare 202 cut-off");
 }
 
 fn text_of(value: &serde_json::Value) -> String {

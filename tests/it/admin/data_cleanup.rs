@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeSet,
+    fs::File,
+    path::Path,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread::{scope, sleep},
     time::{Duration, Instant},
@@ -11,7 +13,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, killed_after, log_statement, started,
+    Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, eventually, killed_after, log_statement,
+    raw::Wire, started,
 };
 
 /// Moments, spread over the whole duration, at which a clearing is killed.
@@ -397,4 +400,48 @@ fn a_clearing_that_is_killed_leaves_a_good_database() {
         std::fs::remove_dir_all(&directory).unwrap();
         is_cut_off
     });
+}
+
+/// Takes the lock under which backups are made, so that a clearing waits for it until this is dropped.
+fn hold_backups(directory: &Path) -> File {
+    let backups = directory.join("backups");
+    std::fs::create_dir_all(&backups).unwrap();
+    let lock = File::create(backups.join("backup.lock")).unwrap();
+    lock.lock().unwrap();
+    lock
+}
+
+/// What the audit says of clearings, oldest first: `yarrow cleanup all 200`.
+fn clearings(directory: &Path) -> Vec<String> {
+    let database = Connection::open(directory.join("yarrow.db")).unwrap();
+    let sql = "select action || ' ' || outcome from audit where action like '%cleanup%' and outcome <> 428 order by id";
+    let mut statement = database.prepare(sql).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// Confirms a clearing over HTTP and comes back once it has begun.
+fn begin_clearing(server: &Server, key: &str, what: &str) -> Wire {
+    let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
+    let mut wire = Wire::to(server);
+    assert!(wire.send(&format!(
+        "DELETE /admin/data-cleanup/{what}?confirm={token} HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {key}\r\n\
+         content-length: 0\r\n\r\n"
+    )));
+    eventually("it is confirmed", || server.value::<i64>("select count(*) from confirmations") == 0);
+    wire
+}
+
+#[test]
+fn a_stop_waits_for_what_an_administrator_began_who_has_left() {
+    let mut server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    server.request_code("13800138001");
+    let held = hold_backups(server.directory());
+    drop(begin_clearing(&server, &server.api_key("hasty"), "verification-codes"));
+    server.ask_to_stop();
+    sleep(Duration::from_millis(700));
+    drop(held);
+    assert_eq!(server.wait_for_end(), Some(0));
+    assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
+    let rows = clearings(server.directory());
+    assert_eq!(rows.last().map(String::as_str), Some("DELETE /admin/data-cleanup/verification-codes 200"), "{rows:?}");
 }
