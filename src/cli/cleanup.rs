@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, authority, confirm, record, table};
+use super::{Common, authority, confirm, record, record_beginning, table};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -56,6 +56,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     }
     let going: i64 = census.delete.iter().map(|(_, rows)| rows).sum();
     confirm(args.yes, &format!("{}\nDelete {going} rows, after a backup?", rows(&census.delete)))?;
+    record_beginning(&app, command, None, authority(None))?;
     let cleared = clearing::clear(&app, target, &mut |_, _, _| ())?;
     record(&app, command, None, authority(None))?;
     let json = json!({ "deleted": object(&cleared.deleted), "kept": object(&cleared.kept), "backup": cleared.backup });
@@ -70,6 +71,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
         return Err(Error::new(Code::InvalidRequest).detail("What is past its retention is not counted beforehand."));
     }
     confirm(args.yes, "Delete what is past the retention that is configured?")?;
+    record_beginning(app, "cleanup expired", None, authority(None))?;
     let deleted = cleanup::sweep(app)?;
     record(app, "cleanup expired", None, authority(None))?;
     common.answer(&json!({ "deleted": deleted }), || format!("{deleted} rows deleted"))

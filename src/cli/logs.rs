@@ -5,7 +5,7 @@ use std::{net::IpAddr, time::Duration};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, confirm, find_user_id, paged, period, record, table};
+use super::{Common, PageArgs, authority, confirm, find_user_id, paged, period, record, record_beginning, table};
 use yarrow::{
     app::App,
     error::Result,
@@ -232,6 +232,7 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let age = days_to_keep.map_or(app.config.retention.access_log, |days| Duration::from_hours(24 * u64::from(days)));
     let before = app.clock.now().minus(age);
     confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
+    record_beginning(app, "logs cleanup", None, authority(None))?;
     let deleted = access_log::clean_up(app, age)?;
     record(app, "logs cleanup", None, authority(None))?;
     common.answer(&json!({ "deleted": deleted, "before": before }), || format!("{deleted} entries deleted"))

@@ -56,7 +56,7 @@ use yarrow::{
     config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
     error::{Code, Error, FieldError, Result},
     ops::{
-        audit::{self as ops_audit, Act, LONGEST_REASON},
+        audit::{self as ops_audit, Act, BEGUN, LONGEST_REASON},
         ledger::Authority,
         users::{self as ops_users, Address, User},
     },
@@ -326,9 +326,9 @@ fn record(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Resu
     record_outcome(app, command, user, by, 200)
 }
 
-/// Writes down that a command begins what may be done although the command hears nothing of it.
+/// Writes down that a command begins what may be done although the command hears nothing of it, or is killed.
 fn record_beginning(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
-    record_outcome(app, command, user, by, 202)
+    record_outcome(app, command, user, by, BEGUN)
 }
 
 fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority, outcome: u16) -> Result<()> {

@@ -3,7 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, period, record, table};
+use super::{
+    Common, PageArgs, authority, choice::choice, confirm, find_user, paged, period, record, record_beginning, table,
+};
 use yarrow::{
     app::App,
     error::Result,
@@ -181,6 +183,7 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
 fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<()> {
     let old = violations::older_than(app, days_to_keep)?;
     confirm(yes, &format!("Delete {old} records older than {days_to_keep} days?"))?;
+    record_beginning(app, "violations cleanup", None, authority(None))?;
     let deleted = violations::clean_up(app, days_to_keep)?;
     record(app, "violations cleanup", None, authority(Some(format!("older than {days_to_keep} days: {deleted}"))))?;
     common.answer(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || format!("{deleted} records deleted"))

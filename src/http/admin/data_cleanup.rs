@@ -67,6 +67,7 @@ async fn confirmed(call: Call, clear: Clear, target: Target) -> Result<Json<Data
     let token = clear.confirm.map(|Credential(token)| token);
     let demand = Demand { actor, action: target.name().to_owned(), token, census };
     call.committed(confirmations::require(&call.app, demand)).await?;
+    call.tell_beginning().await?;
     let cleared = call.blocking(move |app| clearing::clear(app, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

@@ -326,6 +326,7 @@ pub struct LogsDeleted {
 pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
     let age = of.days_to_keep.map_or(call.app.config.retention.access_log, |days| days.as_duration());
     let before = call.app.clock.now().minus(age);
+    call.tell_beginning().await?;
     let deleted = call.blocking(move |app| access_log::clean_up(app, age)).await?;
     Ok(Json(LogsDeleted { deleted, before }))
 }

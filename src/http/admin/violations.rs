@@ -235,6 +235,7 @@ pub struct ViolationsCleaned {
 
 pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<ViolationsCleaned>> {
     let days_to_keep = of.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
+    call.tell_beginning().await?;
     let deleted = call.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
     Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
 }

@@ -13,8 +13,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, eventually, killed_after, log_statement,
-    raw::Wire, started,
+    Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, eventually, install, killed_after,
+    log_statement, raw::Wire, started,
 };
 
 /// Moments, spread over the whole duration, at which a clearing is killed.
@@ -419,6 +419,25 @@ fn clearings(directory: &Path) -> Vec<String> {
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
+#[test]
+fn a_clearing_that_is_killed_was_written_down_before() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    install(&directory);
+    for what in ["all", "verification-codes", "payment-records", "feedback"] {
+        let _held = hold_backups(&directory);
+        let mut process = started(&directory, &["cleanup", what, "--yes"]);
+        let begun = format!("yarrow cleanup {what} 202");
+        eventually("the beginning is written down", || clearings(&directory).last() == Some(&begun));
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    Ended::run(&directory, &["cleanup", "expired", "--yes"], "").expect(0);
+    assert_eq!(clearings(&directory)[4..], ["yarrow cleanup expired 202", "yarrow cleanup expired 200"]);
+    Ended::run(&directory, &["cleanup", "all", "--yes"], "").expect(0);
+    assert_eq!(clearings(&directory)[6..], ["yarrow cleanup all 202", "yarrow cleanup all 200"]);
+}
+
 /// Confirms a clearing over HTTP and comes back once it has begun.
 fn begin_clearing(server: &Server, key: &str, what: &str) -> Wire {
     let token = asked(server, key, what)["confirm"].as_str().unwrap().to_owned();
@@ -429,6 +448,22 @@ fn begin_clearing(server: &Server, key: &str, what: &str) -> Wire {
     )));
     eventually("it is confirmed", || server.value::<i64>("select count(*) from confirmations") == 0);
     wire
+}
+
+#[test]
+fn a_clearing_over_http_is_written_down_before_and_after() {
+    let server = Setup::default().with("BACKUP_EVERY", "0 s").start();
+    let (begun, done) =
+        ("DELETE /admin/data-cleanup/verification-codes 202", "DELETE /admin/data-cleanup/verification-codes 200");
+    let key = server.api_key("tests");
+    cleared(&server, &key, "verification-codes");
+    assert_eq!(clearings(server.directory()), [begun, done]);
+    let _held = hold_backups(server.directory());
+    let _waiting = begin_clearing(&server, &key, "verification-codes");
+    eventually("the beginning is written down", || clearings(server.directory()).len() == 3);
+    let directory = server.kill();
+    assert_eq!(clearings(&directory)[2..], [begun]);
+    std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
 }
 
 #[test]
