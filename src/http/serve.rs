@@ -78,6 +78,7 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     app.store.answer_through(Box::new(move |answers| drop(workers.spawn(async move { drop(answers) }))));
     let jobs = jobs::start(app)?;
     let outcome = runtime.block_on(listen(app, announce));
+    app.store.give_up_preparing();
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.

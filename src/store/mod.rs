@@ -33,8 +33,8 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::sync_channel,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, sync_channel},
     },
     time::Duration,
 };
@@ -65,6 +65,9 @@ pub const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 /// How long one read outside the worker threads may take before it is cut, because it pins the WAL.
 const LONG_READ_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long it goes unnoticed that a preparation is given up.
+const LOOK_UP_EVERY: Duration = Duration::from_millis(50);
+
 /// The version of SQLite that is compiled in.
 pub fn sqlite_version() -> &'static str {
     rusqlite::version()
@@ -90,6 +93,8 @@ struct Shared {
     tuning: Tuning,
     /// Reads that met damage in the file.
     damage_met: Counter,
+    /// Nobody's preparation is waited for any longer.
+    gives_up_preparing: Arc<AtomicBool>,
 }
 
 impl Shared {
@@ -140,6 +145,7 @@ impl Store {
                 slow,
                 tuning,
                 damage_met: Counter::default(),
+                gives_up_preparing: Arc::default(),
             }),
         })
     }
@@ -190,7 +196,7 @@ impl Store {
     /// write: it would wait for itself.
     ///
     /// # Errors
-    /// Those of both, with nothing changed then, and storage errors.
+    /// Those of both, with nothing changed then, and storage errors; `overloaded` when it is given up meanwhile.
     pub fn write_after<P, T, F>(&self, prepare: impl FnOnce() -> Result<P>, operation: F) -> Result<T>
     where
         P: Send + 'static,
@@ -199,15 +205,24 @@ impl Store {
     {
         let (begun, beginning) = sync_channel(1);
         let (prepared, preparation) = sync_channel(1);
+        let gives_up = Arc::clone(&self.shared.gives_up_preparing);
         let receipt = self.shared.writer.submit(Kind::Alone, move |tx| {
-            // Either channel fails only when the other side has given up.
-            let _ = begun.send(());
-            operation(tx, preparation.recv().map_err(Error::internal)?)
+            if !gives_up.load(Ordering::Relaxed) {
+                // Either channel fails only when the other side has given up.
+                let _ = begun.send(());
+            }
+            operation(tx, prepared_meanwhile(&preparation, &gives_up)?)
         });
         if beginning.recv().is_ok() {
             let _ = prepared.send(prepare()?);
         }
         receipt.wait()
+    }
+
+    /// Has the writer wait for no preparation of [`Self::write_after`] any longer: a service that stops must not be held
+    /// up by one, and whatever else is to be written waits behind it.
+    pub fn give_up_preparing(&self) {
+        self.shared.gives_up_preparing.store(true, Ordering::Relaxed);
     }
 
     /// Has the answers of commits that many wait for taken to where they wait, by the first messenger that is named.
@@ -352,6 +367,20 @@ impl From<rusqlite::Error> for Error {
             error.retry_after(Duration::from_secs(1))
         }
     }
+}
+
+/// Waits for what is prepared on another thread, unless that is given up.
+fn prepared_meanwhile<P>(preparation: &Receiver<P>, gives_up: &AtomicBool) -> Result<P> {
+    while !gives_up.load(Ordering::Relaxed) {
+        match preparation.recv_timeout(LOOK_UP_EVERY) {
+            Ok(prepared) => return Ok(prepared),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::internal("what was to be prepared was not"));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    Err(Error::new(Code::Overloaded).detail("The service is stopping."))
 }
 
 /// Whether an error says that the file itself is damaged, and not the disk or the rights to it.

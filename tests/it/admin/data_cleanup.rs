@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::File,
     path::Path,
+    process::Command,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread::{scope, sleep},
     time::{Duration, Instant},
@@ -479,4 +480,26 @@ fn a_stop_waits_for_what_an_administrator_began_who_has_left() {
     assert_eq!(server.value::<i64>("select count(*) from codes"), 0);
     let rows = clearings(server.directory());
     assert_eq!(rows.last().map(String::as_str), Some("DELETE /admin/data-cleanup/verification-codes 200"), "{rows:?}");
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_backup_before_everything_is_cleared() {
+    let mut server = Setup::default().with("LIMITS_DRAIN_TIMEOUT", "300 ms").with("BACKUP_EVERY", "0 s").start();
+    let (user, key) = (server.sign_in("13800138000"), server.api_key("tests"));
+    // A key that does not come to its end holds up the backup that it goes into.
+    let kept = server.directory().join("sandbox.key");
+    std::fs::remove_file(&kept).unwrap();
+    assert!(Command::new("mkfifo").arg(&kept).status().unwrap().success());
+    let _waiting = begin_clearing(&server, &key, "all");
+    let database = server.database();
+    database.busy_timeout(Duration::ZERO).unwrap();
+    eventually("nobody else may write", || database.execute_batch("begin immediate; rollback").is_err());
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    let left: String = server.value("select group_concat(phone_number) from users");
+    assert_eq!(left, user.phone_number);
+    let rows = clearings(server.directory());
+    // That it began, once.
+    assert_eq!(rows, ["DELETE /admin/data-cleanup/all 202"]);
 }
