@@ -186,8 +186,8 @@ fn synchronise_all(app: &App, by: &Authority, run: &SoleRun) -> Result<Synchroni
         found.account.is_some_and(|(user, asset)| asset == Asset::Coin && repaired.contains(&user))
     };
     let unlisted = report.discrepancies_found - report.discrepancies.len() as u64;
-    done.issues = report.discrepancies.into_iter().filter(|found| !is_repaired(found)).collect();
-    ledger::verification::remember(app, unlisted + done.issues.len() as u64)?;
+    done.issues = report.discrepancies.iter().filter(|found| !is_repaired(found)).cloned().collect();
+    ledger::verification::remember(app, &report, unlisted + done.issues.len() as u64)?;
     Ok(done)
 }
 

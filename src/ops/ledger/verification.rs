@@ -111,14 +111,7 @@ pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
     for &(user, asset) in &report.suspects {
         report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
     }
-    let (accounts, discrepancies) = (u64::try_from(report.accounts).unwrap_or(0), report.discrepancies_found);
-    let emptied = report.emptied;
-    let note = move |tx: &Write<'_>| {
-        // Of a ledger that was emptied since, what was wrong with it says nothing.
-        let is_of_today = emptied_in(tx)? == emptied;
-        if is_of_today { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
-    };
-    app.store.write(note).wait()?;
+    remember(app, &report, report.discrepancies_found)?;
     if !report.is_consistent() {
         tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
     }
@@ -154,10 +147,15 @@ pub fn verify_if_due(app: &App) -> Result<bool> {
 }
 
 /// Remembers when the ledger was verified and how many discrepancies are left.
-pub fn remember(app: &App, discrepancies: u64) -> Result<()> {
+///
+/// # Errors
+/// Storage errors.
+pub fn remember(app: &App, report: &Report, discrepancies: u64) -> Result<()> {
+    let (emptied, accounts) = (report.emptied, u64::try_from(report.accounts).unwrap_or(0));
     let put = move |tx: &Write<'_>| {
-        let accounts = last_in(tx)?.map_or(0, |last| last.accounts);
-        put_in(tx, Verification { at: tx.now.0, discrepancies, accounts })
+        // What was wrong with a ledger that was emptied since says nothing of this one.
+        let is_of_this = emptied_in(tx)? == emptied;
+        if is_of_this { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
     };
     app.store.write(put).wait()
 }
