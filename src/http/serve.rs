@@ -40,7 +40,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     jobs,
-    ops::{audit, budget, chat, interpretation},
+    ops::{audit, interruptions},
     store,
     vendors::Announce,
 };
@@ -62,7 +62,7 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// # Errors
 /// When the address cannot be listened on, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
-    close_interrupted(app)?;
+    interruptions::close(app)?;
     allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
     // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
@@ -82,7 +82,7 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.
-    let (recorded, closed) = (audit::record_cut_off(app), close_interrupted(app));
+    let (recorded, closed) = (audit::record_cut_off(app), interruptions::close(app));
     app.store.close();
     outcome.and(recorded).and(closed)
 }
@@ -99,13 +99,6 @@ fn allow_files(connections: u32) {
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
         tracing::warn!(allowed, needed, "the system allows fewer open files than limits.connections needs");
     }
-}
-
-/// Says of model calls that no process runs any more that they were interrupted, and charges what they had set aside.
-fn close_interrupted(app: &App) -> Result<()> {
-    budget::take_reserved_as_spent(app)?;
-    interpretation::close_interrupted(app)?;
-    chat::close_interrupted(app)
 }
 
 /// Who answers on a connection, and what says that the service waits for nobody any longer.

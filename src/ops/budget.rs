@@ -248,15 +248,8 @@ pub fn count_in(tx: &Write<'_>, day: &str, used: &Used) -> Result<()> {
 }
 
 /// Takes what all calls that no process runs any more had set aside as spent, whatever they were for: nobody knows how
-/// much of it was used. For a server's start and end, when none can be running.
-///
-/// # Errors
-/// Storage errors.
-pub fn take_reserved_as_spent(app: &App) -> Result<()> {
-    app.store.write(take_reserved_as_spent_in).wait()
-}
-
-fn take_reserved_as_spent_in(tx: &Write<'_>) -> Result<()> {
+/// much of it was used. For the transaction that ends their records.
+pub fn take_reserved_as_spent_in(tx: &Write<'_>) -> Result<()> {
     tx.execute(
         "update model_spending set tokens = tokens + reserved_tokens, \
          cost_micros = cost_micros + reserved_cost_micros, reserved_tokens = 0, reserved_cost_micros = 0 \

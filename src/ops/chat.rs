@@ -138,16 +138,6 @@ pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Fl
     }
 }
 
-/// Marks the calls that the last stop or crash cut off. For a server's start and end, when none can be running.
-pub fn close_interrupted(app: &App) -> Result<()> {
-    let zone = app.config.limits.time_zone.clone();
-    let closed = app.store.write(move |tx| close_interrupted_in(tx, &zone)).wait()?;
-    if closed > 0 {
-        tracing::warn!(closed, "conversations were interrupted by the stop of the service");
-    }
-    Ok(())
-}
-
 /// The user's calls, oldest first: when, of which model, how it ended, and the tokens of question and answer.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
@@ -288,7 +278,8 @@ fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> 
     Ok(finished == 1)
 }
 
-fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+/// Says of all calls that run that they were interrupted, counts them, and says how many they were.
+pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     let closed = tx.all(
         "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
          where status = 'running' returning provider, model, created_at",

@@ -8,8 +8,8 @@ mod prompt;
 mod record;
 
 pub use record::{
-    Record, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace, is_running_in,
-    list_failed, list_of_user, list_of_user_between, list_slow,
+    Record, close_interrupted_in, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace,
+    is_running_in, list_failed, list_of_user, list_of_user_between, list_slow,
 };
 
 pub use crate::ops::model_calls::Status;
@@ -144,16 +144,6 @@ pub fn run_with(
         None => Ok(record),
         Some(error) => Err(error.of_trace(&prepared.trace_id)),
     }
-}
-
-/// Marks the calls that the last stop or crash cut off. For a server's start and end, when none can be running.
-pub fn close_interrupted(app: &App) -> Result<()> {
-    let zone = app.config.limits.time_zone.clone();
-    let closed = app.store.write(move |tx| record::close_interrupted_in(tx, &zone)).wait()?;
-    if closed > 0 {
-        tracing::warn!(closed, "interpretations were interrupted by the stop of the service");
-    }
-    Ok(())
 }
 
 fn finish(

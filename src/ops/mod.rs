@@ -45,6 +45,7 @@ pub mod budget;
 pub mod model_calls;
 pub mod interpretation;
 pub mod chat;
+pub mod interruptions;
 pub mod sessions;
 pub mod invites;
 pub mod payment;

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Behaviour, Model,
+    Behaviour, Binary, Model,
     calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, record, spending, streamed},
     eventually, open_app,
     vendors::{Reply, Vendor},
@@ -310,6 +310,36 @@ fn a_kill_at_any_step_leaves_one_record_with_the_truth() {
         assert_eq!((spending.0 > 1_000, spending.1), (expected == "interrupted", 0), "{spending:?}");
         assert_eq!(server.value::<i64>("select (finished_at is null) + (status = 'running') from interpretations"), 0);
     }
+}
+
+#[test]
+fn calls_that_were_cut_off_are_ended_and_charged_at_once_or_not_at_all() {
+    let model = Model::start(Behaviour::Silent);
+    let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
+    let server = setup().start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
+    for request in [ask(&server, &user), chat(&server, &other)] {
+        std::thread::spawn(move || request.try_send());
+    }
+    model.wait_for_calls(2);
+    let reserved = spending(&server);
+    assert!(reserved.0 == 0 && reserved.1 > 0, "{reserved:?}");
+    server.edit("create trigger refused before update on chats begin select raise(abort, 'refused'); end");
+    let directory = server.kill();
+    let start = || Binary::command().args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&directory).output();
+    assert_eq!(start().unwrap().status.code(), Some(1));
+    let database = rusqlite::Connection::open(directory.join("yarrow.db")).unwrap();
+    let spent = "select tokens, reserved_tokens from model_spending where user_id = 0";
+    let spent = || -> (i64, i64) { database.query_row(spent, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap() };
+    let status = |table: &str| -> String {
+        database.query_row(&format!("select status from {table}"), [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((spent(), status("interpretations").as_str()), (reserved, "running"));
+    database.execute_batch("drop trigger refused").unwrap();
+    drop(setup().on(&directory).start());
+    assert_eq!(spent(), (reserved.1, 0));
+    assert_eq!([status("interpretations"), status("chats")], ["interrupted", "interrupted"]);
+    std::fs::remove_dir_all(directory.parent().unwrap()).unwrap();
 }
 
 #[test]

@@ -290,7 +290,7 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
 }
 
 /// Says of all calls that run that they were interrupted, counts them, and says how many they were.
-pub(super) fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     let closed = tx.all(
         "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
          where status = 'running' returning provider, model, created_at",
