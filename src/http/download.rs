@@ -10,6 +10,7 @@ use futures_util::stream;
 use serde_json::json;
 use tempfile::SpooledTempFile;
 
+use super::described_headers::Header;
 use super::reply::{Answer, AnswerDocument, JSON};
 use crate::{error::Error, ops::slots::Share, types::UserId};
 
@@ -68,6 +69,7 @@ impl Answer for Download {
             statuses: vec![(StatusCode::OK, "The document.")],
             contents: vec![("application/json", schema)],
             schemas: Vec::new(),
+            headers: &[Header::CACHE_CONTROL, Header::CONTENT_DISPOSITION],
         }
     }
 }

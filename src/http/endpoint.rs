@@ -12,7 +12,7 @@ use super::{
     call::Call,
     door::{BodyLimit, Door, Gate, Task, fields, takes_body},
     guard::Access,
-    params::{Described, Parameters},
+    params::{BodyShape, Described, Parameters},
     reply::{Answer, AnswerDocument},
 };
 use crate::{
@@ -27,6 +27,7 @@ pub struct Endpoint {
     pub access: Access,
     pub summary: &'static str,
     pub parameters: Vec<Described>,
+    pub body_shape: BodyShape,
     /// Makes something and answers 201.
     is_creation: bool,
     describe_answer: fn() -> AnswerDocument,
@@ -61,7 +62,7 @@ impl Endpoint {
         A: Answer + Send + 'static,
     {
         let task = Arc::new(Typed { operation, types: PhantomData });
-        Self::of(method, path, access, task, summary, P::describe(), A::describe)
+        Self::of(method, path, access, task, summary, (P::describe(), P::BODY), A::describe)
     }
 
     /// What is in the program once, and not for each endpoint.
@@ -72,7 +73,7 @@ impl Endpoint {
         access: Access,
         task: Arc<dyn Task>,
         summary: &'static str,
-        parameters: Vec<Described>,
+        (parameters, body_shape): (Vec<Described>, BodyShape),
         describe_answer: fn() -> AnswerDocument,
     ) -> Self {
         Self {
@@ -81,6 +82,7 @@ impl Endpoint {
             access,
             summary,
             parameters,
+            body_shape,
             is_creation: false,
             describe_answer,
             codes: &[],

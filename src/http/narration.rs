@@ -12,7 +12,7 @@ use crate::{
         reply::{Problem, retry_after_seconds},
         stream::Events,
     },
-    ops::interpretation::Record,
+    ops::{interpretation::Record, model_calls::Status},
     providers::{client::while_wanted, llm::Flow},
 };
 
@@ -38,7 +38,7 @@ impl From<&Record> for Usage {
 pub struct Interpretation {
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     trace_id: String,
-    #[schema(example = "succeeded")]
+    #[schema(value_type = Status)]
     status: &'static str,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,

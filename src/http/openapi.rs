@@ -7,10 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::is_of_current_generation,
+    described_headers::Header,
     endpoint::Endpoint,
     guard::Access,
-    params::{Described, Place},
-    reply::{Problem, codes_of_answers, reference, schemas, status},
+    params::{BodyShape, Described, Place},
+    reply::{Problem, codes_of_answers, status},
+    schemas::{reference, schemas},
 };
 use crate::{
     config::{Config, Limits},
@@ -38,6 +40,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
         "paths": paths,
         "components": {
             "schemas": components,
+            "headers": object(&mut Header::ALL.into_iter().map(|header| (header.name.to_owned(), header.component()))),
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         },
     });
@@ -90,7 +93,7 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
         operation["parameters"] = parameters.into();
     }
     if !in_body.is_empty() {
-        operation["requestBody"] = request_body(&in_body, limits);
+        operation["requestBody"] = request_body(&in_body, endpoint.body_shape, limits);
     }
     operation
 }
@@ -136,7 +139,7 @@ fn idempotency_key() -> Value {
     })
 }
 
-fn request_body(parameters: &[&Described], limits: &Limits) -> Value {
+fn request_body(parameters: &[&Described], shape: BodyShape, limits: &Limits) -> Value {
     let properties = object(&mut parameters.iter().map(|parameter| {
         let mut schema = (parameter.schema)(limits);
         schema["description"] = parameter.meaning.into();
@@ -154,10 +157,14 @@ fn request_body(parameters: &[&Described], limits: &Limits) -> Value {
         schema["required"] = json!(required);
     }
     let content = json!({ "schema": schema, "example": example });
-    json!({
-        "required": !required.is_empty(),
-        "content": { "application/json": content, "application/x-www-form-urlencoded": content },
-    })
+    let types: &[_] = match shape {
+        BodyShape::Named => &["application/json", "application/x-www-form-urlencoded"],
+        // A form has no objects.
+        BodyShape::NamedOrItems(_) => &["application/json"],
+        BodyShape::Raw => &["application/x-www-form-urlencoded"],
+    };
+    let contents = object(&mut types.iter().map(|content_type| ((*content_type).to_owned(), content.clone())));
+    json!({ "required": !required.is_empty(), "content": contents })
 }
 
 fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
@@ -171,7 +178,8 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
             }
             ((*content_type).to_owned(), content)
         });
-        let response = json!({ "description": meaning, "content": object(&mut contents) });
+        let mut response = json!({ "description": meaning, "content": object(&mut contents) });
+        response["headers"] = headers(endpoint, *status, answer.headers);
         responses.insert(status.as_str().to_owned(), response);
     }
     let mut by_status: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
@@ -179,22 +187,42 @@ fn responses(endpoint: &Endpoint, components: &Map<String, Value>) -> Value {
         by_status.entry(status(code)).or_default().push(code);
     }
     for (status, codes) in by_status {
-        responses.insert(status.as_str().to_owned(), problem_of(status, &codes));
+        let mut response = problem_of(status, &codes);
+        response["headers"] = headers(endpoint, status, &[]);
+        responses.insert(status.as_str().to_owned(), response);
     }
     Value::Object(responses)
 }
 
+/// The headers of an answer: its own, and those that follow from its status and its endpoint.
+fn headers(endpoint: &Endpoint, status: StatusCode, own: &[Header]) -> Value {
+    let of_status = match status {
+        StatusCode::UNAUTHORIZED => Some(Header::WWW_AUTHENTICATE),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(Header::RETRY_AFTER),
+        _ => None,
+    };
+    let replayed = endpoint.is_repeatable.then_some(Header::REPLAYED);
+    let all = [Header::REQUEST_ID].into_iter().chain(of_status).chain(replayed).chain(own.iter().copied());
+    object(&mut all.map(|header| (header.name.to_owned(), header.reference()))).into()
+}
+
 /// The codes that an endpoint can answer with: its own, and those that follow from access, method and parameters.
 fn codes(endpoint: &Endpoint) -> Vec<Code> {
+    // Whoever signs is answered with a word, whatever happens.
+    if endpoint.access == Access::Signature {
+        return Vec::new();
+    }
     let mut codes = vec![Code::InvalidRequest, Code::Overloaded, Code::StorageFailed, Code::Internal];
-    if !matches!(endpoint.access, Access::TokenHolder | Access::Signature) {
-        codes.push(Code::Unauthenticated);
+    let looks_at_tokens = endpoint.access != Access::TokenHolder;
+    if looks_at_tokens {
+        codes.extend([Code::Unauthenticated, Code::AddressNotAllowed]);
     }
-    if !endpoint.parameters.is_empty() {
-        codes.extend([Code::ConflictingParameter, Code::InvalidParameters]);
-    }
-    if endpoint.access.admits_users() && !is_of_current_generation(endpoint.path) {
+    let compares_names = looks_at_tokens && endpoint.access.admits_users() && !is_of_current_generation(endpoint.path);
+    if compares_names {
         codes.push(Code::NotYours);
+    }
+    if compares_names || !endpoint.parameters.is_empty() {
+        codes.extend([Code::ConflictingParameter, Code::InvalidParameters]);
     }
     if endpoint.takes_body() {
         codes.extend([
@@ -207,9 +235,6 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     }
     if !endpoint.access.admits_users() || !endpoint.access.admits_admins() {
         codes.push(Code::Forbidden);
-    }
-    if endpoint.access.is_audited() {
-        codes.push(Code::AddressNotAllowed);
     }
     if endpoint.is_repeatable {
         codes.push(Code::IdempotencyKeyReused);
@@ -251,6 +276,10 @@ fn example_of(schema: &Value, components: &Map<String, Value>) -> Value {
     }
     if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
         return components.get(name).map_or(Value::Null, |schema| example_of(schema, components));
+    }
+    if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
+        let first = choices.iter().find(|choice| choice["type"] != "null");
+        return first.map_or(Value::Null, |choice| example_of(choice, components));
     }
     if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
         let parts = parts.iter().map(|part| example_of(part, components));

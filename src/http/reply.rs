@@ -8,14 +8,12 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{
-        ObjectBuilder, RefOr, Schema,
-        schema::{Object, Type},
-    },
-};
+use utoipa::{ToSchema, openapi::schema::Object};
 
+use super::{
+    described_headers::Header,
+    schemas::{one_of_names, reference, schemas},
+};
 use crate::{
     error::{Code, Error, FieldCode},
     ops::idempotency::Kept,
@@ -95,6 +93,8 @@ pub struct AnswerDocument {
     pub contents: Vec<(&'static str, Value)>,
     /// Schemas that the answer's refers to, by name.
     pub schemas: Vec<(String, Value)>,
+    /// Headers of its own, always there.
+    pub headers: &'static [Header],
 }
 
 /// A resource, 200.
@@ -127,7 +127,12 @@ impl Answer for NoContent {
     }
 
     fn describe() -> AnswerDocument {
-        AnswerDocument { statuses: vec![(StatusCode::NO_CONTENT, "Done.")], contents: Vec::new(), schemas: Vec::new() }
+        AnswerDocument {
+            statuses: vec![(StatusCode::NO_CONTENT, "Done.")],
+            contents: Vec::new(),
+            schemas: Vec::new(),
+            headers: &[],
+        }
     }
 }
 
@@ -263,27 +268,12 @@ pub fn kept_problem(error: &Error, request_id: &str) -> Result<Kept, Error> {
 // What follows is split in two where it can be: what depends on the type is in the program once for each.
 
 fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> AnswerDocument {
-    AnswerDocument { statuses: vec![(StatusCode::OK, "Done.")], contents: vec![("application/json", schema)], schemas }
-}
-
-/// A reference to the schema of `T` among the document's components.
-pub fn reference<T: ToSchema>() -> Value {
-    reference_to(&T::name())
-}
-
-fn reference_to(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
-}
-
-/// The schema of `T` and those it refers to, by name.
-pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
-    let mut found = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
-    T::schemas(&mut found);
-    as_values(found)
-}
-
-fn as_values(schemas: Vec<(String, RefOr<Schema>)>) -> Vec<(String, Value)> {
-    schemas.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default())).collect()
+    AnswerDocument {
+        statuses: vec![(StatusCode::OK, "Done.")],
+        contents: vec![("application/json", schema)],
+        schemas,
+        headers: &[],
+    }
 }
 
 /// Bytes that most answers fit into, so that they are written without moving what is there already.
@@ -328,23 +318,23 @@ pub struct Problem<'error> {
     pub request_id: Cow<'error, str>,
     /// Trace id of the interpretation that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
+    #[schema(nullable = false, example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     pub trace_id: Option<Cow<'error, str>>,
     /// The token to ask again with, where something has to be asked for twice.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(nullable = false, example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     pub confirm: Option<&'error str>,
     /// Until when that token is good.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
+    #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
     pub expires_at: Option<Timestamp>,
     /// What would be gone, and how much of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, example = json!({ "codes": 12 }))]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({ "codes": 12 }))]
     pub would_delete: Option<BTreeMap<&'error str, i64>>,
     /// What would stay although it is of the same kind.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, example = json!({}))]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({}))]
     pub would_keep: Option<BTreeMap<&'error str, i64>>,
     /// All bad fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -385,11 +375,6 @@ fn codes() -> Object {
 fn field_codes() -> Object {
     let names = FieldCode::ALL.iter().map(|code| code.name()).collect();
     one_of_names("What is wrong with the field.", names, FieldCode::Required.name())
-}
-
-fn one_of_names(meaning: &str, names: Vec<&'static str>, example: &'static str) -> Object {
-    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(meaning));
-    text.enum_values(Some(names)).examples([example]).build()
 }
 
 impl<'error> Problem<'error> {

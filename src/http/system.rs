@@ -14,6 +14,7 @@ use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::{
     call::Call,
+    described_headers::Header,
     endpoint::Operation,
     openapi,
     packed::{Chosen, Packed},
@@ -60,8 +61,7 @@ pub struct Readiness {
     writes_waiting: u64,
     #[schema(example = 4096)]
     writes_waiting_at_most: usize,
-    /// `consistent`, `inconsistent`, or `unverified` until the first verification.
-    #[schema(example = "consistent")]
+    #[schema(value_type = condition::LedgerState)]
     ledger: &'static str,
     /// When the whole ledger was last verified.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -75,8 +75,7 @@ pub struct Readiness {
     /// When all of the file was last looked through.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     database_checked_at: Option<Timestamp>,
-    /// `current`, `old`, `failed`, `none` before the first one, or `off`.
-    #[schema(example = "current")]
+    #[schema(value_type = condition::BackupState)]
     backups: &'static str,
     /// When the last backup was made.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -130,6 +129,7 @@ impl Answer for ApiDocument {
             statuses: vec![(StatusCode::OK, "The document.")],
             contents: vec![("application/json", schema)],
             schemas: Vec::new(),
+            headers: &[],
         }
     }
 }
@@ -155,6 +155,7 @@ impl Answer for FileAnswer {
             statuses: vec![(StatusCode::OK, "The file.")],
             contents: FILE_TYPES.map(|content_type| (content_type, json!({ "type": "string" }))).to_vec(),
             schemas: Vec::new(),
+            headers: &[Header::CONTENT_SECURITY_POLICY, Header::CONTENT_TYPE_OPTIONS],
         }
     }
 }
@@ -175,6 +176,7 @@ impl Answer for Redirect {
             statuses: vec![(StatusCode::PERMANENT_REDIRECT, "See `Location`.")],
             contents: Vec::new(),
             schemas: Vec::new(),
+            headers: &[Header::LOCATION],
         }
     }
 }

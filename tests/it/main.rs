@@ -23,6 +23,7 @@ mod cli;
 mod commands;
 mod demo;
 mod doctor;
+mod documented;
 mod documents;
 mod durability;
 mod ended_streams;

@@ -24,45 +24,6 @@ fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a serde_json::Map<String,
     }
 }
 
-/// Whether the value fits the schema, as far as types, required members and items go.
-fn fits(document: &Document, schema: &Value, value: &Value) -> Result<(), String> {
-    let schema = document.resolve(schema);
-    let kinds: Vec<&str> = match &schema["type"] {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap()).collect(),
-        _ => Vec::new(),
-    };
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    if !kinds.is_empty() && !kinds.contains(&kind) {
-        return Err(format!("{value} is no {kinds:?}"));
-    }
-    for name in schema["required"].as_array().into_iter().flatten() {
-        if value.get(name.as_str().unwrap()).is_none() {
-            return Err(format!("{name} is missing in {value}"));
-        }
-    }
-    if schema["enum"].as_array().is_some_and(|names| !names.contains(value)) {
-        return Err(format!("{value} is none of {}", schema["enum"]));
-    }
-    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-        if let Some(member) = value.get(name) {
-            fits(document, schema, member).map_err(|fault| format!("{name}: {fault}"))?;
-        }
-    }
-    for item in value.as_array().into_iter().flatten() {
-        fits(document, &schema["items"], item)?;
-    }
-    Ok(())
-}
-
 #[test]
 fn the_head_is_that_of_openapi_3_1() {
     let (server, document) = document();
@@ -141,7 +102,7 @@ fn every_parameter_has_a_meaning_and_an_example_that_fits() {
             let example = schema.get("example").or_else(|| schema["items"].get("example"));
             let example = example.unwrap_or_else(|| panic!("{name}: {} has no example", parameter.name));
             let of = if schema["type"] == "array" { &schema["items"] } else { schema };
-            fits(&document, of, example).unwrap_or_else(|fault| panic!("{name}: {}: {fault}", parameter.name));
+            document.fits(of, example).unwrap_or_else(|fault| panic!("{name}: {}: {fault}", parameter.name));
         }
     }
 }
@@ -152,10 +113,12 @@ fn every_answer_is_described_and_its_examples_fit() {
     for operation in &document.operations {
         let responses = operation.value["responses"].as_object().unwrap();
         assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{}", operation.name());
-        assert!(responses.contains_key("500"), "{}", operation.name());
+        // The payment provider understands no problems.
+        let knows_problems = operation.path != "/payment/notify";
+        assert_eq!(responses.contains_key("500"), knows_problems, "{}", operation.name());
         assert_eq!(
             responses.contains_key("413") && responses.contains_key("415"),
-            operation.takes_body(),
+            operation.takes_body() && knows_problems,
             "{}",
             operation.name()
         );
@@ -184,7 +147,33 @@ fn expect_examples(document: &Document, content_type: &str, content: &Value, wha
     let examples: Vec<_> = content.get("example").into_iter().chain(several.map(|example| &example["value"])).collect();
     assert!(!examples.is_empty() || !content_type.contains("json"), "{what} {content_type} has no example");
     for example in examples {
-        fits(document, schema, example).unwrap_or_else(|fault| panic!("{what} {content_type}: {fault}"));
+        document.fits(schema, example).unwrap_or_else(|fault| panic!("{what} {content_type}: {fault}"));
+    }
+}
+
+#[test]
+fn a_value_that_is_one_of_a_few_words_says_which() {
+    let (_server, document) = document();
+    let words = |component: &str, member: &str| {
+        let schema = &document.value["components"]["schemas"][component]["properties"][member];
+        let schema = if schema["oneOf"].is_array() { &schema["oneOf"][0] } else { schema };
+        document.resolve(schema)["enum"].as_array().map_or(0, Vec::len)
+    };
+    for (component, member, count) in [
+        ("Profile", "gender", 4),
+        ("ModelAttachment", "gender", 4),
+        ("Notification", "kind", 4),
+        ("PaymentOrder", "status", 6),
+        ("PaymentStatus", "status", 7),
+        ("AdminRefund", "state", 3),
+        ("Session", "method", 3),
+        ("InterpretationRecord", "status", 5),
+        ("ShownViolation", "contentType", 4),
+        ("PointEntry", "kind", 11),
+        ("Preferences", "locale", 2),
+        ("Readiness", "ledger", 3),
+    ] {
+        assert_eq!(words(component, member), count, "{component} {member}");
     }
 }
 
@@ -230,23 +219,6 @@ fn what_is_served_is_documented() {
     let routes: BTreeSet<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let documented: BTreeSet<String> = document.operations.iter().map(|operation| operation.path.clone()).collect();
     assert_eq!(routes, documented);
-}
-
-#[test]
-fn real_answers_fit_their_schemas() {
-    let (server, document) = document();
-    let user = server.sign_in("13800138000");
-    for operation in document.operations.iter().filter(|operation| !operation.is_farewell()) {
-        let request = operation.bare(&server, &user);
-        let values = Value::Object(operation.required_values(&user));
-        let answer = if operation.takes_body() { request.json(&values).send() } else { request.send() };
-        let response = &operation.value["responses"][answer.status.to_string()];
-        let content_type = answer.header("content-type").unwrap_or_default();
-        let schema = &response["content"][content_type]["schema"];
-        if schema.is_object() && content_type.ends_with("json") {
-            fits(&document, schema, &answer.json()).unwrap_or_else(|fault| panic!("{}: {fault}", operation.name()));
-        }
-    }
 }
 
 #[test]

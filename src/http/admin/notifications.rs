@@ -51,10 +51,9 @@ parameters! {
 pub struct AdminNotification {
     #[schema(example = "42")]
     id: String,
-    /// `all` or `users`.
-    #[schema(example = "all")]
+    #[schema(value_type = AudienceName)]
     audience: &'static str,
-    #[schema(example = "activity")]
+    #[schema(value_type = Kind)]
     kind: &'static str,
     #[schema(example = "六十四卦全新解读")]
     title: String,

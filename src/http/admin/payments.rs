@@ -31,10 +31,10 @@ use crate::{
             order::Order,
             orders, reconcile,
             sandbox::{self, Delivery, Rehearsal},
-            settle::Outcome,
+            settle::{Outcome, Verdict},
         },
     },
-    providers::payment::{OrderState, Trade},
+    providers::payment::{OrderState, Trade, TradeStatus},
     types::{Timestamp, UserId},
 };
 
@@ -84,11 +84,10 @@ pub struct AdminOrder {
     amount: String,
     #[schema(example = 60)]
     coin_count: u32,
-    /// `created`, `paid`, `credited`, `closed`, `refunded` or `review`.
-    #[schema(example = "credited")]
+    #[schema(value_type = OrderState)]
     state: &'static str,
     /// The same.
-    #[schema(example = "credited")]
+    #[schema(value_type = OrderState)]
     status: &'static str,
     /// Why a person must look, or how a person settled it.
     #[schema(example = "second_trade")]
@@ -186,7 +185,7 @@ fn one_state(_: &Rules<'_>, state: Option<OrderState>, status: Option<OrderState
 pub struct OrderEntry {
     #[schema(example = 41)]
     seq: i64,
-    #[schema(example = "topup")]
+    #[schema(value_type = ledger::Kind)]
     kind: &'static str,
     #[schema(example = 60)]
     delta: i64,
@@ -234,7 +233,7 @@ pub async fn show(call: Call, of: OfOrder) -> Result<Json<AdminOrderFile>> {
 pub struct ProviderTrade {
     #[schema(example = "2026010222001400000000000001")]
     trade_no: String,
-    #[schema(example = "TRADE_SUCCESS")]
+    #[schema(value_type = TradeStatus)]
     status: &'static str,
     #[schema(example = "6.00")]
     amount: String,
@@ -252,8 +251,7 @@ pub struct OrderInquiry {
     order: AdminOrder,
     /// Nothing if the buyer never opened the payment screen.
     trade: Option<ProviderTrade>,
-    /// `credited`, `paid`, `closed`, `refunded`, `unchanged` or `review`.
-    #[schema(example = "credited")]
+    #[schema(value_type = Verdict)]
     verdict: &'static str,
     #[schema(example = "wrong_amount")]
     reason: Option<&'static str>,

@@ -101,8 +101,8 @@ pub struct ExternalService {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModerationStatus {
-    /// Who decides: `local` or `external`.
-    #[schema(example = "local")]
+    /// Who decides.
+    #[schema(value_type = Service)]
     service: &'static str,
     #[schema(example = false)]
     use_aliyun: bool,
@@ -357,10 +357,10 @@ pub async fn check_health(call: Call, _: Nothing) -> Result<Json<ModerationHealt
 pub struct ShownDisagreement {
     #[schema(example = "7")]
     id: String,
-    #[schema(example = "question")]
+    #[schema(value_type = ContentType)]
     content_type: String,
-    /// Whose word counted: `local` or `external`.
-    #[schema(example = "local")]
+    /// Whose word counted.
+    #[schema(value_type = Service)]
     decided_by: String,
     #[schema(example = true)]
     local_allowed: bool,

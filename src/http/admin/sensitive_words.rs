@@ -226,7 +226,7 @@ impl From<Match> for FoundWord {
 pub struct TextTested {
     #[schema(example = false)]
     allowed: bool,
-    #[schema(example = "question")]
+    #[schema(value_type = ContentType)]
     content_type: &'static str,
     #[schema(example = "local")]
     provider: &'static str,

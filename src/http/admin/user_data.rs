@@ -14,6 +14,7 @@ use crate::{
     ops::{
         chat::{self, Attachment},
         user_data::{self, Fix, Issue, Validation, Who},
+        users::Gender,
     },
     types::{PhoneNumber, UserId},
 };
@@ -269,7 +270,7 @@ pub struct ModelAttachment {
     reference: String,
     #[schema(example = "青山")]
     nickname: Option<String>,
-    #[schema(example = "female")]
+    #[schema(value_type = Option<Gender>)]
     gender: Option<&'static str>,
     /// Within ten years.
     #[schema(example = "30-39")]

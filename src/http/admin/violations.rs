@@ -65,7 +65,7 @@ pub struct ShownViolation {
     id: String,
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    #[schema(example = "question")]
+    #[schema(value_type = ContentType)]
     content_type: String,
     /// The type of the first word found.
     #[schema(example = "gambling")]

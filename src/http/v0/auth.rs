@@ -106,21 +106,21 @@ pub struct Validity {
     valid: bool,
     /// The token was close to its end and was replaced: use `token` from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = false)]
+    #[schema(nullable = false, example = false)]
     refreshed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(nullable = false, example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, example = "10001")]
+    #[schema(nullable = false, value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     /// Null for a user who has only an email address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, example = "13800138000")]
+    #[schema(value_type = Option<String>, default = json!(null), example = "13800138000")]
     #[expect(clippy::option_option, reason = "the outer layer says that there is a user to tell of")]
     phone_number: Option<Option<PhoneNumber>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
+    #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Option<Timestamp>,
 }
 

@@ -16,7 +16,7 @@ use crate::{
     },
     ops::{
         coins::{self, Asked, Consumed, LARGEST_INCREASE, ResetBy},
-        ledger::Discrepancy,
+        ledger::{Asset, Discrepancy},
         users::User,
     },
     types::{PhoneNumber, UserId},
@@ -145,7 +145,7 @@ pub struct LedgerIssue {
     code: &'static str,
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
-    #[schema(example = "coin")]
+    #[schema(value_type = Option<Asset>)]
     asset: Option<&'static str>,
     #[schema(example = "entry 7: 10 and -1 do not make 10")]
     detail: String,

@@ -29,7 +29,7 @@ parameters! {
 pub struct QuestionChecked {
     #[schema(example = true)]
     allowed: bool,
-    #[schema(example = "question")]
+    #[schema(value_type = ContentType)]
     content_type: &'static str,
     /// Who decided: `local`, or the outside service by its name.
     #[schema(example = "local")]
@@ -39,6 +39,7 @@ pub struct QuestionChecked {
     degraded: bool,
     /// What was found; for administrators only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     matches: Option<Vec<FoundWord>>,
 }
 

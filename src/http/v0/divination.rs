@@ -22,6 +22,7 @@ use crate::{
     },
     ops::{
         interpretation::{self, Record},
+        model_calls::Status,
         preferences,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
@@ -121,8 +122,7 @@ pub struct InterpretationRecord {
     /// As it was sent.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     divination_data: Option<JsonText<'static>>,
-    /// `running`, `succeeded`, `failed`, `cancelled` (the client left) or `interrupted` (the service stopped).
-    #[schema(example = "succeeded")]
+    #[schema(value_type = Status)]
     status: &'static str,
     #[schema(example = "builtin")]
     provider: String,

@@ -82,6 +82,7 @@ pub struct ChatCompletion {
     choices: Vec<ChatChoice>,
     /// Missing where the provider did not count.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     usage: Option<ChatUsage>,
 }
 

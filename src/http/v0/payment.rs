@@ -6,7 +6,7 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::{
     config::Limits,
@@ -14,11 +14,13 @@ use crate::{
     http::{
         body::Given,
         call::Call,
+        described_headers::Header,
         params::{
-            BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Reason, Rules, parameters,
+            BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Place, Reason, Rules, parameters,
             reason_of_admin, text,
         },
         reply::{Answer, AnswerDocument, Json, Saved},
+        schemas::one_of_names,
     },
     ops::{
         coins,
@@ -31,8 +33,12 @@ use crate::{
             reconcile::{self, Confirmation, Hint},
         },
     },
+    providers::payment::{OrderState, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},
 };
+
+/// Where an order stands that the provider cannot be asked about.
+const PENDING: &str = "pending";
 
 parameters! {
     Package {
@@ -65,8 +71,7 @@ pub struct PaymentOrder {
     amount: String,
     #[schema(example = 60)]
     coin_count: u32,
-    /// `created`, `paid`, `credited`, `closed`, `refunded` or `review`.
-    #[schema(example = "created")]
+    #[schema(value_type = OrderState)]
     status: &'static str,
     /// To be handed to the provider's payment screen unchanged.
     #[schema(example = "method=alipay.trade.app.pay&app_id=sandbox&charset=utf-8&…")]
@@ -118,11 +123,15 @@ pub async fn notify(call: Call, _: NotificationForm) -> Result<Word> {
 pub struct PaymentStatus {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
-    /// `created`, `paid`, `credited`, `closed`, `refunded` or `review`; `pending` if the provider cannot be asked.
-    #[schema(example = "credited")]
+    #[schema(schema_with = standings)]
     status: &'static str,
     #[schema(example = 60)]
     balance: i64,
+}
+
+fn standings() -> Object {
+    let names = OrderState::ALL.map(OrderState::name).into_iter().chain([PENDING]).collect();
+    one_of_names("Where the order stands; `pending` if the provider cannot be asked.", names, "credited")
 }
 
 pub async fn update_balance(call: Call, result: PaymentClaim) -> Result<Confirmed> {
@@ -166,7 +175,7 @@ pub struct Confirmed(Confirmation);
 impl Answer for Confirmed {
     fn into_response(self) -> Result<Response<Body>> {
         let Confirmation { order, balance, is_pending } = self.0;
-        let status = if is_pending { "pending" } else { order.state.name() };
+        let status = if is_pending { PENDING } else { order.state.name() };
         let mut response = Json(PaymentStatus { order_no: order.order_no, status, balance }).into_response()?;
         if is_pending {
             *response.status_mut() = StatusCode::ACCEPTED;
@@ -196,7 +205,7 @@ impl<A: Answer> Answer for Uncached<A> {
     }
 
     fn describe() -> AnswerDocument {
-        A::describe()
+        AnswerDocument { headers: &[Header::CACHE_CONTROL], ..A::describe() }
     }
 }
 
@@ -216,6 +225,7 @@ impl Answer for Word {
                 json!({ "type": "string", "enum": [Self::Success.name(), Self::Fail.name()] }),
             )],
             schemas: Vec::new(),
+            headers: &[],
         }
     }
 
@@ -234,9 +244,31 @@ impl Parameters for NotificationForm {
         Some(Self)
     }
 
+    /// What the gateways make something of.
     fn describe() -> Vec<Described> {
-        Vec::new()
+        let place = Place::Anywhere;
+        let always = |name, meaning, schema| Described { name, meaning, place, is_required: true, schema };
+        let at_times = |name, meaning, schema| Described { name, meaning, place, is_required: false, schema };
+        vec![
+            always("notify_id", "The notification's id.", |_| form_text("2026010200222030505000000000001")),
+            always("notify_type", "What it is about: a trade.", |_| form_text("trade_status_sync")),
+            always("app_id", "The app that the order was made for.", |_| form_text("2021000000000001")),
+            always("charset", "How it is written.", |_| form_text("utf-8")),
+            always("out_trade_no", "The order.", |_| form_text("202601020123456789012345")),
+            always("trade_no", "The provider's number.", |_| form_text("2026010222001400000000000001")),
+            always("trade_status", "Where the trade stands.", |_| form_text(TradeStatus::Success.name())),
+            always("total_amount", "The price in yuan.", |_| form_text("6.00")),
+            at_times("seller_id", "Who is paid.", |_| form_text("2088000000000001")),
+            at_times("gmt_payment", "When it was paid, by the clocks of China.", |_| form_text("2026-01-02 11:05:05")),
+            at_times("refund_fee", "What went back, in yuan.", |_| form_text("6.00")),
+            always("sign_type", "How it is signed.", |_| form_text("RSA2")),
+            always("sign", "The signature over the other fields.", |_| form_text("kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aH…")),
+        ]
     }
+}
+
+fn form_text(example: &str) -> Value {
+    json!({ "type": "string", "example": example })
 }
 
 /// An amount of money in yuan.

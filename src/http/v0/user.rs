@@ -57,7 +57,7 @@ pub struct Profile {
     user_id: UserId,
     #[schema(example = "青山")]
     nickname: String,
-    #[schema(example = "female")]
+    #[schema(value_type = Gender)]
     gender: &'static str,
     #[schema(example = "1990-05-17")]
     birthday: Option<String>,

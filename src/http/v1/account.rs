@@ -52,7 +52,7 @@ pub struct Account {
     phone_number: Option<PhoneNumber>,
     #[schema(example = "青山")]
     nickname: String,
-    #[schema(example = "female")]
+    #[schema(value_type = Gender)]
     gender: &'static str,
     #[schema(example = "1990-05-17")]
     birthday: Option<String>,

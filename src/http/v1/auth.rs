@@ -94,6 +94,7 @@ pub struct SignedInByEmail {
     points_granted: i64,
     /// What came of the invite code, if one was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     invite: Option<InviteAtLogin>,
 }
 

@@ -12,7 +12,7 @@ use crate::{
         params::{Nothing, PageSize, RowNumber, Rules, parameters},
         reply::Json,
     },
-    ops::notifications::{self, Payload, Received},
+    ops::notifications::{self, Kind, Payload, Received},
     types::{Cursor, Timestamp},
 };
 
@@ -41,8 +41,7 @@ pub struct Notification {
     title: String,
     #[schema(example = "更新后即可使用。")]
     body: String,
-    /// `system`, `account`, `activity` or `promotion`.
-    #[schema(example = "activity")]
+    #[schema(value_type = Kind)]
     kind: &'static str,
     payload: NotificationPayload,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]

@@ -11,7 +11,10 @@ use crate::{
         params::{Nothing, PageSize, Rules, parameters},
         reply::Json,
     },
-    ops::{ledger::Entry, points},
+    ops::{
+        ledger::{Asset, Entry, Kind},
+        points,
+    },
     types::{Cursor, Timestamp},
 };
 
@@ -43,15 +46,14 @@ pub struct PointEntry {
     /// The same.
     #[schema(example = 2)]
     sequence: i64,
-    #[schema(example = "point")]
+    #[schema(value_type = Asset)]
     asset: &'static str,
     /// What was added; below zero what was taken.
     #[schema(example = -10)]
     delta: i64,
     #[schema(example = 90)]
     balance_after: i64,
-    /// `signup_bonus`, `cast`, `invite_bonus`, `invitee_bonus`, `restored` or `adjust`.
-    #[schema(example = "cast")]
+    #[schema(value_type = Kind)]
     kind: &'static str,
     /// `session:` and the id of the session that was paid, which may have been deleted since.
     #[schema(example = "session:9b1f7c0e2a4d4e6f8a0b1c2d3e4f5061")]

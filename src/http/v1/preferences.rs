@@ -35,8 +35,8 @@ parameters! {
 #[serde(rename_all = "camelCase")]
 pub struct Preferences {
     notifications: NotificationSwitches,
-    /// `zh` or `en`; null if the caller never chose, which follows `Accept-Language`.
-    #[schema(example = "zh")]
+    /// Null if the caller never chose, which follows `Accept-Language`.
+    #[schema(value_type = Option<Locale>)]
     locale: Option<&'static str>,
     #[schema(example = "Asia/Shanghai")]
     time_zone: Option<String>,

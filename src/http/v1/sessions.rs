@@ -74,7 +74,7 @@ pub struct Session {
     question: String,
     #[schema(example = "career")]
     question_type: Option<String>,
-    #[schema(example = "three_coins")]
+    #[schema(value_type = Method)]
     method: &'static str,
     /// From the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.
     #[schema(example = json!([7, 8, 8, 8, 7, 6]))]
@@ -93,10 +93,11 @@ pub struct Session {
     created_at: Timestamp,
     /// The interpretation that succeeded, when one session is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     interpretation: Option<Interpretation>,
     /// The points that are left. Only in the answer to the casting.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 80)]
+    #[schema(nullable = false, example = 80)]
     balance: Option<i64>,
 }
 
@@ -110,6 +111,7 @@ pub struct SessionHexagrams {
     changing: Vec<u8>,
     /// The hexagram after the changes. Absent when no line changes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     relating: Option<HexagramShown>,
     nuclear: HexagramShown,
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    client::{Caller, Request},
+    client::{Answer, Caller, Request},
     server::Server,
 };
 
@@ -66,6 +66,109 @@ impl Document {
             Some(path) => self.value.pointer(path.strip_prefix('#').unwrap()).unwrap_or_else(|| panic!("no {path}")),
             None => schema,
         }
+    }
+
+    /// Whether the value is just what the schema says: nothing else in it, nothing missing, nothing of another kind.
+    pub fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let schema = &self.whole(schema);
+        if let Some(choices) = schema.get("oneOf").and_then(Value::as_array) {
+            let faults: Vec<_> = choices.iter().filter_map(|choice| self.fits(choice, value).err()).collect();
+            return if faults.len() < choices.len() { Ok(()) } else { Err(faults.join(", or ")) };
+        }
+        let kinds: Vec<&str> = match &schema["type"] {
+            Value::String(kind) => vec![kind],
+            Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap()).collect(),
+            _ => Vec::new(),
+        };
+        let kind = kind_of(value);
+        let is_number = kind == "integer" && kinds.contains(&"number");
+        if !(kinds.is_empty() || kinds.contains(&kind) || is_number) {
+            return Err(format!("{value} is no {kinds:?}"));
+        }
+        let is_one_of = |names: &Value| names.as_array().is_none_or(|names| names.contains(value));
+        if !is_one_of(&schema["enum"]) || schema.get("const").is_some_and(|only| only != value) {
+            return Err(format!("{value} is none of {schema}"));
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            if value.get(name.as_str().unwrap()).is_none() {
+                return Err(format!("{name} is missing in {value}"));
+            }
+        }
+        let properties = schema["properties"].as_object();
+        for (name, member) in value.as_object().into_iter().flatten() {
+            match properties.map(|properties| properties.get(name)) {
+                Some(Some(of_member)) => self.fits(of_member, member).map_err(|fault| format!("{name}: {fault}"))?,
+                Some(None) => return Err(format!("{name} is not documented")),
+                // Any members at all.
+                None => {}
+            }
+        }
+        if kinds.contains(&"array") {
+            value.as_array().into_iter().flatten().try_for_each(|item| self.fits(&schema["items"], item))?;
+        }
+        Ok(())
+    }
+
+    /// The schema behind a reference, or of all the parts together.
+    fn whole(&self, schema: &Value) -> Value {
+        let schema = self.resolve(schema);
+        let Some(parts) = schema.get("allOf").and_then(Value::as_array) else { return schema.clone() };
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        for part in parts.iter().map(|part| self.whole(part)) {
+            properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
+            required.extend(part["required"].as_array().cloned().unwrap_or_default());
+        }
+        json!({ "type": "object", "properties": properties, "required": required })
+    }
+
+    /// The operation of this name.
+    #[track_caller]
+    pub fn operation(&self, name: &str) -> &Operation {
+        self.operations.iter().find(|operation| operation.name() == name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    /// Fails the test unless the answer is one that the document describes: its status, its headers, its body, and of
+    /// a problem its code.
+    #[track_caller]
+    pub fn expect_described(&self, operation: &Operation, answer: &Answer) {
+        let what = format!("{}: {} {}", operation.name(), answer.status, answer.text());
+        let response = &operation.value["responses"][answer.status.to_string()];
+        assert!(response.is_object(), "{what}: no such status");
+        for name in answer.headers.keys().filter(|name| !OF_EVERY_MESSAGE.contains(&name.as_str())) {
+            let mut described = response["headers"].as_object().into_iter().flatten();
+            assert!(described.any(|(known, _)| known.eq_ignore_ascii_case(name.as_str())), "{what}: header {name}");
+        }
+        for (name, header) in response["headers"].as_object().into_iter().flatten() {
+            let is_required = self.resolve(header)["required"] == true;
+            assert!(!is_required || answer.header(name).is_some(), "{what}: no header {name}");
+        }
+        let content_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap().to_owned();
+        let schema = &response["content"][&content_type]["schema"];
+        assert_eq!(schema.is_object(), !answer.bytes.is_empty(), "{what}: {content_type}");
+        if !content_type.ends_with("json") {
+            return;
+        }
+        self.fits(schema, &answer.json()).unwrap_or_else(|fault| panic!("{what}: {fault}"));
+        if content_type == "application/problem+json" {
+            let code = answer.json()["code"].as_str().unwrap().to_owned();
+            assert!(response["description"].as_str().unwrap().contains(&format!("`{code}`")), "{what}: no such code");
+        }
+    }
+}
+
+/// Headers that are about the message and not about what is said.
+const OF_EVERY_MESSAGE: [&str; 7] =
+    ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

@@ -45,8 +45,7 @@ pub struct AdminCallback {
     /// The provider signed it. Otherwise its numbers are claims.
     #[schema(example = true)]
     is_genuine: bool,
-    /// `credited`, `paid`, `closed`, `refunded`, `unchanged`, `review` or `rejected`.
-    #[schema(example = "credited")]
+    #[schema(value_type = Verdict)]
     verdict: String,
     #[schema(example = "wrong_amount")]
     reason: Option<String>,
@@ -96,7 +95,7 @@ pub struct CallbackReceipt {
     /// The number of the new judgement.
     #[schema(example = 8)]
     id: i64,
-    #[schema(example = "credited")]
+    #[schema(value_type = Verdict)]
     verdict: &'static str,
     #[schema(example = "unknown_order")]
     reason: Option<String>,

@@ -19,7 +19,7 @@ use crate::{
     },
     ops::payment::{
         orders,
-        refunds::{self, Refunded},
+        refunds::{self, Progress, Refunded},
     },
     types::{Fen, Timestamp, hex, sha256_of_parts},
 };
@@ -41,8 +41,7 @@ pub struct AdminRefund {
     refund_no: String,
     #[schema(example = "1.50")]
     amount: String,
-    /// `requested`, `succeeded` or `refused`.
-    #[schema(example = "succeeded")]
+    #[schema(value_type = Progress)]
     state: String,
     #[schema(example = "bought twice by mistake")]
     reason: String,

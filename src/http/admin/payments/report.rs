@@ -96,7 +96,7 @@ pub struct ReportDifference {
     #[schema(example = "202601020123456789012345")]
     order_no: String,
     /// Null where there is no such order.
-    #[schema(example = "review")]
+    #[schema(value_type = Option<OrderState>)]
     state: Option<&'static str>,
     #[schema(example = 60)]
     coins_expected: i64,

@@ -1,0 +1,68 @@
+//! The schemas of answers as components of the API document.
+
+use serde_json::{Value, json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, RefOr, Schema,
+        schema::{Object, Type},
+    },
+};
+
+/// A reference to the schema of `T` among the document's components.
+pub fn reference<T: ToSchema>() -> Value {
+    reference_to(&T::name())
+}
+
+fn reference_to(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// The schema of `T` and those it refers to, by name.
+pub fn schemas<T: ToSchema>() -> Vec<(String, Value)> {
+    let mut found = vec![(T::name().into_owned(), <T as PartialSchema>::schema())];
+    T::schemas(&mut found);
+    as_values(found)
+}
+
+fn as_values(schemas: Vec<(String, RefOr<Schema>)>) -> Vec<(String, Value)> {
+    let as_value = |schema| {
+        let mut value = serde_json::to_value(schema).unwrap_or_default();
+        require_nullable(&mut value);
+        value
+    };
+    schemas.into_iter().map(|(name, schema)| (name, as_value(schema))).collect()
+}
+
+/// Says of members that may be null that they are always there, which nothing tells from an `Option`. One that is left
+/// out instead is declared as `nullable = false`, and one that may be either, with null as its default.
+fn require_nullable(schema: &mut Value) {
+    for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        require_nullable(part);
+    }
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let always_there = properties.filter(|(_, member)| is_nullable(member) && member.get("default").is_none());
+    let names: Vec<_> = always_there.map(|(name, _)| Value::from(name.as_str())).collect();
+    if names.is_empty() {
+        return;
+    }
+    let mut required = schema["required"].as_array().cloned().unwrap_or_default();
+    required.extend(names.into_iter().filter(|name| !required.contains(name)).collect::<Vec<_>>());
+    schema["required"] = required.into();
+}
+
+fn is_nullable(schema: &Value) -> bool {
+    let says_null = |kind: &Value| kind == "null" || kind["type"] == "null";
+    let kinds = schema.get("type").or_else(|| schema.get("oneOf"));
+    match kinds.and_then(Value::as_array) {
+        Some(kinds) => kinds.iter().any(says_null),
+        // What may be anything may be null.
+        None => ["type", "$ref", "allOf", "oneOf"].iter().all(|kind| schema.get(kind).is_none()),
+    }
+}
+
+/// A text that is one of these.
+pub fn one_of_names(meaning: &str, names: Vec<&'static str>, example: &'static str) -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String).description(Some(meaning));
+    text.enum_values(Some(names)).examples([example]).build()
+}
