@@ -41,7 +41,7 @@ pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
 
 pub fn json_of(row: &Recorded) -> Value {
     json!({
-        "id": row.id, "at": row.at, "actor": row.act.actor, "action": row.act.action, "userId": row.act.user,
+        "id": row.id.to_string(), "at": row.at, "actor": row.act.actor, "action": row.act.action, "userId": row.act.user,
         "reason": row.act.reason, "outcome": row.act.outcome, "clientIp": row.act.client_ip,
         "requestId": row.act.request_id,
     })

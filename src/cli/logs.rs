@@ -156,7 +156,7 @@ pub fn table_of(entries: &[Logged]) -> String {
 
 pub fn json_of(entry: &Logged) -> Value {
     json!({
-        "id": entry.id, "time": entry.at, "userId": entry.user, "clientIp": entry.client_ip, "method": entry.method,
+        "id": entry.id.to_string(), "time": entry.at, "userId": entry.user, "clientIp": entry.client_ip, "method": entry.method,
         "route": entry.route, "status": entry.status, "success": entry.is_success(),
         "durationMs": decimal_milliseconds(entry.duration()), "requestId": entry.request_id,
     })

@@ -271,7 +271,7 @@ fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     record(app, "payments replay", None, authority(None))?;
     let verdict = receipt.verdict.name();
     let json = json!({
-        "id": receipt.id, "verdict": verdict, "reason": receipt.reason, "orderNo": receipt.order_no,
+        "id": receipt.id.to_string(), "verdict": verdict, "reason": receipt.reason, "orderNo": receipt.order_no,
         "acknowledged": receipt.is_acknowledged(),
     });
     common.answer(&json, || format!("{verdict} {}", receipt.reason.as_deref().unwrap_or_default()).trim().to_owned())
@@ -465,10 +465,10 @@ fn callback_row(callback: &Callback) -> [String; 5] {
 
 fn callback_json(callback: &Callback) -> Value {
     json!({
-        "id": callback.id, "receivedAt": callback.received_at, "channel": callback.channel,
+        "id": callback.id.to_string(), "receivedAt": callback.received_at, "channel": callback.channel,
         "isGenuine": callback.is_genuine, "verdict": callback.verdict, "reason": callback.reason,
         "orderNo": callback.order_no, "tradeNo": callback.trade_no, "notifyId": callback.notify_id,
-        "replayOf": callback.replay_of, "form": String::from_utf8_lossy(&callback.form),
+        "replayOf": callback.replay_of.map(|id| id.to_string()), "form": String::from_utf8_lossy(&callback.form),
     })
 }
 

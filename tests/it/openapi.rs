@@ -152,6 +152,21 @@ fn expect_examples(document: &Document, content_type: &str, content: &Value, wha
 }
 
 #[test]
+fn an_id_is_a_text_wherever_it_is_answered() {
+    let (_server, document) = document();
+    let mut ids = 0;
+    walk(&document.value["components"]["schemas"], &mut |members| {
+        for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if name == "id" || name == "replayOf" || name.ends_with("Id") {
+                assert!(schema["type"] == "string" || schema["type"][0] == "string", "{name}: {schema}");
+                ids += 1;
+            }
+        }
+    });
+    assert!(ids > 30, "only {ids}");
+}
+
+#[test]
 fn a_value_that_is_one_of_a_few_words_says_which() {
     let (_server, document) = document();
     let words = |component: &str, member: &str| {

@@ -51,7 +51,7 @@ pub fn json_of(sheet: &Sheet) -> Value {
             "createdAt": record.created_at,
         })).collect::<Vec<_>>(),
         "violations": sheet.violations.iter().map(|violation| json!({
-            "id": violation.id, "contentType": violation.content_type, "violationType": violation.violation_type,
+            "id": violation.id.to_string(), "contentType": violation.content_type, "violationType": violation.violation_type,
             "maskedText": violation.masked_text, "provider": violation.provider, "createdAt": violation.at,
         })).collect::<Vec<_>>(),
         "violationsTotal": sheet.violations_total,

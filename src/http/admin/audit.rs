@@ -35,8 +35,8 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRow {
-    #[schema(example = 42)]
-    id: i64,
+    #[schema(example = "42")]
+    id: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     at: Timestamp,
     /// `admin:NAME`, `key:LABEL` or `cli`.
@@ -62,7 +62,7 @@ pub struct AuditRow {
 impl From<Recorded> for AuditRow {
     fn from(Recorded { id, at, act }: Recorded) -> Self {
         Self {
-            id,
+            id: id.to_string(),
             at,
             actor: act.actor,
             action: act.action,

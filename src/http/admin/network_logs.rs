@@ -92,8 +92,8 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoggedRequest {
-    #[schema(example = 4711)]
-    id: i64,
+    #[schema(example = "4711")]
+    id: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     time: Timestamp,
     /// The user whose token was shown.
@@ -120,7 +120,7 @@ impl From<Logged> for LoggedRequest {
     fn from(logged: Logged) -> Self {
         let (success, duration_ms) = (logged.is_success(), decimal_milliseconds(logged.duration()));
         Self {
-            id: logged.id,
+            id: logged.id.to_string(),
             time: logged.at,
             user_id: logged.user,
             client_ip: logged.client_ip,

@@ -51,7 +51,8 @@ fn truth(database: &Connection, condition: &str, page: i64, size: i64) -> (Vec<i
 }
 
 fn found(answer: &Value) -> (Vec<i64>, i64) {
-    let ids = answer["items"].as_array().unwrap().iter().map(|item| item["id"].as_i64().unwrap()).collect();
+    let ids =
+        answer["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().parse().unwrap()).collect();
     (ids, answer["total"].as_i64().unwrap())
 }
 
@@ -92,7 +93,7 @@ fn every_search_finds_what_is_there_page_by_page() {
     let expected = json!({
         "id": newest["id"], "time": newest["time"], "userId": "10003", "clientIp": newest["clientIp"], "method": "GET",
         "route": "/user/profile", "status": newest["status"], "success": newest["status"] == 200, "durationMs": 1.5,
-        "requestId": format!("r-{}", newest["id"]),
+        "requestId": format!("r-{}", newest["id"].as_str().unwrap()),
     });
     assert_eq!(newest, &expected);
     // The same document from the command line, which asks the same question.

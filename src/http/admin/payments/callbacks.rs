@@ -36,8 +36,8 @@ parameters! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminCallback {
-    #[schema(example = 7)]
-    id: i64,
+    #[schema(example = "7")]
+    id: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:05:05.678Z")]
     received_at: Timestamp,
     #[schema(example = "alipay")]
@@ -56,8 +56,8 @@ pub struct AdminCallback {
     #[schema(example = "2026010200222030505000000000001")]
     notify_id: Option<String>,
     /// The callback of which this is another judgement.
-    #[schema(example = 3)]
-    replay_of: Option<i64>,
+    #[schema(example = "3")]
+    replay_of: Option<String>,
     /// The body as it came.
     #[schema(example = "notify_id=…&sign=…")]
     form: String,
@@ -66,7 +66,7 @@ pub struct AdminCallback {
 impl From<Callback> for AdminCallback {
     fn from(callback: Callback) -> Self {
         Self {
-            id: callback.id,
+            id: callback.id.to_string(),
             received_at: callback.received_at,
             channel: callback.channel,
             is_genuine: callback.is_genuine,
@@ -75,7 +75,7 @@ impl From<Callback> for AdminCallback {
             order_no: callback.order_no,
             trade_no: callback.trade_no,
             notify_id: callback.notify_id,
-            replay_of: callback.replay_of,
+            replay_of: callback.replay_of.map(|id| id.to_string()),
             form: String::from_utf8_lossy(&callback.form).into_owned(),
         }
     }
@@ -93,8 +93,8 @@ pub async fn list(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<Adm
 #[serde(rename_all = "camelCase")]
 pub struct CallbackReceipt {
     /// The number of the new judgement.
-    #[schema(example = 8)]
-    id: i64,
+    #[schema(example = "8")]
+    id: String,
     #[schema(value_type = Verdict)]
     verdict: &'static str,
     #[schema(example = "unknown_order")]
@@ -110,5 +110,5 @@ pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>>
     let receipt = call.committed(callbacks::replay(&call.app, of.id.0)?).await?;
     let acknowledged = receipt.is_acknowledged();
     let Receipt { id, verdict, reason, order_no } = receipt;
-    Ok(Json(CallbackReceipt { id, verdict: verdict.name(), reason, order_no, acknowledged }))
+    Ok(Json(CallbackReceipt { id: id.to_string(), verdict: verdict.name(), reason, order_no, acknowledged }))
 }
