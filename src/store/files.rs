@@ -81,7 +81,10 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 }
 
 /// Makes a file that only its owner may read, with these bytes in it, which are synced.
-pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+///
+/// # Errors
+/// Storage errors.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = make_new(path)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| failed_at(path, error))
 }

@@ -1,9 +1,7 @@
 //! What ACME leaves in the data directory: the account's key and the certificate with its key, for their owner only.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    io::{self, ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +9,7 @@ use crate::{
     certificate::AcmeFiles,
     config::Config,
     error::{Error, Result},
-    store::files::failed_at,
+    store::files::{failed_at, make_private_directory, publish, write_new},
 };
 
 /// Bytes that a chain with its key takes at most, as authorities make them.
@@ -23,8 +21,7 @@ pub struct Kept(pub AcmeFiles);
 impl Kept {
     pub fn of(config: &Config) -> Result<Self> {
         let files = AcmeFiles::of(config).ok_or_else(|| Error::misconfigured("server.domain: names nothing"))?;
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&files.directory);
-        made.map_err(|error| failed_at(&files.directory, error))?;
+        make_private_directory(&files.directory)?;
         Ok(Self(files))
     }
 
@@ -44,19 +41,15 @@ impl Kept {
     pub fn try_room(&self) -> Result<()> {
         let unfinished = unfinished(&self.0.certificate);
         let tried = write_to(&unfinished, &[0; ROOM]);
-        let deleted = std::fs::remove_file(&unfinished);
-        tried.and(deleted).map_err(|error| failed_at(&unfinished, error))
+        let deleted = std::fs::remove_file(&unfinished).map_err(|error| failed_at(&unfinished, error));
+        tried.and(deleted)
     }
 
     /// Puts a file in its place whole or not at all.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
-        let write = || {
-            let unfinished = unfinished(path);
-            write_to(&unfinished, content)?;
-            std::fs::rename(&unfinished, path)?;
-            File::open(&self.0.directory)?.sync_all()
-        };
-        write().map_err(|error| failed_at(path, error))
+        let unfinished = unfinished(path);
+        write_to(&unfinished, content)?;
+        publish(&unfinished, path)
     }
 }
 
@@ -65,8 +58,11 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("unfinished")
 }
 
-fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
+/// Writes a new file, also where one was left that is not whole.
+fn write_to(path: &Path, content: &[u8]) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed_at(path, error)),
+        _ => {}
+    }
+    write_new(path, content)
 }

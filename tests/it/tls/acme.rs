@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
     thread::sleep,
     time::Duration,
@@ -70,6 +70,32 @@ fn a_certificate_is_got_kept_and_not_asked_for_again() {
     eventually("the kept certificate is shown", || is_served(&server, &authority));
     assert_eq!(authority.issued(), 1);
     assert_eq!(authority.complaints(), [""; 0]);
+}
+
+/// Everything below a directory, with who owns it.
+fn owners(directory: &Path) -> Vec<(PathBuf, u32)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { owners(&path) } else { Vec::new() };
+    entries
+        .flat_map(|path| [vec![(path.clone(), path.symlink_metadata().unwrap().uid())], below(path)].concat())
+        .collect()
+}
+
+#[test]
+fn what_a_server_makes_that_root_starts_belongs_to_whose_directory_it_is() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("data");
+    std::fs::create_dir(&directory).unwrap();
+    // Who is not root can give nothing away, and makes everything as themselves.
+    let own = directory.metadata().unwrap().uid();
+    let owner = if own == 0 { 65534 } else { own };
+    chown(&directory, Some(owner), None).unwrap();
+    let authority = Authority::new(Behaviour::default());
+    let server = start(&authority, setup(&authority).on(&directory));
+    eventually("a certificate comes", || is_served(&server, &authority));
+    let found = owners(&directory);
+    assert!(found.iter().all(|(_, found)| *found == owner), "{owner}: {found:?}");
+    assert_eq!(kept(&directory).len(), 2);
 }
 
 #[test]
