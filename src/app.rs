@@ -195,10 +195,11 @@ impl App {
         self.certificate_shown.validity().or_else(|| certificate::validity(&self.config).ok().flatten())
     }
 
-    /// What stands before each provider.
+    /// What stands before each provider that there is.
     pub fn breakers(&self) -> Vec<&Breaker> {
         let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];
-        others.into_iter().chain(self.llm.all().map(Guarded::breaker)).collect()
+        let moderation = self.moderation.external.breaker();
+        others.into_iter().chain(moderation).chain(self.llm.all().map(Guarded::breaker)).collect()
     }
 }
 

@@ -3,7 +3,12 @@
 use crate::{
     app::App,
     error::Result,
-    ops::{backups, codes, integrity, ledger::verification, payment::orders},
+    ops::{
+        backups, codes, integrity,
+        ledger::verification,
+        moderation::policy::{self, Service},
+        payment::orders,
+    },
     store::files::{database_size, disk_space},
     types::{Timestamp, named},
 };
@@ -25,6 +30,8 @@ pub struct Condition {
     pub integrity: integrity::Standing,
     pub backups: backups::Standing,
     pub offsite: backups::Standing,
+    /// Who decides about texts.
+    pub moderated_by: Service,
     /// Orders that a person must look at.
     pub payments_in_review: i64,
     /// Codes sent in the last 24 hours.
@@ -114,6 +121,7 @@ pub fn observe(app: &App) -> Result<Condition> {
             integrity: integrity::standing_in(tx, app)?,
             backups: backups::standing_in(tx)?,
             offsite: backups::offsite::standing_in(tx)?,
+            moderated_by: policy::current_in(tx)?.service,
             payments_in_review: orders::in_review_in(tx)?,
             codes_sent: codes::spent_in(tx)?,
         })

@@ -3,7 +3,10 @@
 use crate::{
     app::App,
     error::Error,
-    ops::condition::{self, BackupState, Condition, LedgerState},
+    ops::{
+        condition::{self, BackupState, Condition, LedgerState},
+        moderation::{external::MODERATION, policy::Service},
+    },
     store,
     types::Timestamp,
 };
@@ -30,7 +33,7 @@ impl Finding {
 
 /// Every rule, and whether it holds now.
 pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
-    let mut findings = providers_down(app);
+    let mut findings = providers_down(app, condition);
     findings.extend([
         payments_in_review(condition),
         ledger_mismatch(condition),
@@ -61,12 +64,17 @@ pub fn spelled_out(app: &App, rule: &str, detail: String) -> String {
     if rule == DAMAGED { format!("{detail} {}", condition::way_out(app)) } else { detail }
 }
 
-fn providers_down(app: &App) -> Vec<Finding> {
+/// A service that no longer decides about texts is not asked, so that nobody would see that it is back.
+fn providers_down(app: &App, condition: &Condition) -> Vec<Finding> {
+    let is_used = |name: &str| name != MODERATION || condition.moderated_by == Service::External;
     let finding = |name: &str, is_open| {
         let detail = format!("The provider for {name} has failed several times in a row; it is not called.");
         Finding::new(&format!("provider_down:{name}"), is_open, detail)
     };
-    app.breakers().into_iter().map(|breaker| finding(breaker.provider(), breaker.is_open())).collect()
+    app.breakers()
+        .into_iter()
+        .map(|breaker| finding(breaker.provider(), breaker.is_open() && is_used(breaker.provider())))
+        .collect()
 }
 
 fn payments_in_review(condition: &Condition) -> Finding {

@@ -25,6 +25,9 @@ use crate::{
 pub(super) const HARMLESS: &str = "今天天气很好";
 const PROBE_HOLDS: Duration = Duration::from_mins(1);
 
+/// What the outside service is called where providers are told apart.
+pub const MODERATION: &str = "moderation";
+
 /// The outside service, if one is configured.
 pub struct External {
     moderator: Option<Box<dyn TextModerator>>,
@@ -59,7 +62,7 @@ pub struct Probe {
 
 impl External {
     pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, calls: u32) -> Self {
-        let breaker = Breaker::with_defaults("moderation");
+        let breaker = Breaker::with_defaults(MODERATION);
         Self { moderator, clock, breaker, asking: Slots::new(calls), notes: Mutex::default() }
     }
 
@@ -75,6 +78,11 @@ impl External {
     /// How many texts it is asked about at once.
     pub fn calls(&self) -> u32 {
         self.asking.most()
+    }
+
+    /// What stands before the service, if one is configured.
+    pub fn breaker(&self) -> Option<&Breaker> {
+        self.is_configured().then_some(&self.breaker)
     }
 
     pub fn condition(&self) -> Condition {

@@ -47,7 +47,7 @@ pub fn current(app: &App) -> Result<Policy> {
     app.store.read(current_in)
 }
 
-fn current_in(tx: &Read<'_>) -> Result<Policy> {
+pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
     let [service, fallback] = settings::find_two_in(tx, [SERVICE, FALLBACK])?;
     Ok(Policy {
         service: service.as_deref().and_then(Service::named).unwrap_or(Service::Local),

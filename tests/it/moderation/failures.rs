@@ -7,7 +7,10 @@ use serde_json::json;
 use super::{
     LISTED, OWN, check, content_of, fallback, judged, switch, verdict, violations, with_service_at, with_vendor,
 };
-use crate::kit::vendors::{Received, Reply, Vendor};
+use crate::kit::{
+    Request, eventually,
+    vendors::{Received, Reply, Vendor},
+};
 
 fn business(code: u16) -> Reply {
     Reply::json(json!({ "Code": code, "Message": "no", "RequestId": "R-9" }).to_string())
@@ -195,4 +198,32 @@ fn a_slow_service_holds_up_nobody_else() {
             assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
         }
     });
+}
+
+#[test]
+fn operators_are_told_of_a_failing_service_for_as_long_as_it_decides() {
+    let (vendor, webhook) = (Vendor::answering(|_| business(500)), Vendor::answering(|_| Reply::status(200)));
+    let setup = with_vendor(&vendor).with("ALERTS_WEBHOOK_URL", webhook.url()).with("METRICS_LISTEN", "127.0.0.1:0");
+    let mut server = setup.start();
+    let metrics = server.metrics();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    let is_told = |event: &str| {
+        let told = webhook.requests().iter().map(Received::json).collect::<Vec<_>>();
+        told.iter().any(|message| message["rule"] == "provider_down:moderation" && message["event"] == event)
+    };
+    switch(&server, &key, true).expect(200);
+    for _ in 0..5 {
+        check(&server, &user, "好吗").expect(200);
+    }
+    let page = Request::new("GET", &metrics).send().expect(200).text();
+    for line in [
+        r#"yarrow_provider_calls_total{provider="moderation",outcome="failed"} 5"#,
+        r#"yarrow_provider_breaker_open{provider="moderation"} 1"#,
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line}: {page}");
+    }
+    eventually("it is told that the service is down", || is_told("firing"));
+    // Nobody asks it any more, so nobody would see that it is back.
+    switch(&server, &key, false).expect(200);
+    eventually("it is told that this is over", || is_told("resolved"));
 }
