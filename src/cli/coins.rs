@@ -16,7 +16,7 @@ use yarrow::{
     types::PhoneNumber,
 };
 
-/// Show and change balances of coins. WHO is a user's id or phone number.
+/// Show and change balances of coins. WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct CoinsArgs {
     #[command(subcommand)]

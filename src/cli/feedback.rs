@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, PageArgs, authority, find_user, paged, record, table};
+use super::{Common, PageArgs, authority, find_user_id, paged, record, table};
 use yarrow::{
     app::App,
     error::Result,
@@ -11,7 +11,7 @@ use yarrow::{
     types::UserId,
 };
 
-/// Read what people wrote. WHO is a user's id or phone number.
+/// Read what people wrote. WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct FeedbackArgs {
     #[command(subcommand)]
@@ -33,7 +33,7 @@ enum Action {
 pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
     let app = common.open()?;
     let Action::List { user, page } = args.action;
-    let user = user.map(|who| find_user(&app, &who).map(|user| user.id)).transpose()?;
+    let user = user.map(|who| find_user_id(&app, &who)).transpose()?;
     list(common, &app, user, &page)
 }
 

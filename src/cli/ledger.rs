@@ -12,7 +12,7 @@ use yarrow::{
     types::UserId,
 };
 
-/// Verify the ledger, or show an account. WHO is a user's id or phone number.
+/// Verify the ledger, or show an account. WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct LedgerArgs {
     #[command(subcommand)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, print, record, table, time};
+use super::{Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, print, record, table, time};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -37,8 +37,8 @@ pub struct PaymentsArgs {
 enum Action {
     /// Print orders, newest first.
     List {
-        /// Only orders of this user: an id or a phone number.
-        #[arg(long)]
+        /// Only orders of this user: an id, a phone number or an email address.
+        #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Only orders in this state.
         #[arg(long, value_parser = choice!(OrderState))]
@@ -164,7 +164,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
 }
 
 fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState>, page: &PageArgs) -> Result<()> {
-    let user = user.map(|who| find_user(app, who)).transpose()?.map(|user| user.id);
+    let user = user.map(|who| find_user_id(app, who)).transpose()?;
     let filter = orders::Filter { user, state };
     let found = orders::list(app, filter, page.page())?;
     record(app, "payments list", user, authority(None))?;

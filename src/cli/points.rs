@@ -13,7 +13,7 @@ use yarrow::{
     },
 };
 
-/// Show and correct balances of points. WHO is a user's id or address.
+/// Show and correct balances of points. WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct PointsArgs {
     #[command(subcommand)]

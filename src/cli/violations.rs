@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, authority, choice::choice, confirm, find_user, paged, period, record, record_beginning, table,
+    Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, period, record, record_beginning, table,
 };
 use yarrow::{
     app::App,
@@ -27,7 +27,7 @@ pub struct ViolationsArgs {
 enum Action {
     /// Print refusals, newest first.
     List {
-        /// Only texts of this user: an id or a phone number.
+        /// Only texts of this user: an id, a phone number or an email address.
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Only texts of this kind.
@@ -52,7 +52,7 @@ enum Action {
     },
     /// Print refusals by type and the users with most of them, or one user's refusals in figures.
     Stats {
-        /// A user's id or phone number.
+        /// Only those of this user: an id, a phone number or an email address.
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
         /// Days to look back for frequent violators.
@@ -79,7 +79,7 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
         Action::List { user, content_type, kind, from, to, page } => {
             let (from, to) = period(&app, from.as_deref(), to.as_deref())?;
             let filter = Filter {
-                user: user.map(|who| find_user(&app, &who)).transpose()?.map(|user| user.id),
+                user: user.map(|who| find_user_id(&app, &who)).transpose()?,
                 content_type: content_type.map(|kind| kind.name().to_owned()),
                 violation_type: kind,
                 from,
@@ -146,7 +146,7 @@ fn counts(counts: &[Count]) -> Vec<Value> {
 }
 
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
-    let user = find_user(app, who)?.id;
+    let user = find_user_id(app, who)?;
     let found = violations::of_user(app, user)?;
     record(app, "violations stats", Some(user), authority(None))?;
     let json = json!({

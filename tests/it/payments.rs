@@ -47,6 +47,21 @@ fn a_payment_that_is_reported_over_http_is_credited() {
 }
 
 #[test]
+fn commands_find_by_its_number_what_stays_of_an_account_that_is_gone() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = paid_order(&server, &user);
+    server.command(&["users", "erase", OWN, "--yes"]).expect(0);
+    let listed = server.command(&["payments", "list", "--user", &user.user_id]).expect(0).json();
+    assert_eq!((&listed["total"], &listed["items"][0]["orderNo"]), (&json!(1), &json!(order_no)));
+    for command in ["payments", "violations", "feedback"] {
+        server.command(&[command, "list", "--user", &user.user_id]).expect(0);
+        // Whose phone number it was is not known any more.
+        server.command(&[command, "list", "--user", OWN]).expect(4);
+    }
+}
+
+#[test]
 fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
     let checks = Setup::default().with("PAYMENT_CHECKS", "1 s, 2 s, 4 s");
     let server = checks.with("PAYMENT_ORDER_REUSE", "4 s").with("PAYMENT_ORDER_LIFETIME", "5 s").start();
