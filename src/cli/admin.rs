@@ -67,7 +67,7 @@ enum KeyAction {
         /// What the key is for; no two keys have the same label.
         label: String,
     },
-    /// List the keys.
+    /// List the keys, without what is secret.
     List,
     /// End a key at once.
     Revoke {

@@ -28,7 +28,7 @@ pub struct AiArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print calls, tokens and cost.
+    /// Print calls, tokens and cost, and what is spent today.
     Usage {
         /// Days to look at, today included.
         #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=3_660))]
@@ -37,7 +37,7 @@ enum Action {
         #[arg(long, value_enum, default_value_t = By::Day)]
         by: By,
     },
-    /// Make one real call to the configured model, and say how long it took.
+    /// Make one real call to the configured model, and say how long it took; exit 1 if it does not answer.
     Test,
 }
 

@@ -21,8 +21,8 @@ pub struct AlertsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the rules, which of them hold, and what was told. Whether providers are down is known to the running server
-    /// alone: for them it is shown what it told.
+    /// List the rules, which of them hold, and what was told. Whether a provider is down only the running server knows:
+    /// of those it is shown what it told.
     List,
     /// Send a test message by every way that is configured; exit 1 if one fails.
     Test,

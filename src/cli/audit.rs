@@ -9,7 +9,7 @@ use yarrow::{
     ops::audit::{self, Filter, Recorded},
 };
 
-/// List what administrators saw and changed, newest first.
+/// List what administrators and commands saw and changed, newest first.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
     /// Only what was about this user (id, phone number or email address).

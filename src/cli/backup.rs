@@ -26,7 +26,8 @@ pub struct BackupArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a backup now and look through it, and upload it if there is a bucket. The server may be running.
+    /// Make a backup now, look through it, print where it is, and upload it if there is a bucket; exit 5 if what is in
+    /// it does not agree with itself. The server may be running.
     Create,
     /// List the backups, newest first.
     List {
@@ -36,7 +37,7 @@ enum Action {
     },
     /// Upload what is newer than what is in the bucket, and delete there what no rule keeps.
     Upload,
-    /// Bring a backup from the bucket.
+    /// Bring a backup from the bucket into the directory of backups, and print where it is.
     Fetch {
         /// As `yarrow backup list --remote` shows it.
         name: String,

@@ -30,7 +30,7 @@ enum Action {
         /// The user: id, phone number or email address.
         who: String,
     },
-    /// Add coins.
+    /// Add coins, and print the new balance.
     Grant {
         /// The user: id, phone number or email address.
         who: String,
@@ -52,7 +52,7 @@ enum Action {
         #[arg(long)]
         yes: bool,
     },
-    /// Make the accounts that users lack, and take wrong balances from the ledger again.
+    /// Make the accounts that users lack, and take wrong balances from the ledger again; exit 5 if something is left.
     Sync,
 }
 

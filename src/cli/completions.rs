@@ -11,6 +11,7 @@ use yarrow::error::{Error, Result};
 /// Print the completions of a shell.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
+    /// The shell that is to complete.
     shell: Shell,
 }
 

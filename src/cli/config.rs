@@ -20,7 +20,8 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print every setting with its value and where that comes from. Secrets are masked.
+    /// Print every setting with its value and where that comes from, secrets masked; exit 3 and every fault if something
+    /// is wrong.
     Show,
     /// Print a commented file with every setting and its default.
     Sample,

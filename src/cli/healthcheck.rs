@@ -11,7 +11,7 @@ use yarrow::{
     providers::{Failure, client},
 };
 
-/// Ask the running server whether it is ready; exit 0 if it is.
+/// Ask the running server whether it is ready; exit 0 if it is, else 1.
 #[derive(Debug, Args)]
 pub struct HealthcheckArgs {}
 

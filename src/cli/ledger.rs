@@ -22,12 +22,13 @@ pub struct LedgerArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Prove that entries, balances and the audit chain agree; exit 5 and a report if they do not. Accounts that are
-    /// found wrong are closed until `yarrow coins sync` repairs them.
+    /// found wrong are closed until `yarrow coins sync` or `yarrow points repair` repairs them.
     Verify,
     /// Print an account's entries, newest first.
     Show {
         /// The user: id, phone number or email address.
         who: String,
+        /// Of coins or of points.
         #[arg(long, value_parser = choice!(Asset), default_value = Asset::Coin.name())]
         asset: Asset,
         #[command(flatten)]

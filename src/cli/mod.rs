@@ -64,9 +64,15 @@ use yarrow::{
     vendors::Announce,
 };
 
+/// What stands over the options that every command takes.
+const EVERYWHERE: &str = "Options of every command";
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 usage, 3 configuration, 4 not found, 5 a check found problems, 6 the data directory is \
+locked, newer or older than the program, or may not be used.";
+
 /// The whole backend of an I Ching app in one binary over one SQLite file.
 #[derive(Debug, Parser)]
-#[command(name = "yarrow", version, arg_required_else_help = true)]
+#[command(name = "yarrow", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(flatten)]
     common: Common,
@@ -78,10 +84,10 @@ struct Cli {
 #[derive(Debug, Args)]
 pub struct Common {
     /// TOML file with settings, also named by `YARROW_CONFIG`; `yarrow config sample` prints one.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = EVERYWHERE)]
     config: Option<PathBuf>,
-    /// Answer in JSON.
-    #[arg(long, global = true)]
+    /// Answer in JSON, and say in JSON why something failed.
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
     #[command(flatten)]
     flags: SettingFlags,
@@ -219,11 +225,11 @@ struct SettingFlags(BTreeMap<String, String>);
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         DECLARATIONS.iter().fold(command, |command, declaration| match declaration.flag {
-            Some(flag) => command.arg(Arg::new(flag).long(flag).global(true).value_name(flag).help(format!(
-                "{} [env: {}]",
-                declaration.help,
-                declaration.variable()
-            ))),
+            Some(flag) => {
+                let help = format!("{} [env: {}]", declaration.help, declaration.variable());
+                let argument = Arg::new(flag).long(flag).global(true).value_name(declaration.shape).help(help);
+                command.arg(argument.help_heading(EVERYWHERE))
+            }
             None => command,
         })
     }
@@ -251,7 +257,7 @@ impl FromArgMatches for SettingFlags {
 /// A page of a long list.
 #[derive(Debug, Args)]
 struct PageArgs {
-    /// Number of the page, newest first.
+    /// Number of the page, from 1.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     page: u32,
     /// Rows on the page.

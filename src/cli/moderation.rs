@@ -29,16 +29,21 @@ enum Action {
     Status,
     /// Let this service decide, from the next text on.
     Switch {
+        /// The outside service, or the local word list.
         #[arg(value_parser = choice!(Service))]
         to: Service,
     },
     /// Say whether the local list decides when the outside service fails.
-    Fallback { to: OnOff },
+    Fallback {
+        /// `on`: the list decides; `off`: the text is answered 503.
+        to: OnOff,
+    },
     /// Ask both services about a text, or about several.
     Compare {
         /// The texts to compare.
         #[arg(required = true)]
         text: Vec<String>,
+        /// What the texts are taken for.
         #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
         content_type: ContentType,
     },

@@ -20,7 +20,7 @@ pub struct NotifyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Send a notification to everybody or to some users.
+    /// Send a notification to everybody or to some users, and print its number.
     Send(SendArgs),
     /// Print what was sent, newest first, with how often it was read.
     List {
@@ -50,6 +50,7 @@ struct SendArgs {
     /// Send it to this user, by id, phone number or email address. May be repeated.
     #[arg(long, value_name = "WHO")]
     to: Vec<String>,
+    /// Of which kind it is: users may switch all off but `system`.
     #[arg(long, value_parser = choice!(Kind), default_value = Kind::Activity.name())]
     kind: Kind,
     /// What happens when the user taps it, as JSON: `{"type":"open_route","route":"points"}`.

@@ -102,7 +102,7 @@ enum Action {
         /// The callback's number, as `payments callbacks` shows it.
         callback: i64,
     },
-    /// Reconcile the orders of a time with the ledger. Exits with 5 if some do not agree.
+    /// Reconcile the orders of a time with the ledger. Exit 5 if some do not agree.
     Report {
         /// Orders made at this time or later, such as 2026-01-01.
         #[arg(long)]

@@ -29,7 +29,7 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Add points, or take them with a number below zero.
+    /// Add points, or take them with a number below zero, and print the new balance.
     Adjust {
         /// The user: id, phone number or email address.
         who: String,

@@ -15,8 +15,8 @@ use yarrow::{
     types::milliseconds,
 };
 
-/// Put a backup in the place of the data directory's database. The server must not be running. What was there is moved
-/// aside, into a directory beside it.
+/// Put a backup in the place of the data directory's database. The server must not be running (exit 6). What was there
+/// is moved aside, into a directory beside it.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// File, or name of a backup that `yarrow backup list` shows.

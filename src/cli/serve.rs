@@ -12,7 +12,7 @@ use yarrow::{
     ops::preflight,
 };
 
-/// Serve until told to stop.
+/// Serve until SIGTERM or Ctrl-C. A line on standard error says the address once it is ready.
 #[derive(Debug, Args)]
 pub struct ServeArgs {}
 

@@ -20,9 +20,10 @@ pub struct SyncArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make the coin accounts that users lack, and take wrong balances from the ledger again.
+    /// Make the coin accounts that users lack, and take wrong balances from the ledger again; exit 5 if something is
+    /// left.
     Coins,
-    /// Validate and repair everything that is kept of each user.
+    /// Validate and repair everything that is kept of each user; exit 5 if something is left for a person.
     Users,
 }
 

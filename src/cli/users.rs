@@ -34,12 +34,12 @@ enum Action {
         /// The user: id, phone number or email address.
         who: String,
     },
-    /// Check what is kept of a user against itself. Exits with 5 if something is wrong.
+    /// Check what is kept of a user against itself; exit 5 if something is wrong.
     Validate {
         /// The user: id, phone number or email address.
         who: String,
     },
-    /// Repair what can be repaired without a decision. Exits with 5 if something is left.
+    /// Repair what can be repaired without a decision; exit 5 if something is left.
     Fix {
         /// The user: id, phone number or email address.
         who: String,

@@ -16,7 +16,7 @@ use yarrow::{
     types::Page,
 };
 
-/// List texts that were refused, masked.
+/// List and count texts that were refused, masked; delete old records of them.
 #[derive(Debug, Args)]
 pub struct ViolationsArgs {
     #[command(subcommand)]

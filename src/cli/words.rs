@@ -80,6 +80,7 @@ enum Action {
     },
     /// Print the whole list.
     Export {
+        /// As comma-separated values, which `import` takes again, or as JSON.
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
@@ -87,6 +88,7 @@ enum Action {
     Test {
         /// The text to try.
         text: String,
+        /// What the text is taken for.
         #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
         content_type: ContentType,
     },
