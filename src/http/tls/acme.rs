@@ -119,7 +119,7 @@ impl Acme {
     /// Writes down what was got, unless it is. What is not written down by then is got anew after the next start.
     fn keep(&mut self) {
         let Some(pem) = &self.unwritten else { return };
-        match self.kept.write(&self.kept.0.certificate, pem.as_bytes()) {
+        match Kept::write(&self.kept.0.certificate, pem.as_bytes()) {
             Ok(()) => self.unwritten = None,
             Err(error) => tracing::error!(%error, "the certificate got by ACME cannot be kept; this is tried again"),
         }
@@ -169,7 +169,7 @@ impl Acme {
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
         let made = builder.create(&new, settings.directory.clone(), None).await;
         let (account, credentials) = made.map_err(failed("making an account"))?;
-        self.kept.write(&self.kept.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
+        Kept::write(&self.kept.0.account, &serde_json::to_vec(&credentials).map_err(Error::internal)?)?;
         Ok(account)
     }
 }

@@ -46,7 +46,7 @@ impl Kept {
     }
 
     /// Puts a file in its place whole or not at all.
-    pub fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
+    pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         let unfinished = unfinished(path);
         write_to(&unfinished, content)?;
         publish(&unfinished, path)
