@@ -91,8 +91,15 @@ fn subject(fault: &str) -> &str {
 
 /// What is wrong in a file and where. The library's own text quotes the line, which may hold a secret.
 fn located(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    let (before, at) =
+        error.span().and_then(|span| Some((text.get(..span.start)?, text.get(span)?))).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let is_name = at.starts_with(|first: char| first.is_ascii_lowercase())
+        && at.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+    match error.message() {
+        message @ "duplicate key" if is_name => format!("line {line}: {message} `{at}`"),
+        message => format!("line {line}: {message}"),
+    }
 }
 
 pub(super) struct Resolver {

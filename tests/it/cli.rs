@@ -260,6 +260,14 @@ fn a_file_of_settings_that_cannot_be_read_is_a_fault() {
     let output = run(&["config", "show", "--config", &broken.path()]);
     assert_code(&output, 3);
     assert!(stderr(&output).contains("yarrow.toml") && stderr(&output).contains("line 1"), "{}", stderr(&output));
+    let twice = SettingsFile::new("[server]\nlisten = \"127.0.0.1:1\"\nworkers = 1\nlisten = \"127.0.0.1:2\"\n");
+    let output = run(&["config", "show", "--config", &twice.path()]);
+    assert_code(&output, 3);
+    assert!(stderr(&output).contains("line 4: duplicate key `listen`"), "{}", stderr(&output));
+    let reviewers = SettingsFile::new("[auth.review_accounts]\n13800138000 = \"246810\"\n13800138000 = \"135790\"\n");
+    let output = run(&["config", "show", "--config", &reviewers.path()]);
+    assert_code(&output, 3);
+    assert!(stderr(&output).ends_with("line 3: duplicate key\n"), "{}", stderr(&output));
 }
 
 #[test]
