@@ -14,7 +14,7 @@ use yarrow::{
     installation::demand_installation,
     ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
     priority::give_way,
-    types::milliseconds,
+    types::{counted, milliseconds},
 };
 
 /// Make, list, verify and prune backups.
@@ -93,10 +93,17 @@ fn create(common: &Common) -> Result<()> {
 
 fn sentence(findings: &Findings) -> String {
     let Findings { ledger_entries, ledger_accounts, ledger_discrepancies, dangling_references, .. } = findings;
-    format!(
-        "structure sound, {dangling_references} dangling references; ledger: {ledger_entries} entries, \
-         {ledger_accounts} accounts, {ledger_discrepancies} discrepancies"
-    )
+    let ledger = of_ledger(*ledger_entries, *ledger_accounts, *ledger_discrepancies);
+    format!("structure sound, {}; {ledger}", dangling(*dangling_references))
+}
+
+fn dangling(references: u64) -> String {
+    counted(references, "dangling reference", "dangling references")
+}
+
+fn of_ledger(entries: i64, accounts: i64, discrepancies: u64) -> String {
+    let (entries, accounts) = (counted(entries, "entry", "entries"), counted(accounts, "account", "accounts"));
+    format!("ledger: {entries}, {accounts}, {}", counted(discrepancies, "discrepancy", "discrepancies"))
 }
 
 fn demand_sound(is_sound: bool) -> Result<()> {
@@ -206,10 +213,8 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
             Checksum::Wrong => "damaged: its checksum is not the one it was made with".to_owned(),
             Checksum::Unknown => "no checksum beside it".to_owned(),
         });
-        lines.push(format!("{} dangling references", faults.dangling));
-        lines.push(format!(
-            "ledger: {ledger_entries} entries, {ledger_accounts} accounts, {ledger_discrepancies} discrepancies"
-        ));
+        lines.push(dangling(faults.dangling));
+        lines.push(of_ledger(*ledger_entries, *ledger_accounts, *ledger_discrepancies));
         lines.push(format!("restored in {restored_in:.1?}, verified in {took:.1?}"));
         lines.join("\n")
     })?;

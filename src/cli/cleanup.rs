@@ -11,6 +11,7 @@ use yarrow::{
         cleanup,
         clearing::{self, Target},
     },
+    types::counted,
 };
 
 /// Delete what is in whole tables, after a backup. Without `--yes` it is asked first, with what would go.
@@ -55,7 +56,8 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
         return common.answer(&json, || tables(["would go", "would stay"], &census.delete, &census.keep));
     }
     let going: i64 = census.delete.iter().map(|(_, rows)| rows).sum();
-    confirm(args.yes, &format!("{}\nDelete {going} rows, after a backup?", rows(&census.delete)))?;
+    let going = counted(going, "row", "rows");
+    confirm(args.yes, &format!("{}\nDelete {going}, after a backup?", rows(&census.delete)))?;
     record_beginning(&app, command, None, authority(None))?;
     let cleared = clearing::clear(&app, target, &mut |_, _, _| ())?;
     record(&app, command, None, authority(None))?;
@@ -74,7 +76,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
     record_beginning(app, "cleanup expired", None, authority(None))?;
     let deleted = cleanup::sweep(app)?;
     record(app, "cleanup expired", None, authority(None))?;
-    common.answer(&json!({ "deleted": deleted }), || format!("{deleted} rows deleted"))
+    common.answer(&json!({ "deleted": deleted }), || format!("{} deleted", counted(deleted, "row", "rows")))
 }
 
 fn object(counts: &[(String, i64)]) -> Value {

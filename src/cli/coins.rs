@@ -13,7 +13,7 @@ use yarrow::{
         users::User,
     },
     store::Pending,
-    types::PhoneNumber,
+    types::{PhoneNumber, counted},
 };
 
 /// Show and change balances of coins. WHO is a user's id, phone number or email address.
@@ -115,6 +115,8 @@ pub fn synchronise(common: &Common, app: &App, command: &str) -> Result<()> {
     })?;
     match issues.len() {
         0 => Ok(()),
-        left => Err(Error::new(Code::ChecksFailed).detail(format!("{left} issues are left."))),
+        left => {
+            Err(Error::new(Code::ChecksFailed).detail(format!("{} left.", counted(left, "issue is", "issues are"))))
+        }
     }
 }

@@ -18,6 +18,7 @@ use yarrow::{
         preflight, server_key,
     },
     store::files::{failed_at, make_new},
+    types::counted,
 };
 
 /// Examine the installation: configuration, permissions, keys, certificate, listeners, disk, clock, database, ledger,
@@ -52,7 +53,7 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let json = json!({ "checks": checks, "passed": passed, "warned": warned, "failed": failed });
     common.answer(&json, || {
         let listed = table(["group", "check", "", "found"], checks.iter().map(row));
-        format!("{listed}\n{passed} passed, {warned} warnings, {failed} failed")
+        format!("{listed}\n{passed} passed, {}, {failed} failed", counted(warned, "warning", "warnings"))
     })?;
     match failed {
         0 => Ok(()),

@@ -9,7 +9,7 @@ use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::ledger::{self, Asset, Discrepancy, Report},
-    types::UserId,
+    types::{UserId, counted},
 };
 
 /// Verify the ledger, or show an account. WHO is a user's id, phone number or email address.
@@ -65,13 +65,14 @@ fn verify(common: &Common, app: &App) -> Result<()> {
     })?;
     bar.finish_and_clear();
     if report.suspended > 0 {
-        record(app, "ledger verify", None, authority(Some(format!("{} accounts closed", report.suspended))))?;
+        let closed = format!("{} closed", counted(report.suspended, "account", "accounts"));
+        record(app, "ledger verify", None, authority(Some(closed)))?;
     }
     show_report(common, &report)?;
     if report.is_consistent() {
         return Ok(());
     }
-    let detail = format!("The ledger has {} discrepancies.", report.discrepancies_found);
+    let detail = format!("The ledger has {}.", counted(report.discrepancies_found, "discrepancy", "discrepancies"));
     Err(Error::new(Code::ChecksFailed).detail(detail))
 }
 
@@ -86,8 +87,12 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
         "discrepanciesFound": report.discrepancies_found,
     });
     common.answer(&json, || {
-        let Report { entries, accounts, changes, .. } = report;
-        let read = format!("{entries} entries, {accounts} accounts, {changes} audit rows");
+        let read = [
+            counted(report.entries, "entry", "entries"),
+            counted(report.accounts, "account", "accounts"),
+            counted(report.changes, "audit row", "audit rows"),
+        ]
+        .join(", ");
         if report.is_consistent() {
             return format!("consistent: {read}");
         }
@@ -96,7 +101,8 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
             [found.code.to_owned(), account.unwrap_or_default(), found.detail.clone()]
         });
         let listed = table(["discrepancy", "account", "detail"], rows);
-        format!("{listed}\n{read}; {} accounts were closed", report.suspended)
+        let closed = counted(report.suspended, "account was closed", "accounts were closed");
+        format!("{listed}\n{read}; {closed}")
     })
 }
 

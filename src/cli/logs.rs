@@ -14,7 +14,7 @@ use yarrow::{
         search::{self, Filter, Logged},
         tallies,
     },
-    types::{Page, Timestamp, UserId, decimal_milliseconds},
+    types::{Page, Timestamp, UserId, counted, decimal_milliseconds},
 };
 
 /// Search the network log, find suspicious addresses, delete old entries.
@@ -235,7 +235,9 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     record_beginning(app, "logs cleanup", None, authority(None))?;
     let deleted = access_log::clean_up(app, age)?;
     record(app, "logs cleanup", None, authority(None))?;
-    common.answer(&json!({ "deleted": deleted, "before": before }), || format!("{deleted} entries deleted"))
+    common.answer(&json!({ "deleted": deleted, "before": before }), || {
+        format!("{} deleted", counted(deleted, "entry", "entries"))
+    })
 }
 
 /// One page of what was counted in a time, in the shape that it has over HTTP.

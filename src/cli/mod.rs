@@ -36,6 +36,7 @@ mod users;
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     io::{ErrorKind, IsTerminal, Write},
     path::PathBuf,
     sync::Arc,
@@ -293,6 +294,14 @@ fn find_user_id(app: &App, who: &str) -> Result<UserId> {
             who.trim().parse().map(UserId).map_err(|_| error)
         }
         found => found.map(|user| user.id),
+    }
+}
+
+/// Names what is not there: here that tells nobody more than they may know.
+fn unknown(what: &str, which: impl Display) -> impl FnOnce(Error) -> Error {
+    move |error| match error.code {
+        Code::NotFound => error.detail(format!("There is no {what} `{which}`.")),
+        _ => error,
     }
 }
 

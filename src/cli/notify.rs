@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, record, table};
+use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, record, table, unknown};
 use yarrow::{
     app::App,
     error::{Error, FieldError, Result},
@@ -72,7 +72,7 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
         Action::List { page } => list(common, &app, &page),
         Action::Delete { id, yes } => {
             confirm(yes, &format!("Take notification {id} out of every inbox?"))?;
-            notifications::delete(&app, id).wait()?;
+            notifications::delete(&app, id).wait().map_err(unknown("notification", id))?;
             record(&app, "notify delete", None, authority(None))?;
             common.answer(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
         }

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, print, record, table, time};
+use super::{
+    Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, print, record, table, time, unknown,
+};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
@@ -23,7 +25,8 @@ use yarrow::{
         },
     },
     providers::payment::OrderState,
-    types::{Fen, in_order},
+    store::Pending,
+    types::{Fen, counted, in_order},
 };
 
 /// Show and settle payment orders. ORDER is an order's number, or the provider's.
@@ -135,7 +138,7 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     match args.action {
         Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
         Action::Show { order } => {
-            let file = orders::file(&app, &order)?;
+            let file = orders::file(&app, &order).map_err(unknown("order", &order))?;
             record(&app, "payments show", Some(file.order.user), authority(None))?;
             show(common, &file)
         }
@@ -219,7 +222,7 @@ fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &P
 }
 
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
-    let inquiry = reconcile::inquire(app, order_no)?;
+    let inquiry = reconcile::inquire(app, order_no).map_err(unknown("order", order_no))?;
     record(app, "payments query", Some(inquiry.order.user), authority(None))?;
     let trade = inquiry.trade.as_ref().map(
         |trade| json!({ "tradeNo": trade.trade_no, "status": trade.status.name(), "amount": trade.amount.to_string() }),
@@ -236,7 +239,7 @@ fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
 
 fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
     let by = authority(Some(reason));
-    let order_no = orders::find(app, order_no)?.order_no;
+    let order_no = orders::find(app, order_no).map_err(unknown("order", order_no))?.order_no;
     let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record(app, "payments settle", Some(order.user), by)?;
     show_order(common, &order)
@@ -251,7 +254,7 @@ fn done_now<T>(answered: Answered<T>) -> Result<T> {
 
 fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
     let by = authority(Some(reason));
-    let order = orders::find(app, &wish.order_no)?;
+    let order = orders::find(app, &wish.order_no).map_err(unknown("order", &wish.order_no))?;
     let wish = Wish { order_no: order.order_no, ..wish };
     // The money may go back without this command hearing of it, which must not leave the audit without who asked for
     // it.
@@ -267,7 +270,7 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
 }
 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
-    let receipt = callbacks::replay(app, callback)?.wait()?;
+    let receipt = callbacks::replay(app, callback).and_then(Pending::wait).map_err(unknown("callback", callback))?;
     record(app, "payments replay", None, authority(None))?;
     let verdict = receipt.verdict.name();
     let json = json!({
@@ -278,7 +281,7 @@ fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
 }
 
 fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
-    let done = sandbox::pay(app, order_no, rehearsal)?;
+    let done = sandbox::pay(app, order_no, rehearsal).map_err(unknown("order", order_no))?;
     record(app, "payments sandbox-pay", Some(done.order.user), authority(None))?;
     let json = json!({ "order": order_json(&done.order), "answer": done.answer });
     common.answer(&json, || {
@@ -302,7 +305,10 @@ fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> R
     }
     match report.differences.len() {
         0 => Ok(()),
-        some => Err(Error::new(Code::ChecksFailed).detail(format!("Money and coins do not agree in {some} places."))),
+        some => {
+            let orders = counted(some, "order", "orders");
+            Err(Error::new(Code::ChecksFailed).detail(format!("Money and coins do not agree in {orders}.")))
+        }
     }
 }
 

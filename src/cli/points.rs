@@ -11,6 +11,7 @@ use yarrow::{
         ledger::{Asset, Discrepancy, Repair},
         points::{self, LARGEST_ADJUSTMENT},
     },
+    types::counted,
 };
 
 /// Show and correct balances of points. WHO is a user's id, phone number or email address.
@@ -79,7 +80,10 @@ fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Resu
     common.answer(&json, || match &repair {
         Repair::Sound => format!("{balance}; there was nothing to repair"),
         Repair::Repaired { before, after } => format!("{after}; it was {before}"),
-        Repair::Broken(found) => format!("the entries are wrong in {} places; the account is closed", found.len()),
+        Repair::Broken(found) => {
+            let places = counted(found.len(), "place", "places");
+            format!("the entries are wrong in {places}; the account is closed")
+        }
     })?;
     if discrepancies.is_empty() {
         return Ok(());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, find_user, paged, period, record, table};
+use super::{Common, PageArgs, authority, find_user, paged, period, record, table, unknown};
 use yarrow::{
     app::App,
     error::Result,
@@ -126,7 +126,7 @@ fn answer(
 }
 
 fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
-    let found = interpretation::find_by_trace(app, None, trace)?;
+    let found = interpretation::find_by_trace(app, None, trace).map_err(unknown("record", trace))?;
     record(app, "records show", Some(found.user), authority(None))?;
     let mut json = json_of(&found);
     json["question"] = json!(found.question);

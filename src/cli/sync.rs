@@ -9,6 +9,7 @@ use yarrow::{
     app::App,
     error::{Code, Error, Result},
     ops::{user_data, users},
+    types::counted,
 };
 
 /// Validate what is kept of all users, and repair what can be repaired.
@@ -62,7 +63,8 @@ fn synchronise_users(common: &Common, app: &App) -> Result<()> {
     match done.inconsistent {
         0 => Ok(()),
         left => {
-            Err(Error::new(Code::ChecksFailed).detail(format!("{left} users have issues that are left for a person.")))
+            let users = counted(left, "user has", "users have");
+            Err(Error::new(Code::ChecksFailed).detail(format!("{users} issues that are left for a person.")))
         }
     }
 }

@@ -16,7 +16,7 @@ use yarrow::{
         chat, support,
         user_data::{self, Issue, Who},
     },
-    types::{Locale, UserId},
+    types::{Locale, UserId, counted},
 };
 
 /// Look at a user, check and repair what is kept of them, hand it out, delete it. WHO is a user's id, phone number or
@@ -140,7 +140,7 @@ fn fix(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Resu
 fn left(issues: &[Issue]) -> Result<()> {
     match issues.len() {
         0 => Ok(()),
-        count => Err(Error::new(Code::ChecksFailed).detail(format!("{count} issues."))),
+        count => Err(Error::new(Code::ChecksFailed).detail(format!("{}.", counted(count, "issue", "issues")))),
     }
 }
 

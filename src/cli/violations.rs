@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, period, record, record_beginning, table,
+    unknown,
 };
 use yarrow::{
     app::App,
@@ -13,7 +14,7 @@ use yarrow::{
         moderation::engine::ContentType,
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
     },
-    types::Page,
+    types::{Page, counted},
 };
 
 /// List and count texts that were refused, masked; delete old records of them.
@@ -116,7 +117,7 @@ fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
 }
 
 fn show(common: &Common, app: &App, id: i64) -> Result<()> {
-    let found = violations::find(app, id)?;
+    let found = violations::find(app, id).map_err(unknown("refusal", id))?;
     record(app, "violations show", Some(found.user), authority(None))?;
     common.answer(&json_of(&found), || {
         let rows = [
@@ -147,7 +148,7 @@ fn counts(counts: &[Count]) -> Vec<Value> {
 
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     let user = find_user_id(app, who)?;
-    let found = violations::of_user(app, user)?;
+    let found = violations::of_user(app, user).map_err(unknown("user", who))?;
     record(app, "violations stats", Some(user), authority(None))?;
     let json = json!({
         "userId": user, "total": found.total, "types": counts(&found.types),
@@ -182,9 +183,12 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
 
 fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<()> {
     let old = violations::older_than(app, days_to_keep)?;
-    confirm(yes, &format!("Delete {old} records older than {days_to_keep} days?"))?;
+    let (records, days) = (counted(old, "record", "records"), counted(days_to_keep, "day", "days"));
+    confirm(yes, &format!("Delete {records} older than {days}?"))?;
     record_beginning(app, "violations cleanup", None, authority(None))?;
     let deleted = violations::clean_up(app, days_to_keep)?;
-    record(app, "violations cleanup", None, authority(Some(format!("older than {days_to_keep} days: {deleted}"))))?;
-    common.answer(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || format!("{deleted} records deleted"))
+    record(app, "violations cleanup", None, authority(Some(format!("older than {days}: {deleted}"))))?;
+    common.answer(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || {
+        format!("{} deleted", counted(deleted, "record", "records"))
+    })
 }

@@ -18,6 +18,7 @@ use yarrow::{
         },
         words::{self, Entry, Filter, Skipped, UNTYPED},
     },
+    types::counted,
 };
 
 /// Edit and try the local word list. A running server takes changes up within a second.
@@ -163,7 +164,8 @@ fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<
             let sound = if listed.by_sound { "yes" } else { "" };
             [listed.word.clone(), listed.kind.clone(), sound.to_owned(), listed.created_at.to_string()]
         });
-        format!("{}\n{} words", table(["word", "type", "by sound", "since"], rows), found.total)
+        let listed = table(["word", "type", "by sound", "since"], rows);
+        format!("{listed}\n{}", counted(found.total, "word", "words"))
     })
 }
 
@@ -180,7 +182,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
         let shown = bar.clone();
         let imported = listing::import(app, words, move |done| shown.set_position(done as u64))?;
         bar.finish_and_clear();
-        record(app, "words import", None, authority(Some(format!("{} words", imported.added))))?;
+        record(app, "words import", None, authority(Some(counted(imported.added, "word", "words"))))?;
         Some(imported)
     };
     let rows =
@@ -191,10 +193,12 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
     });
     common.answer(&json, || {
         let done = imported.map_or_else(
-            || format!("{total} words would be imported"),
-            |imported| format!("{} words added, {} listed already", imported.added, imported.existing),
+            || format!("{} would be imported", counted(total, "word", "words")),
+            |imported| {
+                format!("{} added, {} listed already", counted(imported.added, "word", "words"), imported.existing)
+            },
         );
-        format!("{done}, {} lines skipped{}", skipped.len(), reasons(&skipped))
+        format!("{done}, {} skipped{}", counted(skipped.len(), "line", "lines"), reasons(&skipped))
     })?;
     if total == 0 && !skipped.is_empty() {
         let nothing = "No line of the file could be taken. Lists are read as UTF-8.";

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     app::App,
-    error::{Code, Fault, FieldCode, Result},
+    error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Row},
     types::{Listing, Page, Timestamp, clean},
 };
@@ -143,7 +143,12 @@ pub fn publish(app: &App, draft: Draft) -> Pending<Release> {
             ),
             release_of,
         )?;
-        made.ok_or_else(|| Code::AlreadyExists.into())
+        made.ok_or_else(|| {
+            let platform = draft.platform.as_deref().unwrap_or("all platforms");
+            let code = draft.version_code;
+            let detail = format!("There is a release with version code {code} for {platform} already.");
+            Error::new(Code::AlreadyExists).detail(detail)
+        })
     })
 }
 

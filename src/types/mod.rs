@@ -3,6 +3,7 @@
 //! A function that takes one of these need not check it again. Nothing here touches the store or the network, and
 //! nothing reads the clock.
 
+mod counted;
 mod credential;
 mod cursor;
 mod email;
@@ -16,6 +17,7 @@ mod time;
 
 use serde::Serialize;
 
+pub use counted::counted;
 pub use credential::{
     Secret, fill_random, hex, random_bytes, random_digits, random_hex, random_text, sha256, sha256_of_parts,
 };

@@ -458,6 +458,53 @@ fn reasons_say_something_and_periods_end_after_they_begin() {
     }
 }
 
+#[test]
+fn what_is_not_there_is_named() {
+    let server = Setup::default().start();
+    for (line, named) in [
+        ("payments show 12345", "order `12345`"),
+        ("payments query 12345", "order `12345`"),
+        ("payments settle 12345 credit --reason tests --yes", "order `12345`"),
+        ("payments refund 12345 --reason tests --yes", "order `12345`"),
+        ("payments sandbox-pay 12345", "order `12345`"),
+        ("payments replay 12345", "callback `12345`"),
+        ("violations show 12345", "refusal `12345`"),
+        ("records show 12345", "record `12345`"),
+        ("notify delete 12345 --yes", "notification `12345`"),
+    ] {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let problem = server.command(&arguments).expect(4).problem();
+        assert_eq!(problem["detail"], format!("There is no {named}."), "{line}");
+    }
+    let publish = ["release", "publish", "2.3.1", "--code", "231", "--platform", "android"];
+    server.command(&publish).expect(0);
+    let problem = server.command(&publish).expect(1).problem();
+    assert_eq!(problem["detail"], "There is a release with version code 231 for android already.");
+}
+
+#[test]
+fn one_of_a_thing_is_not_told_as_many() {
+    let server = Setup::default().start();
+    server.sign_in("13800138000");
+    server.command(&["coins", "grant", "13800138000", "5"]).expect(0);
+    let directory = server.directory().to_str().unwrap();
+    let text = |line: &str| {
+        let output = Binary::command().args(line.split(' ')).args(["--data-dir", directory]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(text("ledger verify").trim(), "consistent: 1 entry, 1 account, 1 audit row");
+    let made = text("backup create");
+    assert!(made.ends_with("0 dangling references; ledger: 1 entry, 1 account, 0 discrepancies\n"), "{made}");
+    let words = server.directory().join("words.csv");
+    std::fs::write(&words, "摇号软件\nx\n").unwrap();
+    let imported = text(&format!("words import {}", words.display()));
+    assert!(imported.starts_with("1 word added, 0 listed already, 1 line skipped\n"), "{imported}");
+    server.edit("insert into balances (user_id, asset, balance, last_sequence) values (77, 'coin', 5, 0)");
+    let problem = server.command(&["ledger", "verify"]).expect(5).problem();
+    assert_eq!(problem["detail"], "The ledger has 1 discrepancy.");
+}
+
 /// The arguments and options in a command's help of which it says nothing, or nothing but which values there are.
 fn bare_arguments(help: &str) -> Vec<&str> {
     let lines: Vec<_> = help.lines().collect();

@@ -8,7 +8,7 @@ use crate::{
         moderation::{external::MODERATION, policy::Service},
     },
     store,
-    types::Timestamp,
+    types::{Timestamp, counted},
 };
 
 const DAMAGED: &str = "database_damaged";
@@ -79,16 +79,17 @@ fn providers_down(app: &App, condition: &Condition) -> Vec<Finding> {
 
 fn payments_in_review(condition: &Condition) -> Finding {
     let review = condition.payments_in_review;
-    let detail = format!("{review} payments need a decision; see `yarrow payments list --state review`.");
+    let payments = counted(review, "payment needs", "payments need");
+    let detail = format!("{payments} a decision; see `yarrow payments list --state review`.");
     Finding::new("payments_in_review", review > 0, detail)
 }
 
 fn ledger_mismatch(condition: &Condition) -> Finding {
     let discrepancies = condition.ledger.map_or(0, |verification| verification.discrepancies);
     let closed = condition.accounts_suspended;
-    let detail = format!(
-        "The ledger has {discrepancies} discrepancies, {closed} accounts are closed; see `yarrow ledger verify`."
-    );
+    let discrepancies = counted(discrepancies, "discrepancy", "discrepancies");
+    let closed = counted(closed, "account is closed", "accounts are closed");
+    let detail = format!("The ledger has {discrepancies}, {closed}; see `yarrow ledger verify`.");
     Finding::new("ledger_mismatch", condition.ledger_state() == LedgerState::Inconsistent, detail)
 }
 

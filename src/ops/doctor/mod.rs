@@ -22,6 +22,7 @@ use crate::{
         server_key::{self, Standing},
     },
     store::SCHEMA_VERSION,
+    types::counted,
 };
 
 /// How a check came out.
@@ -160,7 +161,14 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
             GROUP,
             "references",
             (faults.dangling == 0, "none dangles"),
-            (Verdict::Fail, format!("{} rows refer to something that is not there", faults.dangling)),
+            (
+                Verdict::Fail,
+                counted(
+                    faults.dangling,
+                    "row refers to something that is not there",
+                    "rows refer to something that is not there",
+                ),
+            ),
         ),
         schema(app)?,
         Check::holds(
@@ -210,8 +218,11 @@ fn examine_ledger(installation: &Installation<'_>) -> Result<Vec<Check>> {
         Check::holds(
             GROUP,
             "entries",
-            (found == 0, format!("{entries} entries agree with every balance and the audit chain")),
-            (Verdict::Fail, format!("{found} discrepancies; see `yarrow ledger verify`")),
+            (
+                found == 0,
+                format!("{} with every balance and the audit chain", counted(entries, "entry agrees", "entries agree")),
+            ),
+            (Verdict::Fail, format!("{}; see `yarrow ledger verify`", counted(found, "discrepancy", "discrepancies"))),
         ),
         Check::holds(
             GROUP,

@@ -19,6 +19,7 @@ use crate::{
         payment::alipay_gateway,
     },
     providers::{Failure, payment::PaymentGateway as Gateway, webhook::Webhook},
+    types::counted,
     vendors::{self, Announce},
 };
 
@@ -43,7 +44,10 @@ pub(super) fn configuration(config: &Config) -> Vec<Check> {
             GROUP,
             "review accounts",
             (config.auth.review_accounts.is_empty(), "none"),
-            (Verdict::Warn, format!("{} sign in with a fixed code", config.auth.review_accounts.len())),
+            (
+                Verdict::Warn,
+                counted(config.auth.review_accounts.len(), "signs in with a fixed code", "sign in with a fixed code"),
+            ),
         ),
         Check::holds(
             GROUP,
@@ -169,7 +173,7 @@ pub(super) fn proxy(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let mut checks = vec![Check::holds(
         GROUP,
         "trusted proxies",
-        (!everybody, format!("{} networks", trusted.len())),
+        (!everybody, counted(trusted.len(), "network", "networks")),
         (Verdict::Fail, "everybody is trusted, so that every client can pretend to be another: name the proxy"),
     )];
     let Some(app) = installation.app else { return Ok(checks) };
