@@ -311,7 +311,7 @@ const LINES: &[(&str, i32)] = &[
 ];
 
 /// The commands below this one, from its own help.
-fn below(path: &[String]) -> Vec<Vec<String>> {
+pub fn below(path: &[String]) -> Vec<Vec<String>> {
     let output = Binary::command().args(path).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
     let Some(list) = help.split("\nCommands:\n").nth(1) else { return vec![path.to_vec()] };

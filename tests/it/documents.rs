@@ -2,6 +2,130 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use regex::Regex;
+use yarrow::config::{DECLARATIONS, Declaration};
+
+use crate::{commands::below, kit::Binary};
+
+/// What is read by those who run the service or write apps for it.
+const DOCUMENTS: [&str; 12] = [
+    "README.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "packaging/RELEASE.md",
+    "packaging/UPGRADING.md",
+    "packaging/container/Containerfile",
+    "packaging/deb/yarrow.toml.head",
+    "packaging/fail2ban/filter.d/yarrow.conf",
+    "packaging/fail2ban/jail.d/yarrow.conf",
+    "packaging/proxy/Caddyfile",
+    "packaging/proxy/nginx.conf",
+    "packaging/systemd/yarrow.service",
+];
+/// Written like settings, and something else: a section of them, and a field of a request.
+const NO_SETTINGS: [&str; 2] = ["llm.fallback", "notifications.promotion"];
+
+fn document(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+fn default_of(setting: &str) -> Option<&'static str> {
+    DECLARATIONS.iter().find(|declared| declared.name() == setting).map(|declared| declared.default)
+}
+
+#[test]
+fn every_setting_that_a_document_names_is_one() {
+    let sections: BTreeSet<_> = DECLARATIONS.iter().map(|declared| declared.section.replace('.', r"\.")).collect();
+    let sections = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("|");
+    let setting = Regex::new(&format!(r"(?:^|[^\w/.@-])((?:{sections})\.[a-z0-9_]+)(?:[^\w/(]|$)")).unwrap();
+    let variable = Regex::new("YARROW_[A-Z0-9_]*[A-Z0-9]").unwrap();
+    let variables: BTreeSet<_> = DECLARATIONS.iter().map(Declaration::variable).collect();
+    let mut named = 0;
+    for name in DOCUMENTS {
+        let text = document(name);
+        for found in setting.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()) {
+            assert!(default_of(found).is_some() || NO_SETTINGS.contains(&found), "{name}: there is no setting {found}");
+            named += 1;
+        }
+        for found in variable.find_iter(&text).map(|found| found.as_str()) {
+            let is_known = variables.contains(found.strip_suffix("_FILE").unwrap_or(found)) || found == "YARROW_CONFIG";
+            assert!(is_known, "{name}: there is no variable {found}");
+            named += 1;
+        }
+    }
+    assert!(named > 60, "{named}");
+}
+
+#[test]
+fn the_defaults_in_the_table_of_limits_are_those_of_the_settings() {
+    let readme = document("README.md");
+    let table = readme.split("\n### Limits\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    let rows: Vec<_> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 10, "{rows:#?}");
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split(" | ").collect();
+        let settings: Vec<_> = cells[1].split('`').skip(1).step_by(2).collect();
+        let told = cells[2].trim_end_matches(" each");
+        let told = if told == "none" { vec![""; settings.len()] } else { told.split(", ").collect() };
+        let defaults: Vec<_> = settings.iter().map(|setting| default_of(setting).unwrap_or("no setting")).collect();
+        assert_eq!(told, defaults, "{row}");
+    }
+}
+
+/// What stands in a text as code: blocks between fences, and words between backticks.
+fn code_in(text: &str) -> Vec<String> {
+    let fenced: Vec<_> = text.split("```").collect();
+    let blocks = fenced.iter().skip(1).step_by(2).flat_map(|block| block.lines()).map(ToOwned::to_owned);
+    let prose = fenced.iter().step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    blocks.chain(prose.map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "))).collect()
+}
+
+/// What is wrong with a command line, whose words may stand for others in capitals.
+fn misspelt(line: &str, commands: &[String]) -> Option<String> {
+    let mut path = String::new();
+    let mut rest = line.split(' ').peekable();
+    let leads_on =
+        |path: &str| commands.iter().any(|command| *command == path || command.starts_with(&format!("{path} ")));
+    while let Some(word) = rest.peek() {
+        let longer = format!("{path} {word}").trim_start().to_owned();
+        if !leads_on(&longer) {
+            break;
+        }
+        path = longer;
+        rest.next();
+    }
+    let options: Vec<_> = rest.clone().filter(|word| word.starts_with("--") && *word != "--help").collect();
+    if path.is_empty() || !commands.contains(&path) && rest.peek().is_some_and(|word| !word.starts_with("--")) {
+        return Some("there is no such command".to_owned());
+    }
+    let help = Binary::command().args(path.split(' ')).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let unknown =
+        options.into_iter().find(|option| !help.contains(&format!("{} ", option.trim_end_matches([',', ']']))));
+    unknown.map(|option| format!("there is no {option}"))
+}
+
+#[test]
+fn every_command_that_a_document_shows_is_one() {
+    let commands: Vec<_> = below(&[]).iter().map(|path| path.join(" ")).collect();
+    let shown = Regex::new(r"(?:^|[ /])yarrow(?:ctl)? ([a-z][^#|&;`]*)").unwrap();
+    let mut checked = 0;
+    for name in DOCUMENTS.into_iter().filter(|name| name.ends_with(".md") || name.contains("proxy")) {
+        for line in code_in(&document(name)).iter().filter_map(|code| shown.captures(code)) {
+            let line = line[1].replace(['[', ']'], "");
+            // The one is about another command; with the other, `sudo` names the service's user.
+            if !line.starts_with("help ") && !line.starts_with("yarrow ") {
+                assert_eq!(misspelt(line.trim(), &commands), None, "{name}: yarrow {line}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 80, "{checked}");
+    assert!(
+        misspelt("coins grand 1 2", &commands).is_some() && misspelt("coins grant 1 2 --why x", &commands).is_some()
+    );
+}
+
 fn collect(directory: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
