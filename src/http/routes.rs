@@ -193,7 +193,7 @@ fn payments() -> Vec<Endpoint> {
 fn histories() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::POST, "/divination-history/save", OwnUser, divination_history::save,
-            "Saves a casting, or replaces the one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
+            "Saves a casting, or what is sent of it where there is one with the same record id.").body(CASTING).fails(&[NotYours, HistoryFull]),
         Endpoint::new(Method::POST, "/divination-history/get", OwnUser, divination_history::list,
             "The caller's castings, newest first.").fails(&[NotYours]),
         Endpoint::new(Method::POST, "/divination-history/delete", OwnUser, divination_history::delete,
@@ -473,7 +473,7 @@ fn admin_data_cleanup() -> Vec<Endpoint> {
 fn admin_audit() -> Vec<Endpoint> {
     vec![
         Endpoint::new(Method::GET, "/admin/audit", Admin, audit::list,
-            "What administrators saw and changed, newest first."),
+            "What administrators and commands saw and changed, newest first."),
     ]
 }
 
