@@ -1,4 +1,4 @@
-//! `yarrow audit`: what administrators saw and changed.
+//! `yarrow audit`: what administrators and commands saw and changed.
 
 use clap::Args;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `/admin/audit`: what administrators saw and changed.
+//! `/admin/audit`: what administrators and commands saw and changed.
 
 use serde::Serialize;
 use serde_json::{Value, json};
