@@ -8,11 +8,10 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use self::{callbacks::AdminCallback, refunds::AdminRefund};
 pub use self::{
-    callbacks::{list as list_callbacks, replay},
-    refunds::refund,
-    report::make as make_report,
+    callbacks::{AdminCallback, CallbackReceipt, list as list_callbacks, replay},
+    refunds::{AdminRefund, OrderRefunded, refund},
+    report::{PaymentReport, ReportSums, make as make_report},
 };
 use crate::{
     app::App,
@@ -29,7 +28,8 @@ use crate::{
         payment::{
             decisions::{self, Decision},
             order::Order,
-            orders, reconcile,
+            orders,
+            reconcile::{self, Inquiry},
             sandbox::{self, Delivery, Rehearsal},
             settle::{Outcome, Verdict},
         },
@@ -257,12 +257,18 @@ pub struct OrderInquiry {
     reason: Option<&'static str>,
 }
 
+impl From<Inquiry> for OrderInquiry {
+    fn from(inquiry: Inquiry) -> Self {
+        let Outcome { verdict, reason } = inquiry.outcome;
+        let trade = inquiry.trade.map(Into::into);
+        Self { order: inquiry.order.into(), trade, verdict: verdict.name(), reason }
+    }
+}
+
 pub async fn query(call: Call, of: OfOrder) -> Result<Json<OrderInquiry>> {
     let inquiry = call.blocking(move |app| reconcile::inquire(app, &of.order_no.0)).await?;
     call.context.subject.get_or_init(|| inquiry.order.user);
-    let Outcome { verdict, reason } = inquiry.outcome;
-    let trade = inquiry.trade.map(Into::into);
-    Ok(Json(OrderInquiry { order: inquiry.order.into(), trade, verdict: verdict.name(), reason }))
+    Ok(Json(inquiry.into()))
 }
 
 pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>> {
@@ -284,10 +290,16 @@ pub struct Rehearsed {
     answer: Option<String>,
 }
 
+impl From<sandbox::Rehearsed> for Rehearsed {
+    fn from(done: sandbox::Rehearsed) -> Self {
+        Self { order: done.order.into(), answer: done.answer }
+    }
+}
+
 pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>> {
     let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(flag)| flag);
     let delivery = if is_set(pay.lost) { Delivery::Lost } else { Delivery::Here };
     let rehearsal = Rehearsal { late: is_set(pay.late), delivery };
     let done = call.blocking(move |app| sandbox::pay(app, &pay.order_no.0, &rehearsal)).await?;
-    Ok(Json(Rehearsed { order: done.order.into(), answer: done.answer }))
+    Ok(Json(done.into()))
 }

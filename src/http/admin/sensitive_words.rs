@@ -13,7 +13,7 @@ use crate::{
     },
     ops::{
         moderation::{
-            self,
+            self, Ruling,
             engine::{ContentType, Match, Word},
             listing, state,
         },
@@ -237,16 +237,22 @@ pub struct TextTested {
     masked_text: String,
 }
 
+impl TextTested {
+    pub fn of(content_type: ContentType, ruling: Ruling) -> Self {
+        Self {
+            allowed: ruling.allowed,
+            content_type: content_type.name(),
+            provider: ruling.provider,
+            degraded: ruling.degraded,
+            matches: ruling.matches.into_iter().map(Into::into).collect(),
+            masked_text: ruling.masked_text,
+        }
+    }
+}
+
 async fn test(call: &Call, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
     let ruling = call.judged(move |app| moderation::judge_locally(app, content_type, &of.content.0)).await?;
-    Ok(Json(TextTested {
-        allowed: ruling.allowed,
-        content_type: content_type.name(),
-        provider: ruling.provider,
-        degraded: ruling.degraded,
-        matches: ruling.matches.into_iter().map(Into::into).collect(),
-        masked_text: ruling.masked_text,
-    }))
+    Ok(Json(TextTested::of(content_type, ruling)))
 }
 
 pub async fn test_nickname(call: Call, of: TestText) -> Result<Json<TextTested>> {

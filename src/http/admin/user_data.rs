@@ -13,7 +13,7 @@ use crate::{
     },
     ops::{
         chat::{self, Attachment},
-        user_data::{self, Fix, Issue, Validation, Who},
+        user_data::{self, Fix, Issue, Synchronised, Validation, Who},
         users::Gender,
     },
     types::{PhoneNumber, UserId},
@@ -246,17 +246,23 @@ pub struct UserDataSynchronised {
     issues: Vec<IssueOfUser>,
 }
 
+impl From<Synchronised> for UserDataSynchronised {
+    fn from(done: Synchronised) -> Self {
+        let issues = done.issues.into_iter().map(|(user_id, issue)| IssueOfUser { user_id, issue: issue.into() });
+        Self {
+            checked: done.checked,
+            fixed: done.fixed,
+            orphans_deleted: done.orphans_deleted,
+            inconsistent: done.inconsistent,
+            issues: issues.collect(),
+        }
+    }
+}
+
 pub async fn synchronise(call: Call, of: Synchronise) -> Result<Json<UserDataSynchronised>> {
     let by = call.authority(of.reason.map(|Reason(reason)| reason))?;
     let done = call.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?;
-    let issues = done.issues.into_iter().map(|(user_id, issue)| IssueOfUser { user_id, issue: issue.into() });
-    Ok(Json(UserDataSynchronised {
-        checked: done.checked,
-        fixed: done.fixed,
-        orphans_deleted: done.orphans_deleted,
-        inconsistent: done.inconsistent,
-        issues: issues.collect(),
-    }))
+    Ok(Json(done.into()))
 }
 
 /// What a language model is told of a user beside what the user says: nothing else about a user leaves the service.
@@ -282,9 +288,15 @@ pub struct ModelAttachment {
     message: String,
 }
 
+impl ModelAttachment {
+    pub fn of(user_id: UserId, Attachment { reference, introduction, message }: Attachment) -> Self {
+        let chat::Introduction { nickname, gender, age } = introduction;
+        Self { user_id, reference, nickname, gender, age, message }
+    }
+}
+
 pub async fn show_attachment(call: Call, of: OfUser) -> Result<Json<ModelAttachment>> {
-    let Attachment { reference, introduction, message } = chat::attachment(&call.app, of.user_id, call.locale())?;
+    let attached = chat::attachment(&call.app, of.user_id, call.locale())?;
     call.context.subject.get_or_init(|| of.user_id);
-    let chat::Introduction { nickname, gender, age } = introduction;
-    Ok(Json(ModelAttachment { user_id: of.user_id, reference, nickname, gender, age, message }))
+    Ok(Json(ModelAttachment::of(of.user_id, attached)))
 }

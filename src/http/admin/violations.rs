@@ -19,7 +19,7 @@ use crate::{
     },
     ops::{
         moderation::engine::ContentType,
-        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
+        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
     },
     types::{Timestamp, UserId},
 };
@@ -152,18 +152,22 @@ pub struct UserViolations {
     last_at: Option<Timestamp>,
 }
 
+impl UserViolations {
+    pub fn of(user_id: UserId, found: violations::OfUser) -> Self {
+        Self {
+            user_id,
+            total: found.total,
+            types: found.types.into_iter().map(Into::into).collect(),
+            content_types: found.content_types.into_iter().map(Into::into).collect(),
+            first_at: found.first_at,
+            last_at: found.last_at,
+        }
+    }
+}
+
 pub async fn user_stats(call: Call, of: OfUser) -> Result<Json<UserViolations>> {
-    let user = of.user_id;
-    call.context.subject.get_or_init(|| user);
-    let found = violations::of_user(&call.app, user)?;
-    Ok(Json(UserViolations {
-        user_id: user,
-        total: found.total,
-        types: found.types.into_iter().map(Into::into).collect(),
-        content_types: found.content_types.into_iter().map(Into::into).collect(),
-        first_at: found.first_at,
-        last_at: found.last_at,
-    }))
+    call.context.subject.get_or_init(|| of.user_id);
+    Ok(Json(UserViolations::of(of.user_id, violations::of_user(&call.app, of.user_id)?)))
 }
 
 /// All refusals by type.
@@ -192,6 +196,12 @@ pub struct FrequentViolator {
     last_at: Timestamp,
 }
 
+impl From<Violator> for FrequentViolator {
+    fn from(violator: Violator) -> Self {
+        Self { user_id: violator.user, count: violator.count, last_at: violator.last_at }
+    }
+}
+
 /// One page of users whose texts are refused often, the worst first.
 #[derive(Serialize, ToSchema)]
 pub struct FrequentViolators {
@@ -214,12 +224,7 @@ pub async fn frequent_violators(call: Call, of: Frequent) -> Result<Json<Frequen
     let days = of.days.map_or(FREQUENT_DAYS, |Days(days)| days);
     let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
     let found = call.blocking(move |app| violations::frequent(app, days, threshold, page)).await?;
-    let items = found.items.into_iter().map(|violator| FrequentViolator {
-        user_id: violator.user,
-        count: violator.count,
-        last_at: violator.last_at,
-    });
-    let (items, total) = (items.collect(), found.total);
+    let (items, total) = (found.items.into_iter().map(Into::into).collect(), found.total);
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
 }
 

@@ -162,11 +162,17 @@ impl From<Discrepancy> for LedgerIssue {
     }
 }
 
+impl From<coins::Synchronised> for CoinsSynchronised {
+    fn from(done: coins::Synchronised) -> Self {
+        let issues = done.issues.into_iter().map(Into::into).collect();
+        Self { checked: done.checked, created: done.created, repaired: done.repaired, issues }
+    }
+}
+
 pub async fn synchronise(call: Call, _: Nothing) -> Result<Json<CoinsSynchronised>> {
     let by = call.authority(None)?;
     let done = call.blocking(move |app| coins::synchronise(app, &by)).await?;
-    let issues = done.issues.into_iter().map(Into::into).collect();
-    Ok(Json(CoinsSynchronised { checked: done.checked, created: done.created, repaired: done.repaired, issues }))
+    Ok(Json(done.into()))
 }
 
 /// The user, whom each of the twin endpoints names by a parameter of its own.

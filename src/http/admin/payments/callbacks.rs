@@ -106,9 +106,15 @@ pub struct CallbackReceipt {
     acknowledged: bool,
 }
 
+impl From<Receipt> for CallbackReceipt {
+    fn from(receipt: Receipt) -> Self {
+        let acknowledged = receipt.is_acknowledged();
+        let Receipt { id, verdict, reason, order_no } = receipt;
+        Self { id: id.to_string(), verdict: verdict.name(), reason, order_no, acknowledged }
+    }
+}
+
 pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>> {
     let receipt = call.committed(callbacks::replay(&call.app, of.id.0)?).await?;
-    let acknowledged = receipt.is_acknowledged();
-    let Receipt { id, verdict, reason, order_no } = receipt;
-    Ok(Json(CallbackReceipt { id: id.to_string(), verdict: verdict.name(), reason, order_no, acknowledged }))
+    Ok(Json(receipt.into()))
 }
