@@ -7,12 +7,11 @@ mod totp;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, authority, confirm, print, record, table, unreadable_input};
+use super::{Common, authority, blank, confirm, explained, first_line, record, row, table, unknown};
 use yarrow::{
     app::{App, Role},
     error::{Code, Error, Result},
     ops::admins::{self, Admin},
-    types::Timestamp,
 };
 
 /// Make and list administrators and API keys, and say how they may sign in.
@@ -101,7 +100,7 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
 }
 
 fn create(common: &Common, app: &App, name: &str) -> Result<()> {
-    let admin = admins::create(app, name, &first_line()?).map_err(|error| taken(error, name))?;
+    let admin = admins::create(app, name, &first_line()?).map_err(taken(name))?;
     record(app, "admin create", None, authority(Some(admin.name.clone())))?;
     common.answer(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("made `{}`", admin.name))
 }
@@ -112,41 +111,28 @@ fn change_password(common: &Common, app: &App, name: &str) -> Result<()> {
     common.answer(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
 }
 
-/// The first line of standard input, without its end.
-fn first_line() -> Result<String> {
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).map_err(unreadable_input)?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}
-
 fn list(common: &Common, app: &App) -> Result<()> {
     let admins = admins::list(app)?;
     let shown = |admin: &Admin| json!({ "name": admin.name, "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
     let json: Vec<_> = admins.iter().map(shown).collect();
     common.answer(&json!(json), || {
-        let second = |admin: &Admin| if admin.has_second_factor { "yes" } else { "no" }.to_owned();
-        let rows = admins.iter().map(|admin| [admin.name.clone(), admin.created_at.to_string(), second(admin)]);
+        let second = |admin: &Admin| if admin.has_second_factor { "yes" } else { "no" };
+        let rows = admins.iter().map(|admin| row![admin.name, admin.created_at, second(admin)]);
         table(["name", "made", "second factor"], rows)
     })
 }
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("Remove the administrator `{name}`?"))?;
-    admins::remove(app, name).wait().map_err(|error| match error.code {
-        Code::NotFound => error.detail(format!("There is no administrator `{name}`.")),
-        _ => error,
-    })?;
+    admins::remove(app, name).wait().map_err(unknown("administrator", name))?;
     record(app, "admin remove", None, authority(Some(name.to_owned())))?;
     common.answer(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
 }
 
 fn create_key(common: &Common, app: &App, label: &str) -> Result<()> {
-    let key = admins::create_key(app, label).map_err(|error| taken(error, label))?;
+    let key = admins::create_key(app, label).map_err(taken(label))?;
     record(app, "admin key create", None, authority(Some(label.to_owned())))?;
-    if common.json {
-        return print(&json!({ "label": label, "key": key.reveal() }).to_string());
-    }
-    print(key.reveal())
+    common.answer(&json!({ "label": label, "key": key.reveal() }), || key.reveal().to_owned())
 }
 
 fn list_keys(common: &Common, app: &App) -> Result<()> {
@@ -160,28 +146,20 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
             })
         })
         .collect();
-    let shown = |time: Option<Timestamp>| time.map_or_else(String::new, |time| time.to_string());
     common.answer(&json!(json), || {
-        let rows = keys
-            .into_iter()
-            .map(|key| [key.label, key.created_at.to_string(), shown(key.last_used_at), shown(key.revoked_at)]);
+        let rows =
+            keys.iter().map(|key| row![key.label, key.created_at, blank(key.last_used_at), blank(key.revoked_at)]);
         table(["label", "made", "last used", "revoked"], rows)
     })
 }
 
 fn revoke_key(common: &Common, app: &App, label: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("End the key `{label}`?"))?;
-    admins::revoke_key(app, label).wait().map_err(|error| match error.code {
-        Code::NotFound => error.detail(format!("There is no live key `{label}`.")),
-        _ => error,
-    })?;
+    admins::revoke_key(app, label).wait().map_err(unknown("live key", label))?;
     record(app, "admin key revoke", None, authority(Some(label.to_owned())))?;
     common.answer(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))
 }
 
-fn taken(error: Error, name: &str) -> Error {
-    match error.code {
-        Code::AlreadyExists => error.detail(format!("`{name}` exists already.")),
-        _ => error,
-    }
+fn taken(name: &str) -> impl FnOnce(Error) -> Error {
+    explained(Code::AlreadyExists, format!("`{name}` exists already."))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, authority, record, table};
+use super::{Common, authority, blank, facts, record, row, table};
 use yarrow::{
     app::App,
     error::{Error, Fault, FieldCode, Result},
@@ -148,14 +148,8 @@ fn sums_json(by: By, name: &str, sums: &Sums) -> Value {
 }
 
 fn sums_row(name: &str, sums: &Sums) -> [String; 6] {
-    [
-        name.to_owned(),
-        sums.calls.to_string(),
-        sums.prompt_tokens.to_string(),
-        sums.completion_tokens.to_string(),
-        sums.cost.to_string(),
-        sums.mean_ms().to_string(),
-    ]
+    let Sums { calls, prompt_tokens, completion_tokens, cost, .. } = sums;
+    row![name, calls, prompt_tokens, completion_tokens, cost, sums.mean_ms()]
 }
 
 /// A bar a row, as long as its calls are many.
@@ -196,20 +190,18 @@ fn test(common: &Common, app: &App) -> Result<()> {
         let unknown = || "not said".to_owned();
         let milliseconds = |time: Option<i64>| time.map_or_else(unknown, |time| format!("{time} ms"));
         let number = |number: Option<i64>| number.map_or_else(unknown, |number| number.to_string());
-        let facts = [
-            ["outcome".to_owned(), outcome.status.name().to_owned()],
-            ["provider".to_owned(), format!("{} ({})", outcome.provider, outcome.model)],
-            ["why not the first".to_owned(), outcome.failover.clone().unwrap_or_else(|| "it was".to_owned())],
-            ["first token".to_owned(), milliseconds(outcome.first_token_ms())],
-            ["whole answer".to_owned(), milliseconds(Some(outcome.duration_ms()))],
-            ["tokens in".to_owned(), number(prompt_tokens)],
-            ["tokens out".to_owned(), number(completion_tokens)],
-            [
-                "cost".to_owned(),
-                outcome.cost.map_or_else(unknown, |cost| format!("{cost} {}", app.config.llm.currency)),
-            ],
+        let cost = |cost| format!("{cost} {}", app.config.llm.currency);
+        let found = [
+            ("outcome", outcome.status.name().to_owned()),
+            ("provider", format!("{} ({})", outcome.provider, outcome.model)),
+            ("why not the first", outcome.failover.clone().unwrap_or_else(|| "it was".to_owned())),
+            ("first token", milliseconds(outcome.first_token_ms())),
+            ("whole answer", milliseconds(Some(outcome.duration_ms()))),
+            ("tokens in", number(prompt_tokens)),
+            ("tokens out", number(completion_tokens)),
+            ("cost", outcome.cost.map_or_else(unknown, cost)),
         ];
-        format!("{}\n\n{}", table(["test", ""], facts), outcome.text.as_deref().unwrap_or_default())
+        format!("{}\n\n{}", facts("test", found), blank(outcome.text.as_ref()))
     })?;
     failure.map_or(Ok(()), Err)
 }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, authority, record, table};
+use super::{Common, authority, blank, record, row, table};
 use yarrow::{
     error::{Code, Error, Result},
     ops::{
@@ -61,8 +61,7 @@ fn list(common: &Common) -> Result<()> {
     common.answer(&json!({ "items": items, "total": items.len() }), || {
         let rows = rows.iter().map(|(rule, is_firing, detail, told)| {
             let state = if *is_firing { "firing" } else { "quiet" };
-            let since = told.map_or_else(String::new, |told| told.since().to_string());
-            [rule.clone(), state.to_owned(), since, detail.clone()]
+            row![rule, state, blank(told.map(alerts::Told::since)), detail]
         });
         table(["rule", "state", "told since", "detail"], rows)
     })
@@ -81,9 +80,7 @@ fn test(common: &Common) -> Result<()> {
         .map(|(channel, error)| json!({ "channel": channel, "delivered": error.is_none(), "error": error }))
         .collect();
     common.answer(&json!({ "items": items }), || {
-        let rows = told
-            .iter()
-            .map(|(channel, error)| [(*channel).to_owned(), error.clone().unwrap_or_else(|| "delivered".into())]);
+        let rows = told.iter().map(|(channel, error)| row![channel, error.as_deref().unwrap_or("delivered")]);
         table(["by", "outcome"], rows)
     })?;
     match told.iter().filter(|(_, error)| error.is_some()).count() {

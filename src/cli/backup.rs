@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{Common, authority, print, record, start_logging, table};
+use super::{Common, authority, check, print, progress_bar, record, row, start_logging, table};
 use yarrow::{
     app::App,
     clock::Clock,
@@ -66,10 +65,7 @@ pub fn run(common: &Common, args: BackupArgs) -> Result<()> {
 
 /// A bar that says which part of the work is how far. It hides itself where nobody watches.
 pub(super) fn watch(common: &Common) -> impl FnMut(&'static str, u64, u64) {
-    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    if let Ok(style) = ProgressStyle::with_template("{msg:10} {bar:40} {pos}/{len}, {eta} left") {
-        bar.set_style(style);
-    }
+    let bar = progress_bar(common, 0, "{msg:10} {bar:40} {pos}/{len}, {eta} left");
     move |part, done, total| {
         bar.set_message(part);
         bar.set_length(total);
@@ -88,7 +84,8 @@ fn create(common: &Common) -> Result<()> {
     json["tookMs"] = json!(milliseconds(took));
     common.answer(&json, || format!("{}\n{}", backup.path.display(), sentence(&findings)))?;
     uploaded?;
-    demand_sound(findings.is_sound())
+    let fault = "The backup is whole, but what is in it is not consistent; see `yarrow ledger verify`.";
+    check(findings.is_sound(), fault)
 }
 
 fn sentence(findings: &Findings) -> String {
@@ -104,11 +101,6 @@ fn dangling(references: u64) -> String {
 fn of_ledger(entries: i64, accounts: i64, discrepancies: u64) -> String {
     let (entries, accounts) = (counted(entries, "entry", "entries"), counted(accounts, "account", "accounts"));
     format!("ledger: {entries}, {accounts}, {}", counted(discrepancies, "discrepancy", "discrepancies"))
-}
-
-fn demand_sound(is_sound: bool) -> Result<()> {
-    let detail = "The backup is whole, but what is in it is not consistent; see `yarrow ledger verify`.";
-    if is_sound { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
 }
 
 fn shown(backup: &Backup, findings: Option<&Findings>) -> Value {
@@ -135,13 +127,7 @@ fn list(common: &Common) -> Result<()> {
                 Some(findings) if findings.is_sound() => "sound",
                 Some(_) => "inconsistent",
             };
-            [
-                backup.name.clone(),
-                backup.at.to_string(),
-                backup.occasion.name().to_owned(),
-                mebibytes(backup.bytes),
-                state.to_owned(),
-            ]
+            row![backup.name, backup.at, backup.occasion.name(), mebibytes(backup.bytes), state]
         });
         table(["backup", "at", "occasion", "MiB", "contents"], rows)
     })
@@ -151,9 +137,8 @@ fn list_remote(common: &Common) -> Result<()> {
     let found = offsite::demand_bucket(&common.load()?.config)?.list()?;
     let json: Vec<_> = found.iter().map(|backup| shown(backup, None)).collect();
     common.answer(&json!({ "items": json, "total": json.len() }), || {
-        let rows = found.iter().map(|backup| {
-            [backup.name.clone(), backup.at.to_string(), backup.occasion.name().to_owned(), mebibytes(backup.bytes)]
-        });
+        let rows =
+            found.iter().map(|backup| row![backup.name, backup.at, backup.occasion.name(), mebibytes(backup.bytes)]);
         table(["backup", "at", "occasion", "MiB"], rows)
     })
 }
@@ -218,8 +203,7 @@ fn verify(common: &Common, file: Option<&str>) -> Result<()> {
         lines.push(format!("restored in {restored_in:.1?}, verified in {took:.1?}"));
         lines.join("\n")
     })?;
-    let detail = "The backup is damaged or inconsistent.";
-    if found.is_sound() { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+    check(found.is_sound(), "The backup is damaged or inconsistent.")
 }
 
 /// A file that cannot even be looked through is as bad as what was looked for.

@@ -3,10 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, authority, confirm, record, record_beginning, table};
+use super::{Common, authority, confirm, record, record_beginning, row, table};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
+    http::answers::DataCleared,
     ops::{
         cleanup,
         clearing::{self, Target},
@@ -61,8 +62,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     record_beginning(&app, command, None, authority(None))?;
     let cleared = clearing::clear(&app, target, &mut |_, _, _| ())?;
     record(&app, command, None, authority(None))?;
-    let json = json!({ "deleted": object(&cleared.deleted), "kept": object(&cleared.kept), "backup": cleared.backup });
-    common.answer(&json, || {
+    common.answer(&DataCleared::from(cleared.clone()), || {
         let counts = tables(["deleted", "kept"], &cleared.deleted, &cleared.kept);
         format!("{counts}\nThe backup before it is {}.", cleared.backup)
     })
@@ -89,5 +89,5 @@ fn tables([first, second]: [&str; 2], gone: &[(String, i64)], kept: &[(String, i
 }
 
 fn rows(counts: &[(String, i64)]) -> String {
-    table(["table", "rows"], counts.iter().map(|(table, rows)| [table.clone(), rows.to_string()]))
+    table(["table", "rows"], counts.iter().map(|(table, rows)| row![table, rows]))
 }

@@ -1,12 +1,13 @@
 //! `yarrow coins`: balances of coins.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Common, authority, confirm, find_user, record, table};
+use super::{Common, authority, check, confirm, find_user, record, row, table};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Error, Result},
+    http::answers::CoinsSynchronised,
     ops::{
         coins::{self, Asked, LARGEST_INCREASE, ResetBy},
         idempotency::{Answered, Once},
@@ -100,23 +101,13 @@ pub fn synchronise(common: &Common, app: &App, command: &str) -> Result<()> {
     let by = authority(None);
     let done = coins::synchronise(app, &by)?;
     record(app, command, None, by)?;
-    let issues: Vec<Value> = done.issues.iter().map(super::ledger::discrepancy).collect();
-    let json = json!({
-        "checked": done.checked, "created": done.created, "repaired": done.repaired, "issues": issues,
-    });
-    common.answer(&json, || {
-        let rows = [
-            ["checked".to_owned(), done.checked.to_string()],
-            ["created".to_owned(), done.created.to_string()],
-            ["repaired".to_owned(), done.repaired.to_string()],
-            ["issues".to_owned(), issues.len().to_string()],
-        ];
-        table(["accounts", ""], rows)
-    })?;
-    match issues.len() {
-        0 => Ok(()),
-        left => {
-            Err(Error::new(Code::ChecksFailed).detail(format!("{} left.", counted(left, "issue is", "issues are"))))
-        }
-    }
+    let left = done.issues.len();
+    let counts = [
+        row!["checked", done.checked],
+        row!["created", done.created],
+        row!["repaired", done.repaired],
+        row!["issues", left],
+    ];
+    common.answer(&CoinsSynchronised::from(done), || table(["accounts", ""], counts))?;
+    check(left == 0, format!("{} left.", counted(left, "issue is", "issues are")))
 }

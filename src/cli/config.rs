@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, print, table};
+use super::{Common, row, table};
 use yarrow::{
     config::{DECLARATIONS, Declaration, Shown},
     error::Result,
@@ -30,8 +30,7 @@ enum Action {
 pub fn run(common: &Common, args: &ConfigArgs) -> Result<()> {
     match args.action {
         Action::Show => show(common),
-        Action::Sample if common.json => print(&declared().to_string()),
-        Action::Sample => print(sample().trim_end()),
+        Action::Sample => common.answer(&declared(), || sample().trim_end().to_owned()),
     }
 }
 
@@ -48,12 +47,11 @@ fn declared() -> Value {
 
 fn show(common: &Common) -> Result<()> {
     let shown = common.load()?.shown;
-    if common.json {
-        let row = |Shown { name, value, origin }: &Shown| json!({ "name": name, "value": value, "origin": origin });
-        return print(&json!(shown.iter().map(row).collect::<Vec<_>>()).to_string());
-    }
-    let rows = shown.into_iter().map(|Shown { name, value, origin }| [name, value, origin]);
-    print(&table(["setting", "value", "from"], rows))
+    let json =
+        shown.iter().map(|Shown { name, value, origin }| json!({ "name": name, "value": value, "origin": origin }));
+    common.answer(&json.collect::<Vec<_>>(), || {
+        table(["setting", "value", "from"], shown.iter().map(|Shown { name, value, origin }| row![name, value, origin]))
+    })
 }
 
 /// The sample file. Everything in it is commented out, so that it changes nothing until somebody means it.

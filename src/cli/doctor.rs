@@ -9,10 +9,10 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, authority, record, table};
+use super::{Common, announce, authority, record, row, start_logging, table};
 use yarrow::{
     app::{App, Role},
-    error::{Code, Error, Result},
+    error::{Error, Result},
     ops::{
         doctor::{self, Check, Verdict},
         preflight, server_key,
@@ -36,8 +36,8 @@ pub struct DoctorArgs {
 
 pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let loaded = common.load_for_service(preflight::driver_faults)?;
-    super::start_logging(&loaded.config.log)?;
-    let opened = App::open(loaded.config.clone(), Role::Tool, &super::announce());
+    start_logging(&loaded.config.log)?;
+    let opened = App::open(loaded.config.clone(), Role::Tool, &announce());
     if args.accept_key {
         accept_key(&opened)?;
     }
@@ -55,10 +55,7 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
         let listed = table(["group", "check", "", "found"], checks.iter().map(row));
         format!("{listed}\n{passed} passed, {}, {failed} failed", counted(warned, "warning", "warnings"))
     })?;
-    match failed {
-        0 => Ok(()),
-        failed => Err(Error::new(Code::ChecksFailed).detail(format!("Checks that failed: {failed}."))),
-    }
+    super::check(failed == 0, format!("Checks that failed: {failed}."))
 }
 
 fn accept_key(opened: &Result<App>) -> Result<()> {
@@ -75,7 +72,7 @@ fn row(check: &Check) -> [String; 4] {
         Verdict::Warn => "WARN",
         Verdict::Fail => "FAIL",
     };
-    [check.group.to_owned(), check.name.clone(), verdict.to_owned(), check.detail.clone()]
+    row![check.group, check.name, verdict, check.detail]
 }
 
 /// Writes a file that only its owner may read, and never over another.

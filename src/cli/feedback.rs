@@ -1,12 +1,12 @@
 //! `yarrow feedback`: what people wrote.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 
-use super::{Common, PageArgs, authority, find_user_id, paged, record, table};
+use super::{Common, PageArgs, authority, blank, find_user_id, record, row, table};
 use yarrow::{
     app::App,
     error::Result,
+    http::answers::AdminFeedback,
     ops::feedback::{self, Filter},
     types::UserId,
 };
@@ -40,26 +40,11 @@ pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
 fn list(common: &Common, app: &App, user: Option<UserId>, page: &PageArgs) -> Result<()> {
     let found = feedback::list(app, &user.map_or(Filter::All, Filter::Of), page.page())?;
     record(app, "feedback list", user, authority(None))?;
-    let items: Vec<_> = found
-        .items
-        .iter()
-        .map(|item| {
-            json!({
-                "id": item.id.to_string(), "userId": item.user, "phoneNumber": item.phone_number,
-                "isVerified": item.is_verified, "content": item.content, "createdAt": item.created_at,
-            })
-        })
-        .collect();
-    common.answer(&paged(page.page(), &items, found.total), || {
+    common.answer_page::<_, AdminFeedback>(page.page(), found, |found| {
         let rows = found.items.iter().map(|item| {
             let who = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
             let is_claimed = who.is_some() && !item.is_verified;
-            [
-                item.id.to_string(),
-                item.created_at.to_string(),
-                who.map_or_else(String::new, |who| if is_claimed { format!("{who} (claimed)") } else { who }),
-                item.content.clone(),
-            ]
+            row![item.id, item.created_at, blank(who) + if is_claimed { " (claimed)" } else { "" }, item.content]
         });
         table(["id", "at", "who", "feedback"], rows)
     })

@@ -1,14 +1,16 @@
 //! `yarrow ledger`: proving the ledger, and reading it.
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Common, PageArgs, authority, choice::choice, find_user, print, record, table};
+use super::{
+    Common, PageArgs, authority, blank, check, choice::choice, find_user, progress_bar, record, row, shown, table,
+};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
-    ops::ledger::{self, Asset, Discrepancy, Report},
+    error::{Code, Result},
+    http::answers::LedgerIssue,
+    ops::ledger::{self, Asset, Entry, Report},
     types::{UserId, counted},
 };
 
@@ -44,21 +46,8 @@ pub fn run(common: &Common, args: LedgerArgs) -> Result<()> {
     }
 }
 
-/// A discrepancy as JSON.
-pub(super) fn discrepancy(found: &Discrepancy) -> Value {
-    json!({
-        "code": found.code,
-        "userId": found.account.map(|(user, _)| user),
-        "asset": found.account.map(|(_, asset)| asset.name()),
-        "detail": found.detail,
-    })
-}
-
 fn verify(common: &Common, app: &App) -> Result<()> {
-    // The bar hides itself where nobody watches.
-    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} entries, {eta} left");
-    bar.set_style(style.map_err(Error::internal)?);
+    let bar = progress_bar(common, 0, "{bar:40} {pos}/{len} entries, {eta} left");
     let report = ledger::verify(app, &mut |done, total| {
         bar.set_length(total.unsigned_abs());
         bar.set_position(done.unsigned_abs());
@@ -69,11 +58,8 @@ fn verify(common: &Common, app: &App) -> Result<()> {
         record(app, "ledger verify", None, authority(Some(closed)))?;
     }
     show_report(common, &report)?;
-    if report.is_consistent() {
-        return Ok(());
-    }
-    let detail = format!("The ledger has {}.", counted(report.discrepancies_found, "discrepancy", "discrepancies"));
-    Err(Error::new(Code::ChecksFailed).detail(detail))
+    let discrepancies = counted(report.discrepancies_found, "discrepancy", "discrepancies");
+    check(report.is_consistent(), format!("The ledger has {discrepancies}."))
 }
 
 fn show_report(common: &Common, report: &Report) -> Result<()> {
@@ -83,7 +69,7 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
         "accounts": report.accounts,
         "auditRows": report.changes,
         "suspended": report.suspended,
-        "discrepancies": report.discrepancies.iter().map(discrepancy).collect::<Vec<_>>(),
+        "discrepancies": shown::<_, LedgerIssue>(&report.discrepancies),
         "discrepanciesFound": report.discrepancies_found,
     });
     common.answer(&json, || {
@@ -98,7 +84,7 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
         }
         let rows = report.discrepancies.iter().map(|found| {
             let account = found.account.map(|(user, asset)| format!("{user} {}", asset.name()));
-            [found.code.to_owned(), account.unwrap_or_default(), found.detail.clone()]
+            row![found.code, blank(account), found.detail]
         });
         let listed = table(["discrepancy", "account", "detail"], rows);
         let closed = counted(report.suspended, "account was closed", "accounts were closed");
@@ -126,26 +112,17 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
             "kind": entry.kind.name(), "ref": entry.reference, "createdAt": entry.created_at,
         })
     });
-    if common.json {
-        let json = json!({
-            "userId": user, "asset": asset.name(), "balance": account.balance,
-            "suspendedAt": account.suspended_at, "items": entries.collect::<Vec<_>>(), "page": page.page,
-            "size": page.size, "total": found.total,
-        });
-        return print(&json.to_string());
-    }
-    let rows = found.items.iter().map(|entry| {
-        [
-            entry.seq.to_string(),
-            entry.sequence.to_string(),
-            entry.created_at.to_string(),
-            entry.kind.name().to_owned(),
-            entry.delta.to_string(),
-            entry.balance_after.to_string(),
-            entry.reference.clone().unwrap_or_default(),
-        ]
+    let json = json!({
+        "userId": user, "asset": asset.name(), "balance": account.balance, "suspendedAt": account.suspended_at,
+        "items": entries.collect::<Vec<_>>(), "page": page.page, "size": page.size, "total": found.total,
     });
-    let listed = table(["seq", "number", "at", "kind", "delta", "balance", "ref"], rows);
-    let closed = account.suspended_at.map_or_else(String::new, |since| format!(", closed since {since}"));
-    print(&format!("{listed}\nuser {user}: {} {}s{closed}", account.balance, asset.name()))
+    common.answer(&json, || {
+        let rows = found.items.iter().map(|entry| {
+            let Entry { seq, sequence, created_at, kind, delta, balance_after, reference, .. } = entry;
+            row![seq, sequence, created_at, kind.name(), delta, balance_after, blank(reference.as_ref())]
+        });
+        let listed = table(["seq", "number", "at", "kind", "delta", "balance", "ref"], rows);
+        let closed = account.suspended_at.map_or_else(String::new, |since| format!(", closed since {since}"));
+        format!("{listed}\nuser {user}: {} {}s{closed}", account.balance, asset.name())
+    })
 }

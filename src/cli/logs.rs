@@ -3,18 +3,23 @@
 use std::{net::IpAddr, time::Duration};
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use super::{Common, PageArgs, authority, confirm, find_user_id, paged, period, record, record_beginning, table};
+use super::{
+    Common, PageArgs, RangeArgs, authority, blank, confirm, find_user_id, paged, print, record, record_beginning, row,
+    table,
+};
 use yarrow::{
     app::App,
     error::Result,
+    http::answers::{ClientCount, LoggedRequest, SuspiciousClient},
     ops::access_log::{
         self,
         search::{self, Filter, Logged},
-        tallies,
+        tallies::{self, Suspect},
     },
-    types::{Page, Timestamp, UserId, counted, decimal_milliseconds},
+    types::{Page, Timestamp, UserId, counted},
 };
 
 /// Search the network log, find suspicious addresses, delete old entries.
@@ -83,17 +88,6 @@ enum Action {
     },
 }
 
-/// A time, from its start until before its end.
-#[derive(Debug, Args)]
-struct RangeArgs {
-    /// This time or later, such as 2026-01-31 or 2026-01-31T08:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// Before this time.
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-}
-
 pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
@@ -119,13 +113,13 @@ pub fn run(common: &Common, args: LogsArgs) -> Result<()> {
 
 impl RangeArgs {
     fn filter(&self, app: &App) -> Result<Filter> {
-        let (from, to) = period(app, self.from.as_deref(), self.to.as_deref())?;
+        let (from, to) = self.bounds(app)?;
         let (from, to) = (from.unwrap_or(Timestamp(0)), to.unwrap_or(Timestamp(i64::MAX)));
         Ok(Filter { from, to, ..Filter::default() })
     }
 
     fn window(&self, app: &App, usual: Duration) -> Result<(Timestamp, Timestamp)> {
-        let (from, to) = period(app, self.from.as_deref(), self.to.as_deref())?;
+        let (from, to) = self.bounds(app)?;
         tallies::window(("from", from), ("to", to), usual, app.clock.now())
     }
 }
@@ -133,60 +127,27 @@ impl RangeArgs {
 fn list(common: &Common, app: &App, command: &str, user: Option<UserId>, filter: &Filter, page: Page) -> Result<()> {
     let found = search::list(app, filter, page)?;
     record(app, command, user, authority(None))?;
-    let items: Vec<_> = found.items.iter().map(json_of).collect();
-    common.answer(&paged(page, &items, found.total), || {
+    common.answer_page::<_, LoggedRequest>(page, found, |found| {
         format!("{}\n{} of {}", table_of(&found.items), found.items.len(), found.total)
     })
 }
 
 pub fn table_of(entries: &[Logged]) -> String {
     let rows = entries.iter().map(|entry| {
-        [
-            entry.at.to_string(),
-            entry.user.map_or_else(String::new, |user| user.to_string()),
-            entry.client_ip.clone(),
-            format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(no such endpoint)")),
-            entry.status.to_string(),
-            format!("{}.{:03}", entry.duration_us / 1000, entry.duration_us % 1000),
-            entry.request_id.clone(),
-        ]
+        let request = format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(no such endpoint)"));
+        let milliseconds = format!("{}.{:03}", entry.duration_us / 1000, entry.duration_us % 1000);
+        row![entry.at, blank(entry.user), entry.client_ip, request, entry.status, milliseconds, entry.request_id]
     });
     table(["at", "user", "address", "request", "status", "ms", "request id"], rows)
-}
-
-pub fn json_of(entry: &Logged) -> Value {
-    json!({
-        "id": entry.id.to_string(), "time": entry.at, "userId": entry.user, "clientIp": entry.client_ip, "method": entry.method,
-        "route": entry.route, "status": entry.status, "success": entry.is_success(),
-        "durationMs": decimal_milliseconds(entry.duration()), "requestId": entry.request_id,
-    })
 }
 
 fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
     let (from, to) = range.window(app, tallies::COUNTED)?;
     let all = tallies::count(app, from, to)?;
     record(app, "logs count", None, authority(None))?;
-    let total = all.len();
-    let shown: Vec<_> = tallies::on_page(all, page).collect();
-    let items: Vec<_> = shown
-        .iter()
-        .map(|tally| {
-            json!({
-                "clientIp": tally.client_ip, "count": tally.requests, "failed": tally.failed, "users": tally.users,
-                "firstAt": tally.first_at, "lastAt": tally.last_at,
-            })
-        })
-        .collect();
-    common.answer(&paged_between((from, to), page, &items, total), || {
-        let rows = shown.iter().map(|tally| {
-            [
-                tally.client_ip.clone(),
-                tally.requests.to_string(),
-                tally.failed.to_string(),
-                tally.users.to_string(),
-                tally.last_at.to_string(),
-            ]
-        });
+    answer_between::<_, ClientCount>(common, (from, to), page, all, |shown| {
+        let rows =
+            shown.iter().map(|tally| row![tally.client_ip, tally.requests, tally.failed, tally.users, tally.last_at]);
         table(["address", "requests", "failed", "users", "last"], rows)
     })
 }
@@ -195,34 +156,10 @@ fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Resu
     let (from, to) = range.window(app, tallies::SUSPECTED)?;
     let all = tallies::suspicious(app, from, to)?;
     record(app, "logs suspicious", None, authority(None))?;
-    let total = all.len();
-    let shown: Vec<_> = tallies::on_page(all, page).collect();
-    let items: Vec<_> = shown
-        .iter()
-        .map(|suspect| {
-            let reasons = suspect
-                .reasons
-                .iter()
-                .map(|reason| json!({ "code": reason.code, "value": reason.value, "threshold": reason.threshold }));
-            json!({
-                "clientIp": suspect.tally.client_ip, "score": suspect.score, "reasons": reasons.collect::<Vec<_>>(),
-                "requests": suspect.tally.requests, "failed": suspect.tally.failed,
-                "failedSignIns": suspect.tally.failed_sign_ins, "users": suspect.tally.users,
-                "busiestMinute": suspect.tally.busiest_minute, "firstAt": suspect.tally.first_at,
-                "lastAt": suspect.tally.last_at,
-            })
-        })
-        .collect();
-    common.answer(&paged_between((from, to), page, &items, total), || {
-        let rows = shown.iter().map(|suspect| {
-            let reasons = suspect.reasons.iter().map(|reason| format!("{} {}", reason.code, reason.value));
-            [
-                suspect.tally.client_ip.clone(),
-                suspect.score.to_string(),
-                reasons.collect::<Vec<_>>().join(", "),
-                suspect.tally.requests.to_string(),
-                suspect.tally.last_at.to_string(),
-            ]
+    answer_between::<_, SuspiciousClient>(common, (from, to), page, all, |shown| {
+        let rows = shown.iter().map(|Suspect { tally, score, reasons }| {
+            let reasons = reasons.iter().map(|reason| format!("{} {}", reason.code, reason.value));
+            row![tally.client_ip, score, reasons.collect::<Vec<_>>().join(", "), tally.requests, tally.last_at]
         });
         table(["address", "score", "reasons", "requests", "last"], rows)
     })
@@ -240,10 +177,21 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     })
 }
 
-/// One page of what was counted in a time, in the shape that it has over HTTP.
-fn paged_between((from, to): (Timestamp, Timestamp), page: Page, items: &[Value], total: usize) -> Value {
-    let mut json = paged(page, items, i64::try_from(total).unwrap_or(i64::MAX));
-    json["from"] = json!(from);
-    json["to"] = json!(to);
-    json
+/// Prints one page of what was counted in a time. In JSON it has the shape that it has over HTTP.
+fn answer_between<R, T: From<R> + Serialize>(
+    common: &Common,
+    (from, to): (Timestamp, Timestamp),
+    page: Page,
+    all: Vec<R>,
+    text: impl FnOnce(&[R]) -> String,
+) -> Result<()> {
+    let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
+    let shown: Vec<_> = tallies::on_page(all, page).collect();
+    if !common.json {
+        return print(&text(&shown));
+    }
+    let items: Vec<_> = shown.into_iter().map(T::from).collect();
+    let mut json = paged(page, &items, total);
+    (json["from"], json["to"]) = (json!(from), json!(to));
+    print(&json.to_string())
 }

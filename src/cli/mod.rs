@@ -31,38 +31,35 @@ mod violations;
 mod words;
 mod version;
 mod sync;
-mod taming;
 mod users;
+mod logging;
+mod progress;
+mod table;
+mod taming;
+mod terminal;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Display,
-    io::{ErrorKind, IsTerminal, Write},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Display, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
-use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
+use serde::Serialize;
 use serde_json::{Value, json};
-use terminal_size::Width;
-use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use self::{
-    log_lines::LogLines,
-    taming::{tamed, tamed_line},
+    logging::start_logging,
+    progress::progress_bar,
+    table::{blank, facts, row, table},
+    terminal::{Failure, announce, confirm, first_line, print},
 };
 use yarrow::{
     app::{App, Role},
-    config::{Config, DECLARATIONS, Loaded, LogFormat, Sources, is_argument_given, load, load_and_examine},
-    error::{Code, Error, FieldError, Result},
+    config::{Config, DECLARATIONS, Loaded, Sources, is_argument_given, load, load_and_examine},
+    error::{Code, Error, Result},
     ops::{
         audit::{self as ops_audit, Act, BEGUN, LONGEST_REASON},
         ledger::Authority,
         users::{self as ops_users, Address, User},
     },
-    types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId, in_order},
-    vendors::Announce,
+    types::{EmailAddress, Listing, Page, PhoneNumber, Timestamp, UserId, in_order},
 };
 
 /// What stands over the options that every command takes.
@@ -126,12 +123,6 @@ enum Subcommands {
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     Version(version::VersionArgs),
-}
-
-/// Why a command failed, for whoever gave it.
-pub struct Failure {
-    pub error: Error,
-    is_told_in_json: bool,
 }
 
 /// Runs the command that this process was started with.
@@ -214,8 +205,26 @@ impl Common {
     }
 
     /// Prints the answer as JSON if that is wanted, else what `text` makes of it.
-    fn answer(&self, json: &Value, text: impl FnOnce() -> String) -> Result<()> {
-        if self.json { print(&json.to_string()) } else { print(&text()) }
+    fn answer(&self, json: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        if !self.json {
+            return print(&text());
+        }
+        // As a value, whose members stand in the order of their names.
+        print(&serde_json::to_value(json).map_err(Error::internal)?.to_string())
+    }
+
+    /// The same for a page of a list. In JSON it has the shape that it has over HTTP, each row as a `T`.
+    fn answer_page<R, T: From<R> + Serialize>(
+        &self,
+        page: Page,
+        found: Listing<R>,
+        text: impl FnOnce(&Listing<R>) -> String,
+    ) -> Result<()> {
+        if !self.json {
+            return print(&text(&found));
+        }
+        let items: Vec<_> = found.items.into_iter().map(T::from).collect();
+        print(&paged(page, &items, found.total).to_string())
     }
 }
 
@@ -272,6 +281,28 @@ impl PageArgs {
     }
 }
 
+/// A time, from its start until before its end.
+#[derive(Debug, Args)]
+struct RangeArgs {
+    /// This time or later, such as 2026-01-31 or 2026-01-31T08:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+}
+
+impl RangeArgs {
+    fn bounds(&self, app: &App) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+        let bound = |option, given: &Option<String>| given.as_deref().map(|text| time(app, option, text)).transpose();
+        let (from, to) = (bound("from", &self.from)?, bound("to", &self.to)?);
+        if let Some((from, to)) = from.zip(to) {
+            in_order(("from", from), ("to", to))?;
+        }
+        Ok((from, to))
+    }
+}
+
 /// The user whom somebody means by an id, a phone number or an email address.
 fn find_user(app: &App, who: &str) -> Result<User> {
     let unknown = || Error::new(Code::NotFound).detail(format!("There is no user `{who}`."));
@@ -299,25 +330,12 @@ fn find_user_id(app: &App, who: &str) -> Result<UserId> {
 
 /// Names what is not there: here that tells nobody more than they may know.
 fn unknown(what: &str, which: impl Display) -> impl FnOnce(Error) -> Error {
-    move |error| match error.code {
-        Code::NotFound => error.detail(format!("There is no {what} `{which}`.")),
-        _ => error,
-    }
+    explained(Code::NotFound, format!("There is no {what} `{which}`."))
 }
 
 /// A time as it was given for this option.
 fn time(app: &App, option: &str, text: &str) -> Result<Timestamp> {
     Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(option, fault))
-}
-
-/// The bounds of a period as they were given: times from the first on, and before the second.
-fn period(app: &App, from: Option<&str>, to: Option<&str>) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
-    let from = from.map(|text| time(app, "from", text)).transpose()?;
-    let to = to.map(|text| time(app, "to", text)).transpose()?;
-    if let Some((from, to)) = from.zip(to) {
-        in_order(("from", from), ("to", to))?;
-    }
-    Ok((from, to))
 }
 
 /// Why something is done, for the audit: not nothing, and no more than over HTTP.
@@ -359,113 +377,22 @@ fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority,
     ops_audit::record(app, act).wait()
 }
 
-/// Asks whoever sits at the terminal; elsewhere `--yes` must have been given.
-fn confirm(yes: bool, question: &str) -> Result<()> {
-    let refused = |detail: &'static str| Err(Error::new(Code::InvalidRequest).detail(detail));
-    if yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        return refused("This cannot be taken back; say --yes.");
-    }
-    drop(write!(std::io::stderr(), "{question} [y/N] "));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(unreadable_input)?;
-    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) { Ok(()) } else { refused("Nothing was done.") }
-}
-
-/// What is said of input that is no text: whoever typed it can do something about that.
-fn unreadable_input(error: std::io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::InvalidData => Error::new(Code::InvalidRequest).detail("Standard input is not UTF-8."),
-        _ => Error::internal(error),
-    }
+/// Rows as they are shown over HTTP.
+fn shown<R: Clone, T: From<R>>(rows: &[R]) -> Vec<T> {
+    rows.iter().cloned().map(T::from).collect()
 }
 
 /// One page of a list, in the shape that it has over HTTP.
-fn paged(page: Page, items: &[Value], total: i64) -> Value {
+fn paged(page: Page, items: &[impl Serialize], total: i64) -> Value {
     json!({ "items": items, "page": page.number, "size": page.size, "total": total })
 }
 
-fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    // Where no terminal shows it, a line stays one line, for the next program.
-    if let Some((Width(columns), _)) = terminal_size::terminal_size_of(std::io::stdout()) {
-        table.set_width(columns);
-    }
-    table.set_header(header);
-    table.add_rows(rows.into_iter().map(|row| row.map(|cell| tamed_line(&cell).into_owned())));
-    table.to_string()
+/// Fails as a check does, unless all was as it should be.
+fn check(is_sound: bool, fault: impl Into<Cow<'static, str>>) -> Result<()> {
+    if is_sound { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(fault)) }
 }
 
-/// Prints to standard output, with nothing in it that acts on a terminal. A reader that has gone away, as in `| head`,
-/// is no failure.
-fn print(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout(), "{}", tamed(text)) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::new(Code::StorageFailed).detail("Standard output cannot be written to.").caused_by(error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Prints lines for whoever watches a long-running command, on standard error beside the log.
-fn announce() -> Announce {
-    Arc::new(|line| {
-        // Nobody may be watching any more, and that must not end the service.
-        drop(writeln!(std::io::stderr(), "{line}"));
-    })
-}
-
-impl Failure {
-    /// Says on standard error why the command failed. If nobody listens, the exit code still does.
-    pub fn tell(&self) {
-        let Self { error, is_told_in_json } = self;
-        let line = if *is_told_in_json { problem(error).to_string() } else { format!("yarrow: {}", sentence(error)) };
-        drop(writeln!(std::io::stderr(), "{line}"));
-    }
-}
-
-/// What is the same of an error here and over HTTP: code, sentence and bad parameters.
-fn problem(error: &Error) -> Value {
-    let fault =
-        |fault: &FieldError| json!({ "field": fault.field, "code": fault.code.name(), "message": fault.message });
-    let mut problem = json!({ "code": error.code.name(), "detail": sentence(error) });
-    if !error.fields.is_empty() {
-        problem["errors"] = error.fields.iter().map(fault).collect();
-    }
-    problem
-}
-
-fn sentence(error: &Error) -> String {
-    let fields = error.fields.iter().map(|fault| format!("`{}` {}", fault.field, fault.message));
-    match error.code {
-        Code::InvalidParameters => fields.collect::<Vec<_>>().join("; "),
-        Code::Configuration => format!("the configuration is wrong:\n{}", error.detail),
-        _ => error.explained(),
-    }
-}
-
-/// Sends log lines to standard error from here on.
-fn start_logging(settings: &yarrow::config::Log) -> Result<()> {
-    let filter: Targets = settings.level.parse().map_err(Error::internal)?;
-    let registry = tracing_subscriber::registry().with(filter);
-    // Colours are for terminals; in a journal or a file they are noise.
-    let is_terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer().with_ansi(is_terminal);
-    let started = match settings.format {
-        LogFormat::Text => {
-            let told_lost = |lost| format!(" WARN yarrow::cli: nobody read the log; lines are missing lost={lost}\n");
-            registry.with(lines.with_writer(move || LogLines { told_lost })).try_init()
-        }
-        LogFormat::Json => {
-            let told_lost = |lost| {
-                let message = "nobody read the log; lines are missing";
-                format!("{}\n", json!({ "level": "WARN", "message": message, "lost": lost }))
-            };
-            registry.with(lines.with_writer(move || LogLines { told_lost }).json().flatten_event(true)).try_init()
-        }
-    };
-    started.map_err(Error::internal)
+/// Says of errors with this code what a command knows more of them.
+fn explained(code: Code, detail: String) -> impl FnOnce(Error) -> Error {
+    move |error| if error.code == code { error.detail(detail) } else { error }
 }

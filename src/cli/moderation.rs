@@ -3,10 +3,11 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, choice::choice, paged, record, table, words::shown};
+use super::{Common, PageArgs, authority, check, choice::choice, record, row, table};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
+    error::Result,
+    http::answers::{ShownDisagreement, TextTested},
     ops::moderation::{
         compare::{self, Comparison, Opinion, Text},
         engine::ContentType,
@@ -97,18 +98,18 @@ fn status(common: &Common, app: &App) -> Result<()> {
     common.answer(&json, || {
         let fallback = if status.policy.falls_back { "on" } else { "off" };
         let rows = [
-            ["decides".to_owned(), status.policy.service.name().to_owned()],
-            ["fallback".to_owned(), fallback.to_owned()],
-            ["outside service".to_owned(), status.provider.to_owned()],
-            ["words".to_owned(), status.words.total.to_string()],
-            ["shadow share".to_owned(), status.shadow_share.to_string()],
+            row!["decides", status.policy.service.name()],
+            row!["fallback", fallback],
+            row!["outside service", status.provider],
+            row!["words", status.words.total],
+            row!["shadow share", status.shadow_share],
         ];
         table(["moderation", ""], rows)
     })
 }
 
 fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
-    let mut json = shown(&opinion.ruling, content_type);
+    let mut json = json!(TextTested::of(content_type, opinion.ruling.clone()));
     json["found"] = json!(opinion.ruling.found);
     json["durationMs"] = json!(decimal_milliseconds(opinion.took));
     json
@@ -149,26 +150,11 @@ fn comparison(compared: &Comparison) -> String {
 fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let found = shadow::disagreements(app, page.page())?;
     record(app, "moderation disagreements", None, authority(None))?;
-    let items = found.items.iter().map(|row| {
-        json!({
-            "id": row.id.to_string(), "contentType": row.content_type, "decidedBy": row.decided_by,
-            "localAllowed": row.local_allowed, "externalAllowed": row.external_allowed, "words": row.words,
-            "labels": row.labels, "maskedText": row.masked_text, "createdAt": row.at,
-        })
-    });
-    let json = paged(page.page(), &items.collect::<Vec<_>>(), found.total);
-    common.answer(&json, || {
+    common.answer_page::<_, ShownDisagreement>(page.page(), found, |found| {
         let rows = found.items.iter().map(|row| {
-            let refused_by = if row.local_allowed { "external" } else { "local" };
-            let reasons = if row.local_allowed { row.labels.join(", ") } else { row.words.join(", ") };
-            [
-                row.at.to_string(),
-                row.content_type.clone(),
-                row.decided_by.clone(),
-                refused_by.to_owned(),
-                reasons,
-                row.masked_text.clone(),
-            ]
+            let (refused_by, reasons) =
+                if row.local_allowed { ("external", &row.labels) } else { ("local", &row.words) };
+            row![row.at, row.content_type, row.decided_by, refused_by, reasons.join(", "), row.masked_text]
         });
         table(["at", "text", "decided by", "refused by", "for", "masked"], rows)
     })
@@ -192,10 +178,7 @@ fn health(common: &Common, app: &App) -> Result<()> {
             Some(probe) => probe.failure.clone().unwrap_or_else(|| "works".to_owned()),
         };
         let local = if health.local_is_current { "works" } else { "is behind the stored list" };
-        table(["service", ""], [["local".to_owned(), local.to_owned()], ["external".to_owned(), external]])
+        table(["service", ""], [row!["local", local], row!["external", external]])
     })?;
-    if health.is_healthy() {
-        return Ok(());
-    }
-    Err(Error::new(Code::ChecksFailed).detail("A moderation service does not work."))
+    check(health.is_healthy(), "A moderation service does not work.")
 }

@@ -1,13 +1,14 @@
 //! `yarrow notify`: telling users something in the app.
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Common, PageArgs, authority, choice::choice, confirm, find_user, paged, record, table, unknown};
+use super::{Common, PageArgs, authority, blank, choice::choice, confirm, find_user, record, row, table, unknown};
 use yarrow::{
     app::App,
     error::{Error, FieldError, Result},
-    ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
+    http::answers::AdminNotification,
+    ops::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},
     types::{Timestamp, clean},
 };
 
@@ -67,7 +68,8 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
         Action::Send(args) => {
             let sent = notifications::send(&app, draft(&app, args)?).wait()?;
             record(&app, "notify send", None, authority(None))?;
-            common.answer(&shown(&sent), || format!("notification {}", sent.notification.id))
+            let said = format!("notification {}", sent.notification.id);
+            common.answer(&AdminNotification::from(sent), || said)
         }
         Action::List { page } => list(common, &app, &page),
         Action::Delete { id, yes } => {
@@ -121,34 +123,12 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let found = notifications::list_sent(app, page.page())?;
-    let items: Vec<_> = found.items.iter().map(shown).collect();
-    common.answer(&paged(page.page(), &items, found.total), || {
+    common.answer_page::<_, AdminNotification>(page.page(), found, |found| {
         let rows = found.items.iter().map(|Sent { notification, recipients, readers }| {
-            [
-                notification.id.to_string(),
-                notification.created_at.to_string(),
-                notification.kind.name().to_owned(),
-                recipients.map_or_else(|| "all".to_owned(), |count| count.to_string()),
-                readers.to_string(),
-                notification.expires_at.map(|time| time.to_string()).unwrap_or_default(),
-                notification.title.clone(),
-            ]
+            let to = recipients.map_or_else(|| "all".to_owned(), |count| count.to_string());
+            let Notification { id, created_at, kind, expires_at, title, .. } = notification;
+            row![id, created_at, kind.name(), to, readers, blank(*expires_at), title]
         });
         table(["id", "sent", "kind", "to", "read", "expires", "title"], rows)
-    })
-}
-
-fn shown(Sent { notification, recipients, readers }: &Sent) -> Value {
-    json!({
-        "id": notification.id.to_string(),
-        "audience": if recipients.is_none() { "all" } else { "users" },
-        "kind": notification.kind.name(),
-        "title": notification.title,
-        "body": notification.body,
-        "payload": notification.payload,
-        "createdAt": notification.created_at,
-        "expiresAt": notification.expires_at,
-        "recipientCount": recipients,
-        "readCount": readers,
     })
 }

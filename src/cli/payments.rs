@@ -1,16 +1,19 @@
 //! `yarrow payments`: orders, what came in about them, and what a person decides.
 
-use std::fmt::Write as _;
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, print, record, table, time, unknown,
+    Common, PageArgs, authority, blank, check, choice::choice, confirm, facts, find_user_id, print, record, row, shown,
+    table, time, unknown,
 };
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
+    error::{Error, Result},
+    http::answers::{
+        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
+        PaymentReport, Rehearsed, ReportSums,
+    },
     ops::{
         idempotency::{Answered, Once},
         payment::{
@@ -20,7 +23,7 @@ use yarrow::{
             orders::{self, OrderFile},
             reconcile,
             refunds::{self, Refund, Wish},
-            report::{self, Difference, Report, Sums},
+            report::{self, Report},
             sandbox::{self, Delivery, Rehearsal},
         },
     },
@@ -171,41 +174,28 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState
     let filter = orders::Filter { user, state };
     let found = orders::list(app, filter, page.page())?;
     record(app, "payments list", user, authority(None))?;
-    let items: Vec<Value> = found.items.iter().map(order_json).collect();
-    common.answer(&paged(page.page(), &items, found.total), || {
+    common.answer_page::<_, AdminOrder>(page.page(), found, |found| {
         table(["order", "user", "yuan", "coins", "state", "why", "made"], found.items.iter().map(order_row))
     })
 }
 
 fn show(common: &Common, file: &OrderFile) -> Result<()> {
-    let entries = file.entries.iter().map(|entry| {
-        json!({
-            "seq": entry.seq, "kind": entry.kind.name(), "delta": entry.delta, "balanceAfter": entry.balance_after,
-            "createdAt": entry.created_at,
-        })
-    });
     let json = json!({
-        "order": order_json(&file.order),
-        "refunds": file.refunds.iter().map(refund_json).collect::<Vec<_>>(),
-        "callbacks": file.callbacks.iter().map(callback_json).collect::<Vec<_>>(),
-        "entries": entries.collect::<Vec<_>>(),
+        "order": AdminOrder::from(&file.order), "refunds": shown::<_, AdminRefund>(&file.refunds),
+        "callbacks": shown::<_, AdminCallback>(&file.callbacks), "entries": shown::<_, OrderEntry>(&file.entries),
     });
     common.answer(&json, || {
-        let facts = order_json(&file.order);
-        let facts = facts.as_object().into_iter().flatten().map(|(name, value)| [name.clone(), plain(value)]);
-        let refunds = file.refunds.iter().map(|refund| {
-            let state = refund.progress.name().to_owned();
-            [refund.refund_no.clone(), refund.amount.to_string(), state, refund.reason.clone()]
-        });
-        let entries = file.entries.iter().map(|entry| {
-            let sums = [entry.delta.to_string(), entry.balance_after.to_string()];
-            let [delta, balance] = sums;
-            [entry.seq.to_string(), entry.kind.name().to_owned(), delta, balance]
-        });
+        let order = json["order"].as_object().into_iter().flatten();
+        let refunds = file
+            .refunds
+            .iter()
+            .map(|refund| row![refund.refund_no, refund.amount, refund.progress.name(), refund.reason]);
+        let entries =
+            file.entries.iter().map(|entry| row![entry.seq, entry.kind.name(), entry.delta, entry.balance_after]);
         [
-            table(["order", ""], facts),
+            facts("order", order.map(|(name, value)| (name.as_str(), plain(value)))),
             table(["refund", "yuan", "state", "reason"], refunds),
-            table(["callback", "received", "genuine", "verdict", "why"], file.callbacks.iter().map(callback_row)),
+            callback_table(&file.callbacks),
             table(["entry", "kind", "coins", "balance"], entries),
         ]
         .join("\n\n")
@@ -215,25 +205,15 @@ fn show(common: &Common, file: &OrderFile) -> Result<()> {
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
     let found = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
     record(app, "payments callbacks", None, authority(None))?;
-    let items: Vec<Value> = found.items.iter().map(callback_json).collect();
-    common.answer(&paged(page.page(), &items, found.total), || {
-        table(["callback", "received", "genuine", "verdict", "why"], found.items.iter().map(callback_row))
-    })
+    common.answer_page::<_, AdminCallback>(page.page(), found, |found| callback_table(&found.items))
 }
 
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
     let inquiry = reconcile::inquire(app, order_no).map_err(unknown("order", order_no))?;
     record(app, "payments query", Some(inquiry.order.user), authority(None))?;
-    let trade = inquiry.trade.as_ref().map(
-        |trade| json!({ "tradeNo": trade.trade_no, "status": trade.status.name(), "amount": trade.amount.to_string() }),
-    );
-    let verdict = inquiry.outcome.verdict.name();
-    let json = json!({
-        "order": order_json(&inquiry.order), "trade": trade, "verdict": verdict, "reason": inquiry.outcome.reason,
-    });
-    common.answer(&json, || {
+    common.answer(&OrderInquiry::from(inquiry.clone()), || {
         let status = inquiry.trade.as_ref().map_or("no trade", |trade| trade.status.name());
-        format!("the provider says {status}; the order is {}", inquiry.order.state.name())
+        format!("the provider says {status}; {}", standing(&inquiry.order))
     })
 }
 
@@ -242,7 +222,7 @@ fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason
     let order_no = orders::find(app, order_no).map_err(unknown("order", order_no))?.order_no;
     let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
     record(app, "payments settle", Some(order.user), by)?;
-    show_order(common, &order)
+    common.answer(&AdminOrder::from(&order), || standing(&order))
 }
 
 fn done_now<T>(answered: Answered<T>) -> Result<T> {
@@ -261,35 +241,28 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
     super::record_beginning(app, "payments refund", Some(order.user), by.clone())?;
     let done = done_now(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
     record(app, "payments refund", Some(done.order.user), by)?;
-    let json = json!({ "refund": refund_json(&done.refund), "order": order_json(&done.order) });
-    common.answer(&json, || {
+    common.answer(&OrderRefunded::from(&done), || {
         let Refund { refund_no, amount, progress, .. } = &done.refund;
-        let state = progress.name();
-        format!("refund {refund_no} of {amount} yuan: {state}; the order is {}", done.order.state.name())
+        format!("refund {refund_no} of {amount} yuan: {}; {}", progress.name(), standing(&done.order))
     })
 }
 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
     let receipt = callbacks::replay(app, callback).and_then(Pending::wait).map_err(unknown("callback", callback))?;
     record(app, "payments replay", None, authority(None))?;
-    let verdict = receipt.verdict.name();
-    let json = json!({
-        "id": receipt.id.to_string(), "verdict": verdict, "reason": receipt.reason, "orderNo": receipt.order_no,
-        "acknowledged": receipt.is_acknowledged(),
-    });
-    common.answer(&json, || format!("{verdict} {}", receipt.reason.as_deref().unwrap_or_default()).trim().to_owned())
+    let said = format!("{} {}", receipt.verdict.name(), blank(receipt.reason.as_ref()));
+    common.answer(&CallbackReceipt::from(receipt), || said.trim().to_owned())
 }
 
 fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
     let done = sandbox::pay(app, order_no, rehearsal).map_err(unknown("order", order_no))?;
     record(app, "payments sandbox-pay", Some(done.order.user), authority(None))?;
-    let json = json!({ "order": order_json(&done.order), "answer": done.answer });
-    common.answer(&json, || {
+    common.answer(&Rehearsed::from(done.clone()), || {
         let answer = done.answer.as_deref().map_or_else(
             || "the notification was lost".to_owned(),
             |answer| format!("the notification was answered with `{answer}`"),
         );
-        format!("{answer}; the order is {}", done.order.state.name())
+        format!("{answer}; {}", standing(&done.order))
     })
 }
 
@@ -299,183 +272,71 @@ fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> R
     let report = report::report(app, from, to)?;
     record(app, "payments report", None, authority(None))?;
     if csv && !common.json {
-        print(comma_separated(&report).trim_end())?;
+        print(&comma_separated(&report))?;
     } else {
-        common.answer(&report_json(&report), || report_text(&report))?;
+        common.answer(&PaymentReport::from(&report), || report_text(&report))?;
     }
-    match report.differences.len() {
-        0 => Ok(()),
-        some => {
-            let orders = counted(some, "order", "orders");
-            Err(Error::new(Code::ChecksFailed).detail(format!("Money and coins do not agree in {orders}.")))
-        }
-    }
+    let orders = counted(report.differences.len(), "order", "orders");
+    check(report.differences.is_empty(), format!("Money and coins do not agree in {orders}."))
 }
 
-const SUMS: [&str; 12] = [
-    "orders",
-    "paid",
-    "credited",
-    "refunded",
-    "open",
-    "closed",
-    "inReview",
-    "amountPaid",
-    "amountRefunded",
-    "coinsCredited",
-    "coinsReturned",
-    "coinsWrittenOff",
+/// The columns of a report: their names in JSON and comma-separated, and in a table.
+const COLUMNS: [(&str, &str); 13] = [
+    ("day", "day"),
+    ("orders", "orders"),
+    ("paid", "paid"),
+    ("credited", "credited"),
+    ("refunded", "refunded"),
+    ("open", "open"),
+    ("closed", "closed"),
+    ("inReview", "review"),
+    ("amountPaid", "yuan in"),
+    ("amountRefunded", "yuan back"),
+    ("coinsCredited", "coins"),
+    ("coinsReturned", "returned"),
+    ("coinsWrittenOff", "let go"),
 ];
 
-fn sums(sums: &Sums) -> [String; 12] {
-    let yuan = |fen: i64| Fen::from_fen(fen).unwrap_or(Fen::ZERO).to_string();
-    let counts = [sums.orders, sums.paid, sums.credited, sums.refunded, sums.open, sums.closed, sums.in_review];
-    let coins = [sums.coins_credited, sums.coins_returned, sums.coins_written_off];
-    let [orders, paid, credited, refunded, open, closed, in_review] = counts.map(|count| count.to_string());
-    let [coins_credited, coins_returned, coins_written_off] = coins.map(|count| count.to_string());
-    let (amount_paid, amount_refunded) = (yuan(sums.amount_paid), yuan(sums.amount_refunded));
-    [
-        orders,
-        paid,
-        credited,
-        refunded,
-        open,
-        closed,
-        in_review,
-        amount_paid,
-        amount_refunded,
-        coins_credited,
-        coins_returned,
-        coins_written_off,
-    ]
+/// The days of a report, and the total as the last.
+fn report_rows(report: &Report) -> impl Iterator<Item = [String; 13]> {
+    let days = report.days.iter().map(|(day, sums)| (day.to_string(), sums));
+    days.chain([("total".to_owned(), &report.total)]).map(|(day, sums)| {
+        let mut row = json!(ReportSums::from(sums));
+        row["day"] = json!(day);
+        COLUMNS.map(|(name, _)| plain(&row[name]))
+    })
 }
 
-/// The days, and the total in the last line. No value needs quoting.
+/// No value needs quoting.
 fn comma_separated(report: &Report) -> String {
-    let mut text = format!("day,{}\n", SUMS.join(","));
-    let days = report.days.iter().map(|(day, found)| (day.to_string(), found));
-    for (day, found) in days.chain([("total".to_owned(), &report.total)]) {
-        // Writing into a String cannot fail.
-        let _ = writeln!(text, "{day},{}", sums(found).join(","));
-    }
-    text
+    let header = COLUMNS.map(|(name, _)| name.to_owned());
+    [header].into_iter().chain(report_rows(report)).map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
 }
 
 fn report_text(report: &Report) -> String {
-    let days = report.days.iter().map(|(day, found)| (day.to_string(), found));
-    let rows = days.chain([("total".to_owned(), &report.total)]).map(|(day, found)| {
-        let [orders, paid, credited, refunded, open, closed, review, money, back, coins, returned, off] = sums(found);
-        [day, orders, paid, credited, refunded, open, closed, review, money, back, coins, returned, off]
-    });
-    let header = [
-        "day",
-        "orders",
-        "paid",
-        "credited",
-        "refunded",
-        "open",
-        "closed",
-        "review",
-        "yuan in",
-        "yuan back",
-        "coins",
-        "returned",
-        "let go",
-    ];
     let differences = report.differences.iter().map(|found| {
-        let coins = [found.coins_expected.to_string(), found.coins_found.to_string()];
-        let [expected, found_coins] = coins;
-        [found.code.to_owned(), found.order_no.clone(), state_of(found).to_owned(), expected, found_coins]
+        let state = found.state.map_or("", OrderState::name);
+        row![found.code, found.order_no, state, found.coins_expected, found.coins_found]
     });
     let differences = table(["difference", "order", "state", "coins expected", "coins found"], differences);
-    format!("{}\n\n{differences}", table(header, rows))
+    format!("{}\n\n{differences}", table(COLUMNS.map(|(_, heading)| heading), report_rows(report)))
 }
 
-fn state_of(found: &Difference) -> &'static str {
-    found.state.map_or("", OrderState::name)
-}
-
-fn report_json(report: &Report) -> Value {
-    let named = |found: &Sums| -> serde_json::Map<String, Value> {
-        let is_money = |name: &str| name.starts_with("amount");
-        let value = |name: &str, text: String| match text.parse::<i64>() {
-            Ok(number) if !is_money(name) => json!(number),
-            _ => json!(text),
-        };
-        SUMS.into_iter().zip(sums(found)).map(|(name, text)| (name.to_owned(), value(name, text))).collect()
-    };
-    let days = report.days.iter().map(|(day, found)| {
-        let mut day = serde_json::Map::from_iter([("day".to_owned(), json!(day.to_string()))]);
-        day.extend(named(found));
-        Value::Object(day)
-    });
-    let differences = report.differences.iter().map(|found| {
-        json!({
-            "code": found.code, "orderNo": found.order_no, "state": found.state.map(OrderState::name),
-            "coinsExpected": found.coins_expected, "coinsFound": found.coins_found,
-        })
-    });
-    json!({
-        "from": report.from, "to": report.to, "total": named(&report.total), "days": days.collect::<Vec<_>>(),
-        "differences": differences.collect::<Vec<_>>(),
-    })
-}
-
-fn show_order(common: &Common, order: &Order) -> Result<()> {
-    common.answer(&order_json(order), || format!("the order is {}", order.state.name()))
+fn standing(order: &Order) -> String {
+    format!("the order is {}", order.state.name())
 }
 
 fn order_row(order: &Order) -> [String; 7] {
-    [
-        order.order_no.clone(),
-        order.user.to_string(),
-        order.amount.to_string(),
-        order.coin_count.to_string(),
-        order.state.name().to_owned(),
-        order.reason.clone().unwrap_or_default(),
-        order.created_at.to_string(),
-    ]
+    let Order { order_no, user, amount, coin_count, state, reason, created_at, .. } = order;
+    row![order_no, user, amount, coin_count, state.name(), blank(reason.as_ref()), created_at]
 }
 
-fn order_json(order: &Order) -> Value {
-    json!({
-        "orderNo": order.order_no, "userId": order.user, "channel": order.channel, "appId": order.app_id,
-        "amount": order.amount.to_string(), "coinCount": order.coin_count, "state": order.state.name(),
-        "status": order.state.name(),
-        "reason": order.reason, "tradeNo": order.trade_no, "paid": order.paid.to_string(),
-        "refunded": order.refunded.to_string(),
-        "coinsReturned": order.coins_returned, "coinsWrittenOff": order.coins_written_off, "checks": order.checks,
-        "nextCheckAt": order.next_check_at, "createdAt": order.created_at, "expiresAt": order.expires_at,
-        "paidAt": order.paid_at, "creditedAt": order.credited_at, "closedAt": order.closed_at,
-        "refundedAt": order.refunded_at,
-    })
-}
-
-fn refund_json(refund: &Refund) -> Value {
-    json!({
-        "refundNo": refund.refund_no, "amount": refund.amount.to_string(), "state": refund.progress.name(),
-        "reason": refund.reason, "actor": refund.actor, "failure": refund.failure, "createdAt": refund.created_at,
-        "finishedAt": refund.finished_at,
-    })
-}
-
-fn callback_row(callback: &Callback) -> [String; 5] {
-    [
-        callback.id.to_string(),
-        callback.received_at.to_string(),
-        if callback.is_genuine { "yes" } else { "no" }.to_owned(),
-        callback.verdict.clone(),
-        callback.reason.clone().unwrap_or_default(),
-    ]
-}
-
-fn callback_json(callback: &Callback) -> Value {
-    json!({
-        "id": callback.id.to_string(), "receivedAt": callback.received_at, "channel": callback.channel,
-        "isGenuine": callback.is_genuine, "verdict": callback.verdict, "reason": callback.reason,
-        "orderNo": callback.order_no, "tradeNo": callback.trade_no, "notifyId": callback.notify_id,
-        "replayOf": callback.replay_of.map(|id| id.to_string()), "form": String::from_utf8_lossy(&callback.form),
-    })
+fn callback_table(callbacks: &[Callback]) -> String {
+    let rows = callbacks.iter().map(|callback| {
+        let is_genuine = if callback.is_genuine { "yes" } else { "no" };
+        row![callback.id, callback.received_at, is_genuine, callback.verdict, blank(callback.reason.as_ref())]
+    });
+    table(["callback", "received", "genuine", "verdict", "why"], rows)
 }
 
 /// A value as a person reads it.

@@ -1,12 +1,13 @@
 //! `yarrow points`: balances of points.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Common, PageArgs, authority, find_user, ledger, record};
+use super::{Common, PageArgs, authority, check, find_user, ledger, record, shown};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
+    error::Result,
+    http::answers::LedgerIssue,
     ops::{
         ledger::{Asset, Discrepancy, Repair},
         points::{self, LARGEST_ADJUSTMENT},
@@ -75,7 +76,7 @@ fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Resu
         "userId": user,
         "balance": balance,
         "repaired": matches!(repair, Repair::Repaired { .. }),
-        "discrepancies": discrepancies.iter().map(ledger::discrepancy).collect::<Vec<Value>>(),
+        "discrepancies": shown::<_, LedgerIssue>(discrepancies),
     });
     common.answer(&json, || match &repair {
         Repair::Sound => format!("{balance}; there was nothing to repair"),
@@ -85,10 +86,7 @@ fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Resu
             format!("the entries are wrong in {places}; the account is closed")
         }
     })?;
-    if discrepancies.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(Code::ChecksFailed).detail("The entries of the account are wrong; only a backup can mend them."))
+    check(discrepancies.is_empty(), "The entries of the account are wrong; only a backup can mend them.")
 }
 
 fn adjustment(text: &str) -> Result<i64, String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, find_user, paged, period, record, table, unknown};
+use super::{Common, PageArgs, RangeArgs, authority, blank, facts, find_user, paged, record, row, table, unknown};
 use yarrow::{
     app::App,
     error::Result,
@@ -59,22 +59,11 @@ enum Action {
     },
 }
 
-/// A time, from its start until before its end.
-#[derive(Debug, Args)]
-struct RangeArgs {
-    /// This time or later, such as 2026-01-31 or 2026-01-31T08:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// Before this time.
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-}
-
 pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
         Action::User { who, range, page } => {
-            let (user, (from, to)) = (find_user(&app, &who)?.id, range.bounds(&app)?);
+            let (user, (from, to)) = (find_user(&app, &who)?.id, bounds(&app, &range)?);
             let found = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
             answer(common, &app, ("records user", Some(user)), page.page(), &found)
         }
@@ -92,11 +81,9 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
     }
 }
 
-impl RangeArgs {
-    fn bounds(&self, app: &App) -> Result<(Timestamp, Timestamp)> {
-        let (from, to) = period(app, self.from.as_deref(), self.to.as_deref())?;
-        Ok((from.unwrap_or(Timestamp(i64::MIN)), to.unwrap_or(Timestamp(i64::MAX))))
-    }
+fn bounds(app: &App, range: &RangeArgs) -> Result<(Timestamp, Timestamp)> {
+    let (from, to) = range.bounds(app)?;
+    Ok((from.unwrap_or(Timestamp(i64::MIN)), to.unwrap_or(Timestamp(i64::MAX))))
 }
 
 fn answer(
@@ -110,15 +97,8 @@ fn answer(
     let items: Vec<_> = found.items.iter().map(json_of).collect();
     common.answer(&paged(page, &items, found.total), || {
         let rows = found.items.iter().map(|record| {
-            [
-                record.created_at.to_string(),
-                record.user.to_string(),
-                record.trace_id.clone(),
-                record.status.name().to_owned(),
-                record.model.clone(),
-                record.duration_ms.map(|duration| duration.to_string()).unwrap_or_default(),
-                record.error_class.clone().unwrap_or_default(),
-            ]
+            let (ms, fault) = (blank(record.duration_ms), blank(record.error_class.as_ref()));
+            row![record.created_at, record.user, record.trace_id, record.status.name(), record.model, ms, fault]
         });
         let table = table(["at", "user", "trace", "status", "model", "ms", "error"], rows);
         format!("{table}\n{} of {}", found.items.len(), found.total)
@@ -134,25 +114,26 @@ fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
     json["result"] = json!(found.result);
     common.answer(&json, || {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
-        let rows = [
-            ["trace", &found.trace_id],
-            ["user", &found.user.to_string()],
-            ["at", &found.created_at.to_string()],
-            ["status", found.status.name()],
-            ["model", &format!("{} by {}", found.model, found.provider)],
-            ["instructions", &found.prompt_version],
-            ["ms", &or_none(found.duration_ms.map(|duration| duration.to_string()))],
-            ["ms to the first piece", &or_none(found.first_token_ms.map(|duration| duration.to_string()))],
-            ["tokens in", &or_none(found.prompt_tokens.map(|tokens| tokens.to_string()))],
-            ["tokens out", &or_none(found.completion_tokens.map(|tokens| tokens.to_string()))],
-            ["cost", &or_none(found.cost.map(|cost| cost.to_string()))],
-            ["ended by", &or_none(found.finish_reason.clone())],
-            ["error", &or_none(found.error_class.clone())],
-            ["first model failed by", &or_none(found.failover.clone())],
-            ["kind of question", &or_none(found.question_type.clone())],
-            ["question", &found.question],
+        let number = |number: Option<i64>| or_none(number.map(|number| number.to_string()));
+        let head = [
+            ("trace", found.trace_id.clone()),
+            ("user", found.user.to_string()),
+            ("at", found.created_at.to_string()),
+            ("status", found.status.name().to_owned()),
+            ("model", format!("{} by {}", found.model, found.provider)),
+            ("instructions", found.prompt_version.clone()),
+            ("ms", number(found.duration_ms)),
+            ("ms to the first piece", number(found.first_token_ms)),
+            ("tokens in", number(found.prompt_tokens)),
+            ("tokens out", number(found.completion_tokens)),
+            ("cost", or_none(found.cost.map(|cost| cost.to_string()))),
+            ("ended by", or_none(found.finish_reason.clone())),
+            ("error", or_none(found.error_class.clone())),
+            ("first model failed by", or_none(found.failover.clone())),
+            ("kind of question", or_none(found.question_type.clone())),
+            ("question", found.question.clone()),
         ];
-        let head = table(["", ""], rows.map(|row| row.map(ToOwned::to_owned)));
+        let head = facts("", head);
         format!("{head}\n\n{}", found.result.as_deref().unwrap_or("There is no answer."))
     })
 }
@@ -162,7 +143,7 @@ fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> R
     let count = if let Some(user) = user {
         interpretation::count_of_user(app, user)?
     } else {
-        let (from, to) = range.bounds(app)?;
+        let (from, to) = bounds(app, range)?;
         interpretation::count_between(app, from, to)?
     };
     record(app, "records count", user, authority(None))?;

@@ -1,11 +1,11 @@
 //! `yarrow release`: versions of the app.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, paged, record, table};
+use super::{Common, PageArgs, authority, record, row, table};
 use yarrow::{
     error::{Error, Result},
+    http::answers::AppRelease,
     ops::releases::{self, AppVersion, DownloadUrl, Draft, Release},
 };
 
@@ -54,21 +54,17 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
         Action::Publish(args) => {
             let published = releases::publish(&app, draft(args)?).wait()?;
             record(&app, "release publish", None, authority(None))?;
-            common.answer(&shown(&published), || format!("release {}", published.version))
+            let said = format!("release {}", published.version);
+            common.answer(&AppRelease::from(published), || said)
         }
         Action::List { page } => {
             let found = releases::list(&app, page.page())?;
-            let items: Vec<_> = found.items.iter().map(shown).collect();
-            common.answer(&paged(page.page(), &items, found.total), || {
+            common.answer_page::<_, AppRelease>(page.page(), found, |found| {
                 let rows = found.items.iter().map(|release| {
-                    [
-                        release.version_code.to_string(),
-                        release.version.clone(),
-                        release.platform.clone().unwrap_or_else(|| "all".into()),
-                        if release.is_required { "required" } else { "" }.to_owned(),
-                        release.published_at.to_string(),
-                        release.notes.clone(),
-                    ]
+                    let platform = release.platform.as_deref().unwrap_or("all");
+                    let is_required = if release.is_required { "required" } else { "" };
+                    let Release { version_code, version, published_at, notes, .. } = release;
+                    row![version_code, version, platform, is_required, published_at, notes]
                 });
                 table(["code", "version", "platform", "", "published", "notes"], rows)
             })
@@ -95,17 +91,4 @@ fn platform(text: &str) -> Result<String, String> {
         return Ok(text.to_lowercase());
     }
     Err("must be a short name, such as android or ios".into())
-}
-
-fn shown(release: &Release) -> Value {
-    json!({
-        "id": release.id.to_string(),
-        "version": release.version,
-        "versionCode": release.version_code,
-        "platform": release.platform,
-        "isRequired": release.is_required,
-        "notes": release.notes,
-        "downloadUrl": release.download_url,
-        "publishedAt": release.published_at,
-    })
 }

@@ -1,13 +1,12 @@
 //! `yarrow sync`: putting right what is kept of all users.
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
 
-use super::{Common, authority, record, table};
+use super::{Common, authority, check, progress_bar, record, row, table};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
+    error::Result,
+    http::answers::UserDataSynchronised,
     ops::{user_data, users},
     types::counted,
 };
@@ -38,42 +37,22 @@ pub fn run(common: &Common, args: &SyncArgs) -> Result<()> {
 
 fn synchronise_users(common: &Common, app: &App) -> Result<()> {
     let by = authority(None);
-    let bar = progress_bar(app.store.read(users::count_in)?);
+    let total = u64::try_from(app.store.read(users::count_in)?).unwrap_or(0);
+    let bar = progress_bar(common, total, "{bar:40} {pos}/{len} users, {eta} left");
     let done = user_data::synchronise(app, &by, &mut |checked| bar.set_position(checked))?;
     bar.finish_and_clear();
     record(app, "sync users", None, by)?;
-    let issues = done.issues.iter().map(
-        |(user, issue)| json!({ "userId": user, "code": issue.code, "detail": issue.detail, "fixable": issue.fixable }),
-    );
-    let json = json!({
-        "checked": done.checked, "fixed": done.fixed, "orphansDeleted": done.orphans_deleted,
-        "inconsistent": done.inconsistent, "issues": issues.collect::<Vec<_>>(),
-    });
-    common.answer(&json, || {
-        let rows = [
-            ["checked".to_owned(), done.checked.to_string()],
-            ["repaired".to_owned(), done.fixed.to_string()],
-            ["castings of nobody, deleted".to_owned(), done.orphans_deleted.to_string()],
-            ["left for a person".to_owned(), done.inconsistent.to_string()],
+    common.answer(&UserDataSynchronised::from(done.clone()), || {
+        let counts = [
+            row!["checked", done.checked],
+            row!["repaired", done.fixed],
+            row!["castings of nobody, deleted", done.orphans_deleted],
+            row!["left for a person", done.inconsistent],
         ];
-        let left =
-            done.issues.iter().map(|(user, issue)| [user.to_string(), issue.code.to_owned(), issue.detail.clone()]);
-        format!("{}\n{}", table(["users", ""], rows), table(["user", "issue", ""], left))
+        let left = done.issues.iter().map(|(user, issue)| row![user, issue.code, issue.detail]);
+        format!("{}\n{}", table(["users", ""], counts), table(["user", "issue", ""], left))
     })?;
-    match done.inconsistent {
-        0 => Ok(()),
-        left => {
-            let users = counted(left, "user has", "users have");
-            Err(Error::new(Code::ChecksFailed).detail(format!("{users} issues that are left for a person.")))
-        }
-    }
-}
-
-/// A bar on standard error; nothing where no terminal watches.
-fn progress_bar(total: i64) -> ProgressBar {
-    let bar = ProgressBar::new(u64::try_from(total).unwrap_or(0));
-    match ProgressStyle::with_template("{bar:40} {pos}/{len} users, {eta} left") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    let left = done.inconsistent;
+    let users = counted(left, "user has", "users have");
+    check(left == 0, format!("{users} issues that are left for a person."))
 }

@@ -6,12 +6,12 @@ mod sheet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 
-use super::{Common, authority, choice::choice, find_user, record, table};
+use super::{Common, authority, check, choice::choice, find_user, record, row, table};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
+    error::Result,
+    http::answers::{ModelAttachment, UserDataFix, UserDataValidation},
     ops::{
         chat, support,
         user_data::{self, Issue, Who},
@@ -97,22 +97,14 @@ fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
 fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {
     let attached = chat::attachment(app, user, language)?;
     record(app, "users attachment", Some(user), authority(None))?;
-    let chat::Introduction { nickname, gender, age } = &attached.introduction;
-    let json = json!({
-        "userId": user, "reference": attached.reference, "nickname": nickname, "gender": gender, "age": age,
-        "message": attached.message,
-    });
-    common.answer(&json, || format!("user: {}\n\n{}", attached.reference, attached.message))
+    let text = format!("user: {}\n\n{}", attached.reference, attached.message);
+    common.answer(&ModelAttachment::of(user, attached), || text)
 }
 
 fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
     let found = user_data::validate(app, &Who::Id(user))?;
     record(app, "users validate", Some(user), authority(None))?;
-    let json = json!({
-        "userId": user, "phoneNumber": found.phone_number, "consistent": found.issues.is_empty(),
-        "issues": issues(&found.issues),
-    });
-    common.answer(&json, || match found.issues.as_slice() {
+    common.answer(&UserDataValidation::from(found.clone()), || match found.issues.as_slice() {
         [] => "Nothing is wrong.".to_owned(),
         issues => issue_table(issues),
     })?;
@@ -123,11 +115,7 @@ fn fix(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Resu
     let by = authority(reason);
     let done = user_data::fix(app, Who::Id(user), by.clone()).wait()?;
     record(app, "users fix", Some(user), by)?;
-    let json = json!({
-        "userId": user, "phoneNumber": done.phone_number, "consistent": done.remaining.is_empty(),
-        "fixed": issues(&done.fixed), "remaining": issues(&done.remaining),
-    });
-    common.answer(&json, || match (done.fixed.as_slice(), done.remaining.as_slice()) {
+    common.answer(&UserDataFix::from(done.clone()), || match (done.fixed.as_slice(), done.remaining.as_slice()) {
         ([], []) => "Nothing was wrong.".to_owned(),
         (fixed, remaining) => {
             format!("Repaired:\n{}\nLeft for a person:\n{}", issue_table(fixed), issue_table(remaining))
@@ -138,21 +126,10 @@ fn fix(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Resu
 
 /// Fails with the exit code of a check if something is left.
 fn left(issues: &[Issue]) -> Result<()> {
-    match issues.len() {
-        0 => Ok(()),
-        count => Err(Error::new(Code::ChecksFailed).detail(format!("{}.", counted(count, "issue", "issues")))),
-    }
-}
-
-fn issues(found: &[Issue]) -> Vec<Value> {
-    let one = |issue: &Issue| json!({ "code": issue.code, "detail": issue.detail, "fixable": issue.fixable });
-    found.iter().map(one).collect()
+    check(issues.is_empty(), format!("{}.", counted(issues.len(), "issue", "issues")))
 }
 
 fn issue_table(found: &[Issue]) -> String {
-    let fixable = |issue: &Issue| if issue.fixable { "yes" } else { "no" }.to_owned();
-    table(
-        ["issue", "fixable", ""],
-        found.iter().map(|issue| [issue.code.to_owned(), fixable(issue), issue.detail.clone()]),
-    )
+    let rows = found.iter().map(|issue| row![issue.code, if issue.fixable { "yes" } else { "no" }, issue.detail]);
+    table(["issue", "fixable", ""], rows)
 }

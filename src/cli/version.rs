@@ -13,9 +13,8 @@ pub struct VersionArgs {}
 pub fn run(common: &Common, _: &VersionArgs) -> Result<()> {
     let facts = facts();
     let json: Map<_, _> = facts.iter().map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str()))).collect();
-    common.answer(&json.into(), || {
-        facts.iter().map(|(name, value)| format!("{name:<8} {value}")).collect::<Vec<_>>().join("\n")
-    })
+    common
+        .answer(&json, || facts.iter().map(|(name, value)| format!("{name:<8} {value}")).collect::<Vec<_>>().join("\n"))
 }
 
 /// The facts, by their names in JSON.

@@ -1,18 +1,19 @@
 //! `yarrow violations`: texts that were refused.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    Common, PageArgs, authority, choice::choice, confirm, find_user_id, paged, period, record, record_beginning, table,
-    unknown,
+    Common, PageArgs, RangeArgs, authority, choice::choice, confirm, facts, find_user_id, record, record_beginning,
+    row, shown, table, unknown,
 };
 use yarrow::{
     app::App,
     error::Result,
+    http::answers::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
     ops::{
         moderation::engine::ContentType,
-        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded},
+        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
     },
     types::{Page, counted},
 };
@@ -37,12 +38,8 @@ enum Action {
         /// Only refusals of this type, such as `gambling`.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// Only refusals at this time or later, such as 2026-01-01.
-        #[arg(long)]
-        from: Option<String>,
-        /// Only refusals before this time.
-        #[arg(long)]
-        to: Option<String>,
+        #[command(flatten)]
+        range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -77,8 +74,8 @@ enum Action {
 pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
     let app = common.open()?;
     match args.action {
-        Action::List { user, content_type, kind, from, to, page } => {
-            let (from, to) = period(&app, from.as_deref(), to.as_deref())?;
+        Action::List { user, content_type, kind, range, page } => {
+            let (from, to) = range.bounds(&app)?;
             let filter = Filter {
                 user: user.map(|who| find_user_id(&app, &who)).transpose()?,
                 content_type: content_type.map(|kind| kind.name().to_owned()),
@@ -98,19 +95,10 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
 fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
     let found = violations::list(app, filter, page)?;
     record(app, "violations list", filter.user, authority(None))?;
-    let items = found.items.iter().map(json_of);
-    let json = paged(page, &items.collect::<Vec<_>>(), found.total);
-    common.answer(&json, || {
+    common.answer_page::<_, ShownViolation>(page, found, |found| {
         let rows = found.items.iter().map(|row| {
-            [
-                row.at.to_string(),
-                row.user.to_string(),
-                row.content_type.clone(),
-                row.violation_type.clone(),
-                row.words.join(", "),
-                row.masked_text.clone(),
-                row.provider.clone(),
-            ]
+            let Recorded { at, user, content_type, violation_type, words, masked_text, provider, .. } = row;
+            row![at, user, content_type, violation_type, words.join(", "), masked_text, provider]
         });
         table(["at", "user", "text", "type", "words", "masked", "by"], rows)
     })
@@ -119,44 +107,31 @@ fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
 fn show(common: &Common, app: &App, id: i64) -> Result<()> {
     let found = violations::find(app, id).map_err(unknown("refusal", id))?;
     record(app, "violations show", Some(found.user), authority(None))?;
-    common.answer(&json_of(&found), || {
-        let rows = [
-            ["violation", &found.id.to_string()],
-            ["at", &found.at.to_string()],
-            ["user", &found.user.to_string()],
-            ["text", &found.content_type],
-            ["type", &found.violation_type],
-            ["words", &found.words.join(", ")],
-            ["masked", &found.masked_text],
-            ["by", &found.provider],
-        ];
-        table(["", ""], rows.map(|row| row.map(ToOwned::to_owned)))
+    common.answer(&ShownViolation::from(found.clone()), || {
+        let Recorded { id, user, content_type, violation_type, words, masked_text, provider, at } = found;
+        facts(
+            "",
+            [
+                ("violation", id.to_string()),
+                ("at", at.to_string()),
+                ("user", user.to_string()),
+                ("text", content_type),
+                ("type", violation_type),
+                ("words", words.join(", ")),
+                ("masked", masked_text),
+                ("by", provider),
+            ],
+        )
     })
-}
-
-fn json_of(row: &Recorded) -> Value {
-    json!({
-        "id": row.id.to_string(), "userId": row.user, "contentType": row.content_type,
-        "violationType": row.violation_type, "matchedWords": row.words, "maskedText": row.masked_text,
-        "provider": row.provider, "createdAt": row.at,
-    })
-}
-
-fn counts(counts: &[Count]) -> Vec<Value> {
-    counts.iter().map(|count| json!({ "type": count.name, "count": count.count })).collect()
 }
 
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     let user = find_user_id(app, who)?;
     let found = violations::of_user(app, user).map_err(unknown("user", who))?;
     record(app, "violations stats", Some(user), authority(None))?;
-    let json = json!({
-        "userId": user, "total": found.total, "types": counts(&found.types),
-        "contentTypes": counts(&found.content_types), "firstAt": found.first_at, "lastAt": found.last_at,
-    });
-    common.answer(&json, || {
+    common.answer(&UserViolations::of(user, found.clone()), || {
         let rows = found.types.iter().chain(&found.content_types);
-        table(["refused", ""], rows.map(|count| [count.name.clone(), count.count.to_string()]))
+        table(["refused", ""], rows.map(|Count { name, count }| row![name, count]))
     })
 }
 
@@ -164,19 +139,13 @@ fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<(
     let types = violations::types(app)?;
     let frequent = violations::frequent(app, days, threshold, Page { number: 1, size: 50 })?;
     record(app, "violations stats", None, authority(None))?;
-    let users = frequent
-        .items
-        .iter()
-        .map(|violator| json!({ "userId": violator.user, "count": violator.count, "lastAt": violator.last_at }));
     let json = json!({
-        "types": counts(&types), "days": days, "threshold": threshold, "frequentViolators": users.collect::<Vec<_>>(),
+        "types": shown::<_, ViolationCount>(&types), "days": days, "threshold": threshold,
+        "frequentViolators": shown::<_, FrequentViolator>(&frequent.items),
     });
     common.answer(&json, || {
-        let kinds = table(["type", "refused"], types.iter().map(|kind| [kind.name.clone(), kind.count.to_string()]));
-        let rows = frequent
-            .items
-            .iter()
-            .map(|violator| [violator.user.to_string(), violator.count.to_string(), violator.last_at.to_string()]);
+        let kinds = table(["type", "refused"], types.iter().map(|Count { name, count }| row![name, count]));
+        let rows = frequent.items.iter().map(|Violator { user, count, last_at }| row![user, count, last_at]);
         format!("{kinds}\n{}", table(["user", "refused", "last at"], rows))
     })
 }

@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use indicatif::ProgressBar;
+use serde_json::json;
 
-use super::{Common, PageArgs, authority, choice::choice, paged, print, record, table};
+use super::{Common, PageArgs, authority, choice::choice, facts, progress_bar, record, row, table};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},
+    http::answers::{ShownWord, TextTested},
     ops::{
         moderation::{
-            self, Ruling,
+            self,
             engine::{ContentType, Word},
             listing, state,
         },
-        words::{self, Entry, Filter, Skipped, UNTYPED},
+        words::{self, Entry, Filter, Listed, Skipped, UNTYPED},
     },
     types::counted,
 };
@@ -153,16 +154,9 @@ fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
 
 fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<()> {
     let found = listing::list(app, filter, page.page())?;
-    let items = found.items.iter().map(|listed| {
-        json!({
-            "word": listed.word, "type": listed.kind, "bySound": listed.by_sound, "createdAt": listed.created_at,
-        })
-    });
-    let json = paged(page.page(), &items.collect::<Vec<_>>(), found.total);
-    common.answer(&json, || {
-        let rows = found.items.iter().map(|listed| {
-            let sound = if listed.by_sound { "yes" } else { "" };
-            [listed.word.clone(), listed.kind.clone(), sound.to_owned(), listed.created_at.to_string()]
+    common.answer_page::<_, ShownWord>(page.page(), found, |found| {
+        let rows = found.items.iter().map(|Listed { word, kind, by_sound, created_at }| {
+            row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
         });
         let listed = table(["word", "type", "by sound", "since"], rows);
         format!("{listed}\n{}", counted(found.total, "word", "words"))
@@ -171,14 +165,14 @@ fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<
 
 fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: bool) -> Result<()> {
     let bytes = read(file)?;
-    let bar = progress_bar(common, "reading", bytes.len())?;
+    let bar = watch(common, "reading", bytes.len());
     let (words, skipped) = words::parse(&bytes, entry, |read| bar.set_position(read as u64));
     bar.finish_and_clear();
     let total = words.len();
     let imported = if dry_run {
         None
     } else {
-        let bar = progress_bar(common, "adding", total)?;
+        let bar = watch(common, "adding", total);
         let shown = bar.clone();
         let imported = listing::import(app, words, move |done| shown.set_position(done as u64))?;
         bar.finish_and_clear();
@@ -226,52 +220,34 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     })
 }
 
-/// A bar that hides itself where nobody watches.
-fn progress_bar(common: &Common, verb: &str, length: usize) -> Result<ProgressBar> {
-    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(length as u64) };
-    let style = ProgressStyle::with_template(&format!("{verb} {{bar:40}} {{percent}} %, {{eta}} left"));
-    bar.set_style(style.map_err(Error::internal)?);
-    Ok(bar)
+fn watch(common: &Common, verb: &str, length: usize) -> ProgressBar {
+    progress_bar(common, length as u64, &format!("{verb} {{bar:40}} {{percent}} %, {{eta}} left"))
 }
 
 fn export(common: &Common, app: &App, format: Format) -> Result<()> {
     let all = listing::all(app)?;
-    if common.json {
-        let rows: Vec<Value> =
-            all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound })).collect();
-        return print(&json!(rows).to_string());
-    }
-    let lines = all.iter().map(|word| match format {
-        Format::Csv => words::written(word),
-        Format::Text => words::quoted(&word.text),
-    });
-    let heading = matches!(format, Format::Csv).then(|| words::HEADING.to_owned());
-    print(&heading.into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+    let json = all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound }));
+    common.answer(&json.collect::<Vec<_>>(), || {
+        let lines = all.iter().map(|word| match format {
+            Format::Csv => words::written(word),
+            Format::Text => words::quoted(&word.text),
+        });
+        let heading = matches!(format, Format::Csv).then(|| words::HEADING.to_owned());
+        heading.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    })
 }
 
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
     let ruling = moderation::judge_locally(app, content_type, text)?;
-    common.answer(&shown(&ruling, content_type), || {
+    common.answer(&TextTested::of(content_type, ruling.clone()), || {
         if ruling.allowed {
             return "allowed".to_owned();
         }
-        let rows = ruling.matches.iter().map(|found| {
-            [found.word.clone(), found.kind.clone(), format!("{}–{}", found.start, found.end), found.text.clone()]
-        });
+        let rows = ruling
+            .matches
+            .iter()
+            .map(|found| row![found.word, found.kind, format!("{}–{}", found.start, found.end), found.text]);
         format!("refused: {}\n{}", ruling.masked_text, table(["word", "type", "place", "text"], rows))
-    })
-}
-
-/// A ruling as JSON.
-pub(super) fn shown(ruling: &Ruling, content_type: ContentType) -> Value {
-    let matches = ruling.matches.iter().map(|found| {
-        json!({
-            "word": found.word, "type": found.kind, "start": found.start, "end": found.end, "text": found.text,
-        })
-    });
-    json!({
-        "allowed": ruling.allowed, "contentType": content_type.name(), "provider": ruling.provider,
-        "degraded": ruling.degraded, "matches": matches.collect::<Vec<_>>(), "maskedText": ruling.masked_text,
     })
 }
 
@@ -285,12 +261,11 @@ fn statistics(common: &Common, app: &App) -> Result<()> {
     });
     common.answer(&json, || {
         let figures = [
-            ["all".to_owned(), state.words.total.to_string()],
-            ["allowed phrases".to_owned(), state.words.allowed_phrases.to_string()],
-            ["kilobytes when compiled".to_owned(), (state.memory_bytes / 1_000).to_string()],
+            ("all", state.words.total.to_string()),
+            ("allowed phrases", state.words.allowed_phrases.to_string()),
+            ("kilobytes when compiled", (state.memory_bytes / 1_000).to_string()),
         ];
-        let kinds = state.words.kinds.iter().map(|kind| [kind.kind.clone(), kind.count.to_string()]);
-        table(["words", ""], kinds.chain(figures))
+        facts("words", state.words.kinds.iter().map(|kind| (kind.kind.as_str(), kind.count.to_string())).chain(figures))
     })
 }
 

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::json;
 
-use crate::cli::{Common, authority, record};
+use crate::cli::{Common, authority, explained, record};
 use yarrow::{
     app::App,
     error::{Code, Result},
@@ -55,10 +55,8 @@ fn clear(app: &App) -> Result<Vec<IpNet>> {
 }
 
 fn disallow(app: &App, network: IpNet) -> Result<Vec<IpNet>> {
-    networks::disallow(app, network).wait().map_err(|error| match error.code {
-        Code::NotFound => error.detail(format!("{network} is not on the list.")),
-        _ => error,
-    })
+    let unknown = explained(Code::NotFound, format!("{network} is not on the list."));
+    networks::disallow(app, network).wait().map_err(unknown)
 }
 
 fn show(common: &Common, list: &[IpNet]) -> Result<()> {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::{Common, authority, confirm, record, table};
+use crate::cli::{Common, authority, confirm, explained, record, row, table};
 use yarrow::{
     app::App,
     error::{Code, Result},
@@ -50,10 +50,8 @@ fn list(common: &Common, app: &App) -> Result<()> {
         })
         .collect();
     common.answer(&json!(json), || {
-        let rows = sessions.into_iter().map(|session| {
-            let times = [session.created_at, session.last_used_at, session.expires_at].map(|time| time.to_string());
-            let [created_at, last_used_at, expires_at] = times;
-            [session.id, session.admin, created_at, last_used_at, expires_at]
+        let rows = sessions.iter().map(|session| {
+            row![session.id, session.admin, session.created_at, session.last_used_at, session.expires_at]
         });
         table(["id", "administrator", "signed in", "last used", "ends"], rows)
     })
@@ -61,12 +59,8 @@ fn list(common: &Common, app: &App) -> Result<()> {
 
 fn end(common: &Common, app: &App, which: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("End `{which}`?"))?;
-    let ended = sessions::end(app, which).wait().map_err(|error| match error.code {
-        Code::NotFound => {
-            error.detail(format!("There is no session `{which}`, and none of an administrator so named."))
-        }
-        _ => error,
-    })?;
+    let unknown = format!("There is no session `{which}`, and none of an administrator so named.");
+    let ended = sessions::end(app, which).wait().map_err(explained(Code::NotFound, unknown))?;
     record(app, "admin sessions end", None, authority(Some(which.to_owned())))?;
     common.answer(&json!({ "which": which, "ended": ended }), || format!("ended {ended}"))
 }

@@ -5,8 +5,7 @@ use std::io::{IsTerminal, Write};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::first_line;
-use crate::cli::{Common, authority, confirm, record};
+use crate::cli::{Common, authority, confirm, first_line, record};
 use yarrow::{
     app::App,
     error::{Code, Error, Result},

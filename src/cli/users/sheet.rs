@@ -2,9 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{issue_table, issues};
-use crate::cli::table;
-use yarrow::ops::support::Sheet;
+use super::issue_table;
+use crate::cli::{audit, blank, logs, row, shown, table};
+use yarrow::{
+    http::answers::{AuditRow, LoggedRequest, UserDataIssue},
+    ops::{
+        codes::LiveCode,
+        interpretation::Record,
+        ledger::{Change, Entry},
+        notifications::Received,
+        payment::order::Order,
+        support::Sheet,
+        violations,
+    },
+};
 
 pub fn json_of(sheet: &Sheet) -> Value {
     json!({
@@ -18,7 +29,7 @@ pub fn json_of(sheet: &Sheet) -> Value {
             "asset": asset.name(), "balance": account.balance, "entries": account.last_sequence,
             "suspendedAt": account.suspended_at,
         })).collect::<Vec<_>>(),
-        "issues": issues(&sheet.issues),
+        "issues": shown::<_, UserDataIssue>(&sheet.issues),
         "signIns": sheet.devices.iter().map(|device| json!({
             "id": device.id, "label": device.label, "signedInAt": device.signed_in_at,
             "lastUsedAt": device.last_used_at,
@@ -61,180 +72,128 @@ pub fn json_of(sheet: &Sheet) -> Value {
             "createdAt": received.notification.created_at, "readAt": received.read_at,
         })).collect::<Vec<_>>(),
         "noticesUnread": sheet.notices_unread,
-        "requests": sheet.requests.iter().map(super::super::logs::json_of).collect::<Vec<_>>(),
-        "audit": sheet.audit.iter().map(super::super::audit::json_of).collect::<Vec<_>>(),
+        "requests": shown::<_, LoggedRequest>(&sheet.requests),
+        "audit": shown::<_, AuditRow>(&sheet.audit),
     })
 }
 
 /// What stands for a code, of which nobody knows more than that it exists.
 const MASKED: &str = "******";
 
+/// The page as text: who it is, and a section for each kind of rows.
 pub fn text_of(sheet: &Sheet) -> String {
-    let mut text = head_of(sheet);
-    sign_ins(&mut text, sheet);
-    money(&mut text, sheet);
-    words(&mut text, sheet);
-    section(&mut text, "Requests", some(&sheet.requests, super::super::logs::table_of));
-    section(&mut text, "Seen and changed by administrators", some(&sheet.audit, super::super::audit::table_of));
-    text
-}
-
-fn section(text: &mut String, title: &str, table: Option<String>) {
-    let none = || "none".to_owned();
-    text.extend(["\n\n", title, "\n", &table.unwrap_or_else(none)]);
-}
-
-fn sign_ins(text: &mut String, sheet: &Sheet) {
-    let mut section = |title: &str, table: Option<String>| section(text, title, table);
-    section("Wrong", some(&sheet.issues, issue_table));
-    section(
-        "Signed in",
-        some(&sheet.devices, |rows| {
-            let row = |row: &yarrow::ops::tokens::Device| {
-                [row.label.clone(), row.signed_in_at.to_string(), row.last_used_at.to_string()]
-            };
-            table(["device", "since", "last used"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Live codes",
-        some(&sheet.live_codes, |rows| {
-            let row = |row: &yarrow::ops::codes::LiveCode| {
-                [row.purpose.clone(), MASKED.to_owned(), row.tries_left.to_string(), row.expires_at.to_string()]
-            };
-            table(["for", "code", "tries left", "until"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Codes sent",
-        some(&sheet.sent_codes, |rows| {
-            table(
-                ["at", "asked for from"],
-                rows.iter().map(|row| [row.sent_at.to_string(), row.client_network.clone()]),
-            )
-        }),
-    );
-}
-
-fn money(text: &mut String, sheet: &Sheet) {
-    let mut section = |title: &str, table: Option<String>| section(text, title, table);
-    section(
-        "Ledger",
-        some(&sheet.entries, |rows| {
-            let row = |row: &yarrow::ops::ledger::Entry| {
-                [
-                    row.created_at.to_string(),
-                    row.asset.name().to_owned(),
-                    row.kind.name().to_owned(),
-                    format!("{:+}", row.delta),
-                    row.balance_after.to_string(),
-                    row.reference.clone().unwrap_or_default(),
-                ]
-            };
-            table(["at", "asset", "kind", "change", "balance", "about"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Changed by people and repairs",
-        some(&sheet.changes, |rows| {
-            let row = |row: &yarrow::ops::ledger::Change| {
-                [
-                    row.created_at.to_string(),
-                    row.actor.clone(),
-                    format!("{} {}", row.action, row.asset.name()),
-                    format!("{} → {}", row.balance_before, row.balance_after),
-                    row.reason.clone(),
-                ]
-            };
-            table(["at", "actor", "action", "balance", "reason"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Orders",
-        some(&sheet.orders, |rows| {
-            let row = |row: &yarrow::ops::payment::order::Order| {
-                [
-                    row.created_at.to_string(),
-                    row.order_no.clone(),
-                    row.amount.to_string(),
-                    row.state.name().to_owned(),
-                    row.reason.clone().unwrap_or_default(),
-                ]
-            };
-            table(["at", "order", "yuan", "state", "reason"], rows.iter().map(row))
-        }),
-    );
-}
-
-/// What the user asked and was told.
-fn words(text: &mut String, sheet: &Sheet) {
-    let mut section = |title: &str, table: Option<String>| section(text, title, table);
-    section(
-        "Interpretations",
-        some(&sheet.records, |rows| {
-            let row = |row: &yarrow::ops::interpretation::Record| {
-                [
-                    row.created_at.to_string(),
-                    row.trace_id.clone(),
-                    row.status.name().to_owned(),
-                    row.duration_ms.map(|duration| duration.to_string()).unwrap_or_default(),
-                    row.error_class.clone().unwrap_or_default(),
-                ]
-            };
-            table(["at", "trace", "status", "ms", "error"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Refused texts",
-        some(&sheet.violations, |rows| {
-            let row = |row: &yarrow::ops::violations::Recorded| {
-                [
-                    row.at.to_string(),
-                    row.content_type.clone(),
-                    row.violation_type.clone(),
-                    row.provider.clone(),
-                    row.masked_text.clone(),
-                ]
-            };
-            table(["at", "kind of text", "type", "by", "text, masked"], rows.iter().map(row))
-        }),
-    );
-    section(
-        "Notices",
-        some(&sheet.notices, |rows| {
-            let row = |row: &yarrow::ops::notifications::Received| {
-                [
-                    row.notification.created_at.to_string(),
-                    row.notification.kind.name().to_owned(),
-                    row.notification.title.clone(),
-                    row.read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string()),
-                ]
-            };
-            table(["at", "kind", "title", "read"], rows.iter().map(row))
-        }),
-    );
+    let sections = [
+        ("Wrong", some(&sheet.issues, issue_table)),
+        (
+            "Signed in",
+            some(&sheet.devices, |rows| {
+                table(
+                    ["device", "since", "last used"],
+                    rows.iter().map(|row| row![row.label, row.signed_in_at, row.last_used_at]),
+                )
+            }),
+        ),
+        (
+            "Live codes",
+            some(&sheet.live_codes, |rows| {
+                let row = |row: &LiveCode| row![row.purpose, MASKED, row.tries_left, row.expires_at];
+                table(["for", "code", "tries left", "until"], rows.iter().map(row))
+            }),
+        ),
+        (
+            "Codes sent",
+            some(&sheet.sent_codes, |rows| {
+                table(["at", "asked for from"], rows.iter().map(|row| row![row.sent_at, row.client_network]))
+            }),
+        ),
+        (
+            "Ledger",
+            some(&sheet.entries, |rows| {
+                let row = |row: &Entry| {
+                    let (change, about) = (format!("{:+}", row.delta), blank(row.reference.as_ref()));
+                    row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
+                };
+                table(["at", "asset", "kind", "change", "balance", "about"], rows.iter().map(row))
+            }),
+        ),
+        (
+            "Changed by people and repairs",
+            some(&sheet.changes, |rows| {
+                let row = |row: &Change| {
+                    let action = format!("{} {}", row.action, row.asset.name());
+                    let balance = format!("{} → {}", row.balance_before, row.balance_after);
+                    row![row.created_at, row.actor, action, balance, row.reason]
+                };
+                table(["at", "actor", "action", "balance", "reason"], rows.iter().map(row))
+            }),
+        ),
+        (
+            "Orders",
+            some(&sheet.orders, |rows| {
+                let row = |row: &Order| {
+                    row![row.created_at, row.order_no, row.amount, row.state.name(), blank(row.reason.as_ref())]
+                };
+                table(["at", "order", "yuan", "state", "reason"], rows.iter().map(row))
+            }),
+        ),
+        (
+            "Interpretations",
+            some(&sheet.records, |rows| {
+                let row = |row: &Record| {
+                    let (ms, error) = (blank(row.duration_ms), blank(row.error_class.as_ref()));
+                    row![row.created_at, row.trace_id, row.status.name(), ms, error]
+                };
+                table(["at", "trace", "status", "ms", "error"], rows.iter().map(row))
+            }),
+        ),
+        (
+            "Refused texts",
+            some(&sheet.violations, |rows| {
+                let row = |row: &violations::Recorded| {
+                    row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text]
+                };
+                table(["at", "kind of text", "type", "by", "text, masked"], rows.iter().map(row))
+            }),
+        ),
+        (
+            "Notices",
+            some(&sheet.notices, |rows| {
+                let row = |Received { notification, read_at }: &Received| {
+                    let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
+                    row![notification.created_at, notification.kind.name(), notification.title, read]
+                };
+                table(["at", "kind", "title", "read"], rows.iter().map(row))
+            }),
+        ),
+        ("Requests", some(&sheet.requests, logs::table_of)),
+        ("Seen and changed by administrators", some(&sheet.audit, audit::table_of)),
+    ];
+    sections.into_iter().fold(head_of(sheet), |text, (title, table)| {
+        format!("{text}\n\n{title}\n{}", table.as_deref().unwrap_or("none"))
+    })
 }
 
 fn head_of(sheet: &Sheet) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
-    let mut rows = vec![
-        ["user".to_owned(), sheet.kept.id.to_string()],
-        ["phone number".to_owned(), or_none(&sheet.kept.phone_number)],
-        ["email".to_owned(), or_none(&sheet.kept.email)],
-        ["since".to_owned(), sheet.kept.created_at.to_string()],
-        ["nickname".to_owned(), sheet.profile.nickname.clone()],
-        ["gender".to_owned(), sheet.profile.gender.name().to_owned()],
-        ["birthday".to_owned(), or_none(&sheet.profile.birthday)],
-        ["signature".to_owned(), sheet.profile.signature.clone()],
-        ["castings kept".to_owned(), sheet.castings.to_string()],
-        ["texts refused".to_owned(), sheet.violations_total.to_string()],
-        ["unread notices".to_owned(), sheet.notices_unread.to_string()],
+    let (kept, profile) = (&sheet.kept, &sheet.profile);
+    let rows = [
+        row!["user", kept.id],
+        row!["phone number", or_none(&kept.phone_number)],
+        row!["email", or_none(&kept.email)],
+        row!["since", kept.created_at],
+        row!["nickname", profile.nickname],
+        row!["gender", profile.gender.name()],
+        row!["birthday", or_none(&profile.birthday)],
+        row!["signature", profile.signature],
+        row!["castings kept", sheet.castings],
+        row!["texts refused", sheet.violations_total],
+        row!["unread notices", sheet.notices_unread],
     ];
-    rows.extend(sheet.accounts.iter().map(|(asset, account)| {
+    let accounts = sheet.accounts.iter().map(|(asset, account)| {
         let closed = if account.suspended_at.is_some() { " (closed)" } else { "" };
         [format!("{}s", asset.name()), format!("{}{closed}", account.balance)]
-    }));
-    table(["", ""], rows)
+    });
+    table(["", ""], rows.into_iter().chain(accounts))
 }
 
 /// The table of these rows, if there are any.
