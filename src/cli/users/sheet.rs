@@ -6,15 +6,7 @@ use super::issue_table;
 use crate::cli::{audit, blank, logs, row, shown, table};
 use yarrow::{
     http::answers::{AuditRow, LoggedRequest, UserDataIssue},
-    ops::{
-        codes::LiveCode,
-        interpretation::Record,
-        ledger::{Change, Entry},
-        notifications::Received,
-        payment::order::Order,
-        support::Sheet,
-        violations,
-    },
+    ops::{notifications::Received, support::Sheet},
 };
 
 pub fn json_of(sheet: &Sheet) -> Value {
@@ -82,95 +74,48 @@ const MASKED: &str = "******";
 
 /// The page as text: who it is, and a section for each kind of rows.
 pub fn text_of(sheet: &Sheet) -> String {
-    let sections = [
-        ("Wrong", some(&sheet.issues, issue_table)),
-        (
-            "Signed in",
-            some(&sheet.devices, |rows| {
-                table(
-                    ["device", "since", "last used"],
-                    rows.iter().map(|row| row![row.label, row.signed_in_at, row.last_used_at]),
-                )
-            }),
-        ),
-        (
-            "Live codes",
-            some(&sheet.live_codes, |rows| {
-                let row = |row: &LiveCode| row![row.purpose, MASKED, row.tries_left, row.expires_at];
-                table(["for", "code", "tries left", "until"], rows.iter().map(row))
-            }),
-        ),
-        (
-            "Codes sent",
-            some(&sheet.sent_codes, |rows| {
-                table(["at", "asked for from"], rows.iter().map(|row| row![row.sent_at, row.client_network]))
-            }),
-        ),
-        (
-            "Ledger",
-            some(&sheet.entries, |rows| {
-                let row = |row: &Entry| {
-                    let (change, about) = (format!("{:+}", row.delta), blank(row.reference.as_ref()));
-                    row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
-                };
-                table(["at", "asset", "kind", "change", "balance", "about"], rows.iter().map(row))
-            }),
-        ),
-        (
+    [
+        head_of(sheet),
+        section("Wrong", &sheet.issues, issue_table),
+        listed("Signed in", ["device", "since", "last used"], &sheet.devices, |row| {
+            row![row.label, row.signed_in_at, row.last_used_at]
+        }),
+        listed("Live codes", ["for", "code", "tries left", "until"], &sheet.live_codes, |row| {
+            row![row.purpose, MASKED, row.tries_left, row.expires_at]
+        }),
+        listed("Codes sent", ["at", "asked for from"], &sheet.sent_codes, |row| row![row.sent_at, row.client_network]),
+        listed("Ledger", ["at", "asset", "kind", "change", "balance", "about"], &sheet.entries, |row| {
+            let (change, about) = (format!("{:+}", row.delta), blank(row.reference.as_ref()));
+            row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
+        }),
+        listed(
             "Changed by people and repairs",
-            some(&sheet.changes, |rows| {
-                let row = |row: &Change| {
-                    let action = format!("{} {}", row.action, row.asset.name());
-                    let balance = format!("{} → {}", row.balance_before, row.balance_after);
-                    row![row.created_at, row.actor, action, balance, row.reason]
-                };
-                table(["at", "actor", "action", "balance", "reason"], rows.iter().map(row))
-            }),
+            ["at", "actor", "action", "balance", "reason"],
+            &sheet.changes,
+            |row| {
+                let action = format!("{} {}", row.action, row.asset.name());
+                let balance = format!("{} → {}", row.balance_before, row.balance_after);
+                row![row.created_at, row.actor, action, balance, row.reason]
+            },
         ),
-        (
-            "Orders",
-            some(&sheet.orders, |rows| {
-                let row = |row: &Order| {
-                    row![row.created_at, row.order_no, row.amount, row.state.name(), blank(row.reason.as_ref())]
-                };
-                table(["at", "order", "yuan", "state", "reason"], rows.iter().map(row))
-            }),
-        ),
-        (
-            "Interpretations",
-            some(&sheet.records, |rows| {
-                let row = |row: &Record| {
-                    let (ms, error) = (blank(row.duration_ms), blank(row.error_class.as_ref()));
-                    row![row.created_at, row.trace_id, row.status.name(), ms, error]
-                };
-                table(["at", "trace", "status", "ms", "error"], rows.iter().map(row))
-            }),
-        ),
-        (
-            "Refused texts",
-            some(&sheet.violations, |rows| {
-                let row = |row: &violations::Recorded| {
-                    row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text]
-                };
-                table(["at", "kind of text", "type", "by", "text, masked"], rows.iter().map(row))
-            }),
-        ),
-        (
-            "Notices",
-            some(&sheet.notices, |rows| {
-                let row = |Received { notification, read_at }: &Received| {
-                    let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
-                    row![notification.created_at, notification.kind.name(), notification.title, read]
-                };
-                table(["at", "kind", "title", "read"], rows.iter().map(row))
-            }),
-        ),
-        ("Requests", some(&sheet.requests, logs::table_of)),
-        ("Seen and changed by administrators", some(&sheet.audit, audit::table_of)),
-    ];
-    sections.into_iter().fold(head_of(sheet), |text, (title, table)| {
-        format!("{text}\n\n{title}\n{}", table.as_deref().unwrap_or("none"))
-    })
+        listed("Orders", ["at", "order", "yuan", "state", "reason"], &sheet.orders, |row| {
+            row![row.created_at, row.order_no, row.amount, row.state.name(), blank(row.reason.as_ref())]
+        }),
+        listed("Interpretations", ["at", "trace", "status", "ms", "error"], &sheet.records, |row| {
+            let (ms, error) = (blank(row.duration_ms), blank(row.error_class.as_ref()));
+            row![row.created_at, row.trace_id, row.status.name(), ms, error]
+        }),
+        listed("Refused texts", ["at", "kind of text", "type", "by", "text, masked"], &sheet.violations, |row| {
+            row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text]
+        }),
+        listed("Notices", ["at", "kind", "title", "read"], &sheet.notices, |Received { notification, read_at }| {
+            let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
+            row![notification.created_at, notification.kind.name(), notification.title, read]
+        }),
+        section("Requests", &sheet.requests, logs::table_of),
+        section("Seen and changed by administrators", &sheet.audit, audit::table_of),
+    ]
+    .concat()
 }
 
 fn head_of(sheet: &Sheet) -> String {
@@ -196,7 +141,11 @@ fn head_of(sheet: &Sheet) -> String {
     table(["", ""], rows.into_iter().chain(accounts))
 }
 
-/// The table of these rows, if there are any.
-fn some<T>(rows: &[T], table: impl FnOnce(&[T]) -> String) -> Option<String> {
-    (!rows.is_empty()).then(|| table(rows))
+fn listed<T, const N: usize>(title: &str, header: [&str; N], rows: &[T], row: impl Fn(&T) -> [String; N]) -> String {
+    section(title, rows, |rows| table(header, rows.iter().map(row)))
+}
+
+fn section<T>(title: &str, rows: &[T], table: impl FnOnce(&[T]) -> String) -> String {
+    let shown = if rows.is_empty() { "none".to_owned() } else { table(rows) };
+    format!("\n\n{title}\n{shown}")
 }
