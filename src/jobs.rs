@@ -108,6 +108,15 @@ impl Job {
     }
 }
 
+/// Does a job after a first wait and then so often, until it is to end.
+fn every(stopped: &Receiver<()>, first: Duration, wait: Duration, job: &str, mut work: impl FnMut() -> Result<()>) {
+    let mut next = first;
+    while goes_on(stopped, next) {
+        run(job, &mut work);
+        next = wait;
+    }
+}
+
 /// Waits, and says whether there is to be another time.
 fn goes_on(stopped: &Receiver<()>, wait: Duration) -> bool {
     stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
@@ -151,27 +160,19 @@ fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
 /// Deletes on a thread of its own: there may be much, which holds up neither the other jobs nor a stop.
 fn delete_what_is_old(app: &Arc<App>, stopped: &Receiver<()>) {
     let is_wanted = || stopped.try_recv() == Err(TryRecvError::Empty);
-    let mut wait = FIRST_SWEEP_AFTER;
-    while goes_on(stopped, wait) {
-        run("deleting what is past its retention", || cleanup::sweep_if_believed(app, &is_wanted).map(drop));
-        wait = SWEEP_EVERY;
-    }
+    every(stopped, FIRST_SWEEP_AFTER, SWEEP_EVERY, "deleting what is past its retention", || {
+        cleanup::sweep_if_believed(app, &is_wanted).map(drop)
+    });
 }
 
 /// Verifies the ledger on a thread of its own, because it reads all of it.
 fn verify_ledger(app: &Arc<App>, stopped: &Receiver<()>) {
-    let mut wait = FIRST_SWEEP_AFTER;
-    while goes_on(stopped, wait) {
-        run("verifying the ledger", || ledger::verify_if_due(app).map(drop));
-        wait = SWEEP_EVERY;
-    }
+    every(stopped, FIRST_SWEEP_AFTER, SWEEP_EVERY, "verifying the ledger", || ledger::verify_if_due(app).map(drop));
 }
 
 /// On a thread of its own: a provider that hangs must not hold up the other jobs.
 fn ask_about_payments(app: &Arc<App>, stopped: &Receiver<()>) {
-    while goes_on(stopped, PAYMENTS_EVERY) {
-        run("asking about payments", || payment::reconcile::check_due(app));
-    }
+    every(stopped, PAYMENTS_EVERY, PAYMENTS_EVERY, "asking about payments", || payment::reconcile::check_due(app));
 }
 
 /// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and
@@ -188,9 +189,9 @@ fn make_backups(app: &Arc<App>, stopped: &Receiver<()>) {
 /// look through the database.
 fn upload_backups(app: &Arc<App>, stopped: &Receiver<()>) {
     give_way();
-    while goes_on(stopped, BACKUPS_EVERY) {
-        run("uploading a backup", || backups::offsite::upload_if_due(app).map(drop));
-    }
+    every(stopped, BACKUPS_EVERY, BACKUPS_EVERY, "uploading a backup", || {
+        backups::offsite::upload_if_due(app).map(drop)
+    });
 }
 
 /// Clears what deleted rows left in the file on a thread of its own, because it reads the whole file.
@@ -217,25 +218,19 @@ fn clear_residue(app: &Arc<App>, stopped: &Receiver<()>) {
 
 /// Tells people on a thread of its own: a webhook that hangs must not hold up the other jobs.
 fn look_at_alerts(app: &Arc<App>, stopped: &Receiver<()>) {
-    while goes_on(stopped, ALERTS_EVERY) {
-        run("looking at the rules of alerts", || alerts::run(app));
-    }
+    every(stopped, ALERTS_EVERY, ALERTS_EVERY, "looking at the rules of alerts", || alerts::run(app));
 }
 
 /// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again
 /// when it has changed.
 fn keep_words_up(app: &Arc<App>, stopped: &Receiver<()>) {
     run("compiling the word list", || app.moderation.screen.in_force().map(drop));
-    while goes_on(stopped, WORDS_EVERY) {
-        run("taking up changed words", || app.moderation.screen.keep_up());
-    }
+    every(stopped, WORDS_EVERY, WORDS_EVERY, "taking up changed words", || app.moderation.screen.keep_up());
 }
 
 /// Asks about samples on a thread of its own: an outside service that hangs must not hold up the other jobs.
 fn ask_in_the_shadow(app: &Arc<App>, stopped: &Receiver<()>) {
-    while goes_on(stopped, SHADOW_EVERY) {
-        run("asking in the shadow", || shadow::ask_about_samples(app));
-    }
+    every(stopped, SHADOW_EVERY, SHADOW_EVERY, "asking in the shadow", || shadow::ask_about_samples(app));
 }
 
 /// A job that fails or panics is tried again at its next time; it must not end the others.
