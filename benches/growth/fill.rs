@@ -87,7 +87,7 @@ fn fill(directory: &Path, rows: i64) -> Result<Filled, Failure> {
     let app = open(directory)?;
     fill_log(&app, rows, users, now)?;
     while pieces::make(&app)? {}
-    let admin_key = admins::create_key(&app, "growth")?.reveal().to_owned();
+    let admin_key = admins::keys::create(&app, "growth")?.reveal().to_owned();
     close(app);
     Ok(Filled { rows, users, admin_key })
 }

@@ -11,7 +11,7 @@ use super::{Common, authority, blank, confirm, explained, first_line, record, ro
 use yarrow::{
     app::{App, Role},
     error::{Code, Error, Result},
-    ops::admins::{self, Admin},
+    ops::admins::{self, Admin, keys},
 };
 
 /// Make and list administrators and API keys, and say how they may sign in.
@@ -130,14 +130,14 @@ fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
 }
 
 fn create_key(common: &Common, app: &App, label: &str) -> Result<()> {
-    let key = admins::create_key(app, label).map_err(taken(label))?;
+    let key = keys::create(app, label).map_err(taken(label))?;
     record(app, "admin key create", None, authority(Some(label.to_owned())))?;
     common.answer(&json!({ "label": label, "key": key.reveal() }), || key.reveal().to_owned())
 }
 
 fn list_keys(common: &Common, app: &App) -> Result<()> {
-    let keys = admins::list_keys(app)?;
-    let json: Vec<_> = keys
+    let found = keys::list(app)?;
+    let json: Vec<_> = found
         .iter()
         .map(|key| {
             json!({
@@ -148,14 +148,14 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
         .collect();
     common.answer(&json!(json), || {
         let rows =
-            keys.iter().map(|key| row![key.label, key.created_at, blank(key.last_used_at), blank(key.revoked_at)]);
+            found.iter().map(|key| row![key.label, key.created_at, blank(key.last_used_at), blank(key.revoked_at)]);
         table(["label", "made", "last used", "revoked"], rows)
     })
 }
 
 fn revoke_key(common: &Common, app: &App, label: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("End the key `{label}`?"))?;
-    admins::revoke_key(app, label).wait().map_err(unknown("live key", label))?;
+    keys::revoke(app, label).wait().map_err(unknown("live key", label))?;
     record(app, "admin key revoke", None, authority(Some(label.to_owned())))?;
     common.answer(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))
 }
