@@ -1,21 +1,19 @@
 //! `/admin/sensitive-word-migration`: which service decides, and what the other one would say.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+mod batch;
+
+use serde::Serialize;
 use utoipa::ToSchema;
 
+pub use self::batch::compare as batch_compare;
+
 use crate::{
-    config::Limits,
-    error::{Fault, FieldCode, Result},
+    error::Result,
     http::{
         admin::sensitive_words::FoundWord,
-        body::Given,
         call::Call,
         numbered_page::NumberedPage,
-        params::{
-            BodyShape, Content, Described, Fields, Flag, Members, Nothing, PageNumber, PageSize, Parameter, Parameters,
-            Place, Rules, is_absent, page, parameters, required, text,
-        },
+        params::{Content, Flag, Nothing, PageNumber, PageSize, page, parameters},
         reply::Json,
     },
     ops::moderation::{
@@ -250,48 +248,6 @@ pub async fn compare(call: Call, of: Compare) -> Result<Json<TextCompared>> {
     Ok(Json(call.blocking(move |app| compare::compare(app, &text)).await?.into()))
 }
 
-/// All comparisons of a batch in figures.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BatchSummary {
-    #[schema(example = 2)]
-    total: usize,
-    #[schema(example = 1)]
-    agreed: usize,
-    #[schema(example = 1)]
-    disagreed: usize,
-    /// Texts about which the outside service could not be asked.
-    #[schema(example = 0)]
-    failed: usize,
-    #[schema(example = 1)]
-    only_local_refused: usize,
-    #[schema(example = 0)]
-    only_external_refused: usize,
-}
-
-/// What both services say of many texts, in their order.
-#[derive(Serialize, ToSchema)]
-pub struct BatchCompared {
-    items: Vec<TextCompared>,
-    summary: BatchSummary,
-}
-
-pub async fn batch_compare(call: Call, batch: BatchCompare) -> Result<Json<BatchCompared>> {
-    let texts: Vec<_> = batch.items.into_iter().map(|BatchItem(text)| text).collect();
-    let compared = call.blocking(move |app| compare::compare_all(app, &texts)).await?;
-    let items: Vec<TextCompared> = compared.into_iter().map(Into::into).collect();
-    let count = |is_counted: fn(&TextCompared) -> bool| items.iter().filter(|item| is_counted(item)).count();
-    let summary = BatchSummary {
-        total: items.len(),
-        agreed: count(|item| item.agree == Some(true)),
-        disagreed: count(|item| item.agree == Some(false)),
-        failed: count(|item| item.agree.is_none()),
-        only_local_refused: count(|item| item.agree == Some(false) && item.local.allowed == Some(false)),
-        only_external_refused: count(|item| item.agree == Some(false) && item.local.allowed == Some(true)),
-    };
-    Ok(Json(BatchCompared { items, summary }))
-}
-
 /// Whether the local list works.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -398,96 +354,4 @@ pub async fn disagreements(call: Call, of: ListDisagreements) -> Result<Json<Num
     let page = page(&call, of.page, of.size);
     let found = shadow::disagreements(&call.app, page)?;
     Ok(NumberedPage::of(page, found))
-}
-
-/// Texts to compare. They may be the whole body, as a bare JSON array.
-pub struct BatchCompare {
-    items: Vec<BatchItem>,
-}
-
-impl Parameters for BatchCompare {
-    const BODY: BodyShape = BodyShape::NamedOrItems("items");
-
-    fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        Some(Self { items: fields.objects("items")? })
-    }
-
-    fn describe() -> Vec<Described> {
-        let schema =
-            |limits: &Limits| json!({ "type": "array", "items": BatchItem::schema(), "maxItems": limits.batch });
-        let meaning = "The texts, each `{content, contentType?, userId?}`. A bare array of them will do.";
-        vec![Described { name: "items", meaning, place: Place::Anywhere, is_required: false, schema }]
-    }
-}
-
-/// One text of a batch, in JSON.
-pub struct BatchItem(Text);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenItem<'json> {
-    #[serde(borrow)]
-    content: Option<&'json RawValue>,
-    #[serde(borrow)]
-    content_type: Option<&'json RawValue>,
-    #[serde(borrow)]
-    user_id: Option<&'json RawValue>,
-}
-
-impl Members for BatchItem {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let written = match given {
-            Given::Json(raw) if raw.get().starts_with('{') => serde_json::from_str::<WrittenItem<'_>>(raw.get()).ok(),
-            _ => None,
-        };
-        let Some(WrittenItem { content, content_type, user_id }) = written else {
-            let no_object = || Fault::new(FieldCode::InvalidType, "must be an object with a text as `content`");
-            // What is no text either has a fault of its own.
-            return Err(vec![("", text(given).err().unwrap_or_else(no_object))]);
-        };
-        let mut faults = Vec::new();
-        let content = read_content(content, rules).map_err(|fault| faults.push(("content", fault)));
-        let content_type = member(content_type, rules).map_err(|fault| faults.push(("contentType", fault)));
-        let user = member(user_id, rules).map_err(|fault| faults.push(("userId", fault)));
-        match (content, content_type, user) {
-            (Ok(content), Ok(content_type), Ok(user)) => {
-                let content_type = content_type.unwrap_or(ContentType::Question);
-                Ok(Self(Text { content, content_type, user }))
-            }
-            _ => Err(faults),
-        }
-    }
-}
-
-fn read_content(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<String, Fault> {
-    match given {
-        Some(raw) if !raw.get().starts_with('"') => Err(Fault::new(FieldCode::InvalidType, "must be a text")),
-        given => {
-            let content = member(given, rules)?.map(|Content(text)| text);
-            content.ok_or_else(required)
-        }
-    }
-}
-
-/// A member that may be left out, which an empty text says too.
-fn member<T: Parameter>(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
-    match given.map(Given::Json) {
-        Some(given) if !is_absent::<T>(&given) => T::read(&given, rules).map(Some),
-        _ => Ok(None),
-    }
-}
-
-impl BatchItem {
-    fn schema() -> Value {
-        json!({
-            "type": "object",
-            "required": ["content"],
-            "properties": {
-                "content": { "type": "string", "maxLength": 2_000 },
-                "contentType": { "type": "string", "enum": ContentType::ALL.map(ContentType::name) },
-                "userId": { "type": ["string", "integer"] },
-            },
-            "example": { "content": "今年换工作合适吗？", "contentType": "question" },
-        })
-    }
 }
