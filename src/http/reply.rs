@@ -12,7 +12,7 @@ use utoipa::{ToSchema, openapi::schema::Object};
 
 use super::{
     described_headers::Header,
-    schemas::{one_of_names, reference, schemas},
+    schemas::{one_of_names, reference, reference_to, schemas},
 };
 use crate::{
     error::{Code, Error, FieldCode},
@@ -224,7 +224,11 @@ impl<T: ToSchema> Answer for Listed<T> {
                 "total": { "type": "integer", "format": "int64", "minimum": 0, "example": 1 },
             },
         });
-        json_document(list, schemas::<T>())
+        let name = format!("{}List", T::name());
+        let mut schemas = schemas::<T>();
+        let answer = reference_to(&name);
+        schemas.push((name, list));
+        json_document(answer, schemas)
     }
 }
 

@@ -14,7 +14,8 @@ pub fn reference<T: ToSchema>() -> Value {
     reference_to(&T::name())
 }
 
-fn reference_to(name: &str) -> Value {
+/// A reference to the schema of this name.
+pub fn reference_to(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 

@@ -302,7 +302,7 @@ def history(client, phone):
     done(post_divination_history_save, models.HistoryRecord, client=client, body=body, status=HTTPStatus.CREATED)
     done(post_divination_history_save, models.HistoryRecord, client=client, body=body)
     body = models.PostDivinationHistoryGetJsonBody(phone_number=phone)
-    listed = done(post_divination_history_get, models.History, client=client, body=body)
+    listed = done(post_divination_history_get, models.HistoryRecordList, client=client, body=body)
     assert listed.total == 1 and listed.items[0].local_record_id == "r-1", listed
     assert done(get_divination_history_count_phone_number, models.Counted, phone, client=client).count == 1
     body = models.PostDivinationHistoryDeleteJsonBody.from_dict({"localRecordIds": ["r-1"]})

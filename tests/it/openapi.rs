@@ -152,6 +152,21 @@ fn expect_examples(document: &Document, content_type: &str, content: &Value, wha
 }
 
 #[test]
+fn what_is_answered_has_a_name_for_generated_clients() {
+    let (_server, document) = document();
+    // Both are documents of their own kind.
+    let nameless = ["/openapi.json", "/api/v1/account/export"];
+    for operation in document.operations.iter().filter(|operation| !nameless.contains(&operation.path.as_str())) {
+        for (status, response) in operation.value["responses"].as_object().unwrap() {
+            for (content_type, content) in response["content"].as_object().into_iter().flatten() {
+                let is_named = content["schema"]["$ref"].is_string();
+                assert!(is_named || !content_type.ends_with("json"), "{} {status}", operation.name());
+            }
+        }
+    }
+}
+
+#[test]
 fn an_id_is_a_text_wherever_it_is_answered() {
     let (_server, document) = document();
     let mut ids = 0;
