@@ -9,7 +9,7 @@ mod record;
 
 pub use record::{
     Record, close_interrupted_in, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace,
-    is_running_in, list_failed, list_of_user, list_of_user_between, list_slow,
+    list_failed, list_of_user, list_of_user_between, list_slow, standing_in,
 };
 
 pub use crate::ops::model_calls::Status;

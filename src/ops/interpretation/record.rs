@@ -174,10 +174,10 @@ pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result
     })
 }
 
-/// Whether this call is running.
-pub fn is_running_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
-    let running = "select 1 from interpretations where trace_id = ?1 and status = 'running'";
-    Ok(tx.first(running, [trace_id], |_| Ok(()))?.is_some())
+/// Where the record stands among all, by its age, and how its call does.
+pub fn standing_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, Status)>> {
+    let sql = "select id, status from interpretations where trace_id = ?1";
+    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.named(1, Status::named)?)))
 }
 
 /// Deletes a record. What a running call answers is then dropped.

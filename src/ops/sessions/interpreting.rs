@@ -8,11 +8,18 @@ use super::record::{self, Interpreted, Session};
 use crate::{
     app::App,
     error::{Code, Result},
-    ops::interpretation::{self, Prepared, Question, Record, Status},
+    ops::{
+        interpretation::{self, Prepared, Question, Record, Status},
+        sliding_window::SURPLUS,
+    },
     providers::llm::Flow,
     store::Write,
     types::{JsonText, Locale, UserId},
 };
+
+/// Calls of a session that came to nothing which are kept. While it is not interpreted, none of its calls came to
+/// something.
+const FAILED_KEPT: usize = 20;
 
 /// What asking for an interpretation comes to.
 pub enum Asked {
@@ -75,14 +82,21 @@ pub fn stored(app: &App, session: &Session) -> Result<Option<Record>> {
 
 fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> Result<()> {
     let session = record::find_in(tx, user, session_id)?;
-    let mut is_busy = session.interpretation.is_some();
-    for call in record::calls_in(tx, session_id)? {
-        is_busy |= interpretation::is_running_in(tx, &call)?;
-    }
-    if is_busy {
+    if session.interpretation.is_some() {
         return Err(Code::AlreadyRunning.into());
     }
-    record::make_room_in(tx, session_id)?;
+    let mut failed = Vec::new();
+    for call in record::calls_in(tx, session_id)? {
+        match interpretation::standing_in(tx, &call)? {
+            Some((_, Status::Running)) => return Err(Code::AlreadyRunning.into()),
+            standing => failed.push((standing.map(|(number, _)| number), call)),
+        }
+    }
+    // A few at a time, as they become too many one by one.
+    failed.sort_unstable_by(|one, other| other.cmp(one));
+    for (_, surplus) in failed.iter().skip(FAILED_KEPT).take(SURPLUS as usize) {
+        record::delete_call_in(tx, surplus)?;
+    }
     record::add_call_in(tx, session_id, trace_id)
 }
 

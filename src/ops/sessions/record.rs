@@ -8,7 +8,6 @@ use crate::{
     ops::{
         hexagram::{Cast, Lines},
         idempotency, interpretation,
-        sliding_window::SURPLUS,
     },
     store::{Read, Row, Write},
     types::{Timestamp, UserId, milliseconds},
@@ -109,22 +108,10 @@ pub(super) fn after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -
     )
 }
 
-/// Calls that came to nothing which a session keeps; while it is not interpreted, none of its calls came to something.
-const TRIES_KEPT: u32 = 20;
-
-/// Deletes what is over beyond the session's newest tries. A few at a time, as they become too many one by one.
-pub(super) fn make_room_in(tx: &Write<'_>, session_id: &str) -> Result<()> {
-    let surplus = tx.all(
-        "select trace_id from session_calls join interpretations using (trace_id) where session_id = ?1 \
-         order by id desc limit ?2 offset ?3",
-        (session_id, SURPLUS, TRIES_KEPT),
-        |row| row.get::<String>(0),
-    )?;
-    for trace_id in surplus {
-        interpretation::delete_in(tx, &trace_id)?;
-        tx.execute("delete from session_calls where trace_id = ?1", [trace_id])?;
-    }
-    Ok(())
+/// Deletes a call of a session and its record.
+pub(super) fn delete_call_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    interpretation::delete_in(tx, trace_id)?;
+    tx.execute("delete from session_calls where trace_id = ?1", [trace_id]).map(drop)
 }
 
 /// The model calls that the session caused.
