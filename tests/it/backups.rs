@@ -74,7 +74,7 @@ fn a_backup_made_under_load_holds_what_was_acknowledged_before() {
     let server = Setup::default().with("BACKUP_EVERY", "0 s").start();
     let user = server.sign_in(PHONE);
     server.edit(&log_statement(
-        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 4000) \
+        "with recursive counter (n) as (select 1 union all select n + 1 from counter where n < 20000) \
          select 9000000000000, null, hex(randomblob(1500)), 'GET', null, 200, 1, 'filler' from counter",
     ));
     let (stop, saved) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -367,8 +367,9 @@ fn every_command_does_what_it_says_beside_a_busy_server() {
                 while !stop.load(Ordering::Relaxed) {
                     let record = json!({ "localRecordId": format!("load-{number}"), "question": "何时？" });
                     let save = world.server.post("/divination-history/save").by(&world.user).json(&record).send();
-                    // At the end everybody is gone, and with them this caller's token.
-                    assert!([200, 201, 401].contains(&save.status), "{}", save.text());
+                    // At the end everybody is gone, and with them this caller's token; that may take longer than a
+                    // change waits.
+                    assert!([200, 201, 401, 503].contains(&save.status), "{}", save.text());
                     answered.fetch_add(1, Ordering::Relaxed);
                 }
             });

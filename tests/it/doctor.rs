@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kit::{
     Binary, Ended, Server, Setup, log_statement,
     tls::PemPair,
-    vendors::{Reply, Vendor},
+    vendors::{Reply, Vendor, free_address},
 };
 
 const PHONE: &str = "13800138000";
@@ -178,7 +178,7 @@ fn a_certificate_that_ends_soon_is_warned_about_and_one_that_has_ended_fails() {
 #[test]
 fn an_address_that_cannot_be_listened_on_is_found() {
     let server = Setup::default().start();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let free = free_address().to_string();
     let twice = [("SERVER_LISTEN", free.as_str()), ("SERVER_ADMIN_LISTEN", &free), ("METRICS_LISTEN", &free)];
     let found = examined_with(&server, &twice, 5);
     assert_eq!(verdict(&found, "listeners", "server.listen"), "pass", "{found:#}");

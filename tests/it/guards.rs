@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kit::{Answer, Caller, Document, Operation, Place, Server, Setup};
+use crate::kit::{Answer, Caller, Document, Operation, Place, Server, Setup, settled};
 
 /// Who may call an endpoint, as it was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -501,13 +501,10 @@ fn every_answer_has_a_request_id_and_a_line_in_the_network_log() {
     // The walk signs its own user out halfway; what follows is answered all the same.
     let walked = i64::try_from(document.operations.len()).unwrap();
     let logged = || server.value::<i64>("select count(*) from access_log where request_id = 'the-walk'");
-    for _ in 0..500 {
-        if logged() == walked {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert_eq!(logged(), walked);
+    settled("all requests are in the network log", || {
+        let logged = logged();
+        if logged == walked { Ok(()) } else { Err((logged, walked)) }
+    });
     let with_values: i64 = server
         .value("select count(*) from access_log where route like '%138001%' or route like '%' || char(63) || '%'");
     assert_eq!(with_values, 0, "the network log holds paths or queries");

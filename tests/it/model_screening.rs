@@ -112,7 +112,7 @@ fn a_screened_stream_ends_where_its_listener_leaves_though_the_model_only_thinks
     drop(listener);
     eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
-    assert!(vendor.saw_client_leave());
+    vendor.expect_client_to_leave();
 }
 
 #[test]

@@ -1,10 +1,6 @@
 //! What model calls are charged with when they come to nothing: what the vendor counted, else what was seen.
 
-use std::{
-    io::{Read, Write},
-    thread::sleep,
-    time::Duration,
-};
+use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
@@ -183,12 +179,7 @@ fn what_a_listener_left_behind_is_charged() {
     let model = Model::start(Behaviour::Gated(vec!["一二三四五", "六"]));
     let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000).start();
     let user = server.sign_in(PHONE);
-    let wire = begin_stream(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })));
-    model.wait_for_calls(1);
-    sleep(Duration::from_millis(300));
-    drop(wire);
-    sleep(Duration::from_millis(100));
-    model.open_gate();
+    drop(read_stream_until(&server, &user, ("/divination/enhanced", &json!({ "question": "问" })), "一二三四五"));
     eventually("the call ends", || server.value::<String>("select status from interpretations") != "running");
     assert_eq!(server.value::<String>("select status from interpretations"), "cancelled");
     assert_eq!(server.value::<Option<i64>>("select prompt_tokens from interpretations"), None);

@@ -63,14 +63,36 @@ fn commands_find_by_its_number_what_stays_of_an_account_that_is_gone() {
 
 #[test]
 fn orders_of_which_nothing_is_heard_are_asked_about_and_then_closed() {
-    let checks = Setup::default().with("PAYMENT_CHECKS", "1 s, 2 s, 4 s");
-    let server = checks.with("PAYMENT_ORDER_REUSE", "4 s").with("PAYMENT_ORDER_LIFETIME", "5 s").start();
+    const MINUTE: i64 = 60_000;
+    const HOUR: i64 = 60 * MINUTE;
+    let server = Setup::default().start();
     let user = server.sign_in(OWN);
     let lost = order(&server, &user);
     server.command(&["payments", "sandbox-pay", &lost, "--lost"]).expect(0);
+    let let_pass = |order_no: &str, time: i64| {
+        server.edit(&format!(
+            "update payment_orders set created_at = created_at - {time}, expires_at = expires_at - {time}, \
+             next_check_at = next_check_at - {time} where order_no = '{order_no}'"
+        ));
+    };
+    let_pass(&lost, MINUTE);
     wait_for_state(&server, &lost, "credited");
     assert_eq!(server.coins(&user), 60);
     let abandoned = order(&server, &user);
+    let mut passed = 0;
+    for (checks, age) in [MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, 25 * HOUR].into_iter().enumerate() {
+        let scheduled = || -> (i64, i64) {
+            let sql = "select checks, next_check_at - created_at from payment_orders where order_no = ?1";
+            server.database().query_row(sql, [&abandoned], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+        };
+        let expected = (i64::try_from(checks).unwrap(), age);
+        settled("the next question has its time", || {
+            let found = scheduled();
+            if found == expected { Ok(()) } else { Err((found, expected)) }
+        });
+        let_pass(&abandoned, age - passed);
+        passed = age;
+    }
     wait_for_state(&server, &abandoned, "closed");
     // Money that comes after that is not lost either.
     let late = server.command(&["payments", "sandbox-pay", &abandoned, "--late"]).expect(0).json();

@@ -1,6 +1,6 @@
 //! API keys: made and ended by commands, used over HTTP.
 
-use crate::kit::Setup;
+use crate::kit::{Setup, contents_of};
 
 #[test]
 fn a_key_works_until_it_is_revoked() {
@@ -35,8 +35,7 @@ fn a_key_is_kept_as_a_hash() {
     let key = server.api_key("billing");
     server.post("/coin/sync").token(&key).send().expect(200);
     let directory = server.kill();
-    for file in std::fs::read_dir(&directory).unwrap() {
-        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+    for bytes in contents_of(&directory) {
         assert!(!bytes.windows(key.len()).any(|window| window == key.as_bytes()));
     }
     std::fs::remove_dir_all(directory).unwrap();

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use serde_json::json;
 
-use crate::kit::{Answer, Ended, Request, Server, Setup, at_once};
+use crate::kit::{Answer, Ended, Request, Server, Setup, at_once, contents_of};
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -159,8 +159,7 @@ fn the_secret_is_not_in_the_database_and_needs_the_server_key() {
     let app = Authenticator::of(made["secret"].as_str().unwrap());
     confirm(&server, &app.code(-1)).expect(0);
     let directory = server.kill();
-    for file in std::fs::read_dir(&directory).unwrap() {
-        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+    for bytes in contents_of(&directory) {
         for trace in [&app.0[..], made["secret"].as_str().unwrap().as_bytes(), STANDARD.encode(&app.0).as_bytes()] {
             assert!(!bytes.windows(trace.len()).any(|window| window == trace));
         }

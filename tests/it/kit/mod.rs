@@ -26,5 +26,5 @@ pub use model::{Behaviour, Model};
 pub use opened::open_app;
 pub use operator::{Ended, install};
 pub use parallel::at_once;
-pub use server::{Binary, Server, Setup, kill, log_statement};
+pub use server::{Binary, Server, Setup, contents_of, kill, log_statement};
 pub use waiting::{eventually, found_eventually, settled};

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::server::Setup;
+use super::{server::Setup, waiting::settled};
 
 /// What the model does with a call.
 #[derive(Clone, Debug)]
@@ -86,13 +86,10 @@ impl Model {
 
     /// Waits until so many calls have come.
     pub fn wait_for_calls(&self, count: usize) {
-        for _ in 0..2_000 {
-            if self.calls().len() >= count {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("{count} calls did not come, but {:?}", self.calls());
+        settled("so many calls come", || {
+            let calls = self.calls();
+            if calls.len() >= count { Ok(()) } else { Err((count, calls)) }
+        });
     }
 
     /// Lets the calls that wait, and all later ones, go on.

@@ -46,6 +46,11 @@ impl Wire {
         Some((head, body))
     }
 
+    /// Whether health is answered; it is not where the other side has closed.
+    pub fn is_healthy(&mut self) -> bool {
+        self.send(HEALTH) && self.receive().is_some_and(|(head, _)| head.starts_with("http/1.1 200"))
+    }
+
     #[track_caller]
     pub fn expect_health(&mut self) {
         assert!(self.send(HEALTH));

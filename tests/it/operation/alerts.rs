@@ -57,9 +57,7 @@ fn somebody_is_told_when_a_rule_begins_and_ceases_to_hold() {
     wait_for(&server, &webhook, "code_budget", "firing");
     is_broken.store(false, Ordering::SeqCst);
     let before = told(&webhook).len();
-    while told(&webhook).len() == before {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("it is told again", || told(&webhook).len() > before);
     let message = wait_for(&server, &webhook, "code_budget", "firing");
     let of_budget = told(&webhook).into_iter().filter(|message| message["rule"] == "code_budget");
     let begun: BTreeSet<_> = of_budget.map(|message| message["since"].to_string()).collect();

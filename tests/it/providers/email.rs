@@ -13,7 +13,10 @@ use yarrow::{
     types::{EmailAddress, Locale},
 };
 
-use crate::kit::mail::{MailServer, Offer, Step, Trouble};
+use crate::kit::{
+    mail::{MailServer, Offer, Step, Trouble},
+    vendors::free_address,
+};
 
 /// 2026-01-15T08:30:00Z.
 const NOW: i64 = 1_768_465_800_000;
@@ -186,8 +189,9 @@ fn a_server_that_falls_silent_is_given_up_in_time() {
 #[test]
 fn nobody_listening_is_unreachable() {
     let server = MailServer::offering(Offer::default());
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let failure = send(Settings { port: nowhere, ..settings(&server, Encryption::None) }).unwrap_err();
+    let nowhere = free_address();
+    let (host, port) = (nowhere.ip().to_string(), nowhere.port());
+    let failure = send(Settings { host, port, ..settings(&server, Encryption::None) }).unwrap_err();
     assert_eq!((failure.kind, failure.code.as_str()), (FailureKind::Unreachable, "connection_failed"));
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup};
+use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, eventually, found_eventually};
 
 const PHONE: &str = "13800138000";
 /// On the default word list.
@@ -437,14 +437,9 @@ fn listen_until(server: &Server, user: &Caller, event: &str) -> BufReader<TcpStr
 
 /// Waits until the only record says something else than `running`, and returns what it says.
 fn ended(server: &Server) -> String {
-    for _ in 0..1_000 {
-        let status: String = server.value("select status from interpretations");
-        if status != "running" {
-            return status;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("the call still runs");
+    found_eventually("the call ends", || {
+        Some(server.value::<String>("select status from interpretations")).filter(|status| status != "running")
+    })
 }
 
 #[test]
@@ -472,7 +467,8 @@ fn a_listener_who_leaves_cancels_the_call_and_frees_its_place() {
     // There is never another piece to send.
     assert_eq!(ended(&server), "cancelled");
     model.open_gate();
-    ask(&server, &user, &simple()).send().expect(200);
+    // The place is given back a moment after the record is finished.
+    eventually("the place is free", || ask(&server, &user, &simple()).send().status == 200);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Behaviour, Caller, Model, Request, Server, Setup,
+    Behaviour, Caller, Model, Request, Server, Setup, found_eventually,
     vendors::{Reply, Vendor},
 };
 
@@ -331,14 +331,9 @@ fn listen(server: &Server, user: &Caller) -> BufReader<TcpStream> {
 }
 
 fn ended(server: &Server) -> String {
-    for _ in 0..1_000 {
-        let status: String = server.value("select status from chats");
-        if status != "running" {
-            return status;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("the call still runs");
+    found_eventually("the call ends", || {
+        Some(server.value::<String>("select status from chats")).filter(|status| status != "running")
+    })
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::{
     io::Read,
     path::Path,
     thread::{scope, sleep},
-    time::Duration,
+    time::Instant,
 };
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, raw::Wire, settled};
+use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, kill, raw::Wire, settled};
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
 pub(super) const PHONE: &str = "13800138000";
@@ -311,18 +311,34 @@ fn is_gone(server: &Server, user: &Caller) -> bool {
 
 #[test]
 fn killed_at_any_point_it_is_whole_or_absent() {
+    const LAST: u32 = 24;
     let (mut gone, mut whole) = (0, 0);
-    for round in 0..24_u64 {
+    let duration = {
+        let server = Setup::default().start();
+        let request = delete(&server, &person(&server));
+        let begun = Instant::now();
+        request.send().expect(204);
+        begun.elapsed()
+    };
+    for round in 0..=LAST {
         let server = Setup::default().start();
         let user = person(&server);
+        // The first has no chance to be made, and the last is waited for.
+        let blocker = (round == 0).then(|| server.database());
+        if let Some(blocker) = &blocker {
+            blocker.execute_batch("begin immediate").unwrap();
+        }
         let was_answered = scope(|scope| {
             let request = delete(&server, &user);
             let asked = scope.spawn(move || request.try_send().is_ok_and(|answer| answer.status == 204));
-            sleep(Duration::from_micros(400 * round));
-            let kill = std::process::Command::new("kill").arg("-KILL").arg(server.process_id().to_string()).status();
-            assert!(kill.unwrap().success());
+            sleep(duration * round / LAST);
+            if round == LAST {
+                eventually("the last is answered", || asked.is_finished());
+            }
+            kill(server.process_id());
             asked.join().unwrap()
         });
+        drop(blocker);
         let directory = server.kill();
         let restarted = Setup::default().on(&directory).start();
         let is_gone = is_gone(&restarted, &user);

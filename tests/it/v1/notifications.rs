@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Server, Setup, at_once};
+use crate::kit::{Answer, Caller, Server, Setup, at_once, eventually};
 
 struct World {
     server: Server,
@@ -93,6 +93,8 @@ fn all_are_marked_read_and_keep_what_they_were_first_read_at() {
     let own = world.tell(&world.user, "own");
     let first = world.read(&world.user, &ids[2]).expect(200).json();
     assert_eq!(world.unread(&world.user), 5);
+    let a_moment = || std::thread::sleep(std::time::Duration::from_millis(5));
+    a_moment();
     assert_eq!(world.mark_all(&world.user), json!({ "count": 0, "marked": 5 }));
     assert_eq!(world.mark_all(&world.user), json!({ "count": 0, "marked": 0 }));
     assert_eq!(world.unread(&world.user), 0);
@@ -104,6 +106,7 @@ fn all_are_marked_read_and_keep_what_they_were_first_read_at() {
     // What comes later is unread again, and a second mark leaves the first one's times alone.
     let later = world.broadcast("later");
     assert_eq!(world.unread(&world.user), 1);
+    a_moment();
     assert_eq!(world.mark_all(&world.user)["marked"], 1);
     let again = world.inbox(&world.user);
     assert_eq!(&again["items"][1]["readAt"], marked_at);
@@ -177,12 +180,8 @@ fn what_expires_is_gone_at_once_and_for_good() {
     // The job then takes it out of the blocks, and nothing changes.
     let directory = world.server.directory().to_owned();
     world.server = world.server.crash_and_restart(Setup::default());
-    for _ in 0..200 {
-        if world.server.value::<i64>("select count(*) from notifications where is_live = 0") == 2 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let taken_out = "select count(*) from notifications where is_live = 0";
+    eventually("both are taken out", || world.server.value::<i64>(taken_out) == 2);
     assert_eq!(world.server.value::<String>("select hex(kinds) from notification_blocks"), "0003", "{directory:?}");
     gone(&world);
 }

@@ -314,8 +314,12 @@ fn whatever_an_operator_deletes_is_cleared_too() {
 /// What was sent a moment before the account went, and arrives a moment after it.
 #[test]
 fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
-    let server = Setup::default().start();
+    let mut server = Setup::default().with("METRICS_LISTEN", "127.0.0.1:0").start();
+    let metrics = server.metrics();
     let user = server.sign_in_by_email(EMAIL);
+    // Nothing else is left to be written.
+    let logged = "select count(*) from access_log where route like '%/auth/login'";
+    eventually("the sign-in is in the network log", || server.value::<i64>(logged) == 1);
     let other = server.database();
     // Everything waits for the disk: first the deletion, then the rest.
     other.execute_batch("begin immediate").unwrap();
@@ -323,8 +327,9 @@ fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
         let send = |method: &str, path: &str, body: Value| {
             let request = server.request(method, path).by(&user);
             let request = if body.is_null() { request } else { request.json(&body) };
+            let before = Server::waiting_changes(&metrics);
             let waiting = scope.spawn(move || request.send().status);
-            sleep(Duration::from_millis(150));
+            eventually("it is queued", || Server::waiting_changes(&metrics) > before);
             waiting
         };
         let late = [
