@@ -11,10 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, config::DbConfig};
 use tempfile::TempDir;
 
-use super::{Pending, SNAPSHOT_AGE, Store, Tuning, Upkeep, Write, end_stale_snapshot, thread_parks};
+use super::{
+    Pending, Read, SNAPSHOT_AGE, Store, Tuning, Upkeep, Write,
+    connection::{open_writer, reader_pool},
+    end_stale_snapshot, thread_parks,
+};
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
@@ -352,6 +356,34 @@ fn what_is_there_a_hundred_times_is_given_out_a_hundred_times_to_64_threads() {
     assert_eq!(given.load(Ordering::Relaxed), 100);
     let left = opened.store.read(|tx| tx.one("select tries_left from codes", [], |row| row.get::<i64>(0)));
     assert_eq!(left.unwrap(), 0);
+}
+
+#[test]
+fn connections_have_what_durability_privacy_and_steady_plans_rest_on() {
+    const OF_ALL: [(&str, i64); 4] =
+        [("trusted_schema", 0), ("cell_size_check", 1), ("busy_timeout", 5_000), ("mmap_size", 0)];
+    const OF_WRITER: [(&str, i64); 4] =
+        [("synchronous", 2), ("foreign_keys", 1), ("secure_delete", 1), ("query_only", 0)];
+    fn assert_pragma(tx: &Read<'_>, name: &str, expected: i64) {
+        let found = tx.one(&format!("pragma {name}"), (), |row| row.get::<i64>(0));
+        assert_eq!(found.unwrap(), expected, "{name}");
+    }
+    let opened = Opened::new();
+    let check = |tx: &Write<'_>| {
+        OF_ALL.into_iter().chain(OF_WRITER).for_each(|(name, expected)| assert_pragma(tx, name, expected));
+        tx.one("pragma journal_mode", (), |row| row.get::<String>(0))
+    };
+    assert_eq!(opened.store.write(check).wait().unwrap(), "wal");
+    let check = |tx: &Read<'_>| {
+        OF_ALL.into_iter().chain([("query_only", 1)]).for_each(|(name, expected)| assert_pragma(tx, name, expected));
+        Ok(())
+    };
+    opened.store.read(check).unwrap();
+    // No pragma tells of this one.
+    let stability = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
+    let writer = open_writer(opened.store.path(), &Tuning::SMALL, |_| Ok(())).unwrap();
+    let reader = reader_pool(opened.store.path(), &Tuning::SMALL).get().unwrap();
+    assert!(writer.db_config(stability).unwrap() && reader.db_config(stability).unwrap());
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::{
     ffi::OsStr,
+    io::Write,
     os::unix::ffi::OsStrExt,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -666,4 +667,40 @@ fn every_command_has_its_manual_page() {
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
     }
     assert_code(&run(&["man", "--out-dir", "/nonexistent"]), 1);
+}
+
+/// Runs a command on a terminal at which somebody types this.
+fn typed_to(directory: &Path, arguments: &str, typed: &str) -> Output {
+    let program = Binary::command().get_program().to_str().unwrap().to_owned();
+    let line = format!("{program} {arguments} --data-dir {}", directory.to_str().unwrap());
+    let mut command = Command::new("script");
+    let pipes = command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = pipes.spawn().expect("this test needs `script` of util-linux");
+    process.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    process.wait_with_output().unwrap()
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_asked_about_on_a_terminal() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let user = server.sign_in("13800138000");
+    server.post("/feedback").by(&user).json(&json!({ "content": "很好" })).send().expect(201);
+    server.api_key("shop");
+    for (arguments, left) in [
+        ("cleanup feedback", "select count(*) from feedback"),
+        ("coins reset 13800138000 --reason test", "select balance from balances where asset = 'coin'"),
+        ("admin key revoke shop", "select count(*) from api_keys where revoked_at is null"),
+        ("cleanup all", "select count(*) from users"),
+    ] {
+        let before: i64 = server.value(left);
+        assert!(before > 0, "{arguments}");
+        for typed in ["n\n", "\n", "yess\n"] {
+            let asked = typed_to(server.directory(), arguments, typed);
+            assert_code(&asked, 2);
+            assert!(stdout(&asked).contains("[y/N]") && stdout(&asked).contains("Nothing was done."), "{arguments}");
+            assert_eq!(server.value::<i64>(left), before, "{arguments} after {typed:?}");
+        }
+        assert_code(&typed_to(server.directory(), arguments, "Yes\n"), 0);
+        assert!(server.value::<i64>(left) < before, "{arguments}");
+    }
 }

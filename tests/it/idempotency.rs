@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io::Write, net::TcpStream, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kit::{Answer, Caller, Request, Server, Setup, eventually};
 
@@ -41,6 +41,67 @@ fn a_repeated_request_gets_the_first_answer() {
     let two = consume(&server, &user, "d").header("idempotency-key", "e");
     two.send().expect_problem(400, "conflicting_parameter");
     assert_eq!(balance(&server, &user), 101);
+}
+
+#[test]
+fn every_door_through_which_something_moves_answers_a_repetition_alike() {
+    let server = Setup::default().with("COINS_INITIAL", 10).start();
+    let (user, host, operator) = (server.sign_in(OWN), server.sign_in(OTHER), server.api_key("shop"));
+    server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
+    let invite = server.get("/api/v1/invite").by(&host).send().expect(200).json()["code"].clone();
+    let paid_order = || {
+        let package = json!({ "amount": "6.00", "coinCount": 60 });
+        let order = server.post("/payment/gateway/order").by(&user).json(&package).send().expect(201).json();
+        let order_no = order["orderNo"].as_str().unwrap().to_owned();
+        server.command(&["payments", "sandbox-pay", &order_no]).expect(0);
+        order_no
+    };
+    let (reviewed, refunded) = (paid_order(), paid_order());
+    server.edit(&format!("update payment_orders set state = 'review', reason = 'test' where order_no = '{reviewed}'"));
+    let moved = || -> (i64, i64, i64) {
+        let sql = "select (select count(*) from ledger_entries), (select count(*) from sessions), \
+                   (select count(*) from payment_refunds)";
+        server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap()
+    };
+    let grant = |coins: u32| json!({ "phoneNumber": OWN, "coinCount": coins });
+    let cast = |question: &str| json!({ "question": question, "method": "three_coins" });
+    let settle = |reason: &str| json!({ "decision": "dismiss", "reason": reason });
+    let refund = |amount: &str| json!({ "amount": amount, "reason": "test" });
+    let (by_id, by_phone) = (json!({ "userId": user.user_id }), json!({ "phoneNumber": OWN }));
+    let doors = [
+        ("/coin/consume", "", &user.token, json!({}), by_id.clone()),
+        ("/coin/consume/phone", "", &user.token, json!({}), by_phone.clone()),
+        ("/coin/increase/phone", "", &operator, grant(5), grant(6)),
+        ("/api/v1/sessions", "", &user.token, cast("何时启程？"), cast("何时归来？")),
+        ("/api/v1/invite/redeem", "", &user.token, json!({ "code": invite }), json!({ "code": "22222222" })),
+        ("/admin/payments/{orderNo}/settle", &*reviewed, &operator, settle("test"), settle("other")),
+        ("/admin/payments/{orderNo}/refund", &*refunded, &operator, refund("1.00"), refund("2.00")),
+        ("/coin/reset", "", &user.token, json!({}), by_id),
+        ("/coin/reset/phone", "", &user.token, json!({}), by_phone),
+    ];
+    for (path, order_no, token, body, other) in &doors {
+        let request = server.post(&path.replace("{orderNo}", order_no)).token(token).header("idempotency-key", "k");
+        let before = moved();
+        let first = request.clone().json(body).send();
+        assert!([200, 201].contains(&first.status), "{path}: {}", first.text());
+        let after = moved();
+        assert!(after != before || path.contains("settle") || path.ends_with("reset/phone"), "{path} moved nothing");
+        let second = request.clone().json(body).send();
+        assert_eq!((second.status, &second.bytes), (first.status, &first.bytes), "{path}");
+        assert!(!is_replayed(&first) && is_replayed(&second), "{path}");
+        request.json(other).send().expect_problem(422, "idempotency_key_reused");
+        assert_eq!(moved(), after, "{path}");
+    }
+    // The document says of the same ones that they take a key.
+    let document = server.get("/openapi.json").send().expect(200).json();
+    let takes_key = |operation: &Value| {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        parameters.into_iter().any(|parameter| parameter["name"] == "Idempotency-Key")
+    };
+    let paths = document["paths"].as_object().unwrap().iter();
+    let documented = paths.filter(|(_, methods)| methods.as_object().unwrap().values().any(takes_key));
+    let documented: BTreeSet<_> = documented.map(|(path, _)| path.as_str()).collect();
+    assert_eq!(documented, doors.iter().map(|door| door.0).collect());
 }
 
 #[test]

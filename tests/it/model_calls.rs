@@ -7,11 +7,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{
-    Behaviour, Binary, Model,
-    calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, record, spending, streamed},
-    eventually, open_app,
-    vendors::{Reply, Vendor},
+use crate::{
+    kit::{
+        Behaviour, Binary, Model,
+        calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, record, spending, streamed},
+        eventually, open_app,
+        vendors::{Reply, Vendor},
+    },
+    model_use::read_stream_until,
 };
 
 const OTHER: &str = "13800138001";
@@ -28,7 +31,7 @@ fn calls_wait_for_a_place_in_the_order_of_coming() {
         model.wait_for_calls(1);
         let second = scope.spawn(|| streamed(ask(&server, &users[1])).send());
         // Until the second one waits, a third could take its place in the queue.
-        sleep(Duration::from_millis(500));
+        sleep(Duration::from_secs(2));
         ask(&server, &users[2]).send().expect_problem(503, "overloaded");
         assert_eq!((model.calls().len(), server.value::<i64>("select count(*) from interpretations")), (1, 1));
         model.open_gate();
@@ -111,17 +114,22 @@ fn a_provider_that_keeps_failing_is_left_alone_and_then_tried() {
             Reply::status(500).header("x-should-retry", "false")
         }
     });
-    let server = asking(&vendor).with("LLM_BREAKER_FAULTS", 2).with("LLM_BREAKER_PAUSE", "1 s").start();
+    let setup = |pause: &str| asking(&vendor).with("LLM_BREAKER_FAULTS", 2).with("LLM_BREAKER_PAUSE", pause);
+    let server = setup("1 h").start();
     let user = server.sign_in(PHONE);
     for _ in 0..4 {
         ask(&server, &user).send().expect_problem(503, "provider_unavailable");
     }
     assert_eq!(vendor.requests().len(), 2);
     assert_eq!(server.value::<i64>("select count(*) from interpretations where status = 'failed'"), 4);
+    // Another process has its own experience.
+    let server = server.crash_and_restart(setup("1 s"));
+    for _ in 0..2 {
+        ask(&server, &user).send().expect_problem(503, "provider_unavailable");
+    }
     is_well.store(true, std::sync::atomic::Ordering::SeqCst);
-    sleep(Duration::from_millis(1_100));
-    ask(&server, &user).send().expect(200);
-    assert_eq!(vendor.requests().len(), 3);
+    eventually("the provider is tried", || ask(&server, &user).send().status == 200);
+    assert_eq!(vendor.requests().len(), 5);
 }
 
 #[test]
@@ -218,6 +226,23 @@ fn money_over_all_ends_with_warnings_before() {
 }
 
 #[test]
+fn what_one_user_may_cost_in_a_day_takes_nothing_from_others() {
+    let vendor = answering("吉");
+    // 0.1 a call, as above.
+    let setup = asking(&vendor).with("LLM_PRICES", "first=1000/1000").with("LLM_USER_COST_PER_DAY", "0.2");
+    let server = setup.start();
+    let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
+    for _ in 0..2 {
+        ask(&server, &user).send().expect(200);
+    }
+    for request in [ask(&server, &user), chat(&server, &user)] {
+        request.send().expect_problem(503, "budget_spent");
+    }
+    assert_eq!(vendor.requests().len(), 2);
+    chat(&server, &other).send().expect(200);
+}
+
+#[test]
 fn calls_at_once_do_not_slip_through_together() {
     let model = Model::start(Behaviour::Silent);
     let server = model.setup().with("LLM_TOKENS_PER_DAY", 1_000).with("LLM_CALLS_PER_USER", 8).start();
@@ -285,24 +310,20 @@ fn a_call_that_panics_is_over() {
 #[test]
 fn a_kill_at_any_step_leaves_one_record_with_the_truth() {
     // Before the model answers, in the middle of its answer, and after the end.
-    for (behaviour, expected) in [
-        (Behaviour::Silent, "interrupted"),
-        (Behaviour::Gated(vec!["一", "二"]), "interrupted"),
-        (Behaviour::Pieces(vec!["一", "二"]), "succeeded"),
+    for (behaviour, so_far, expected) in [
+        (Behaviour::Silent, "event: meta", "interrupted"),
+        (Behaviour::Gated(vec!["一", "二"]), "一", "interrupted"),
+        (Behaviour::Pieces(vec!["一", "二"]), "event: done", "succeeded"),
     ] {
         let model = Model::start(behaviour);
         let setup = || model.setup().with("LLM_TOKENS_PER_DAY", 1_000_000);
         let server = setup().start();
         let user = server.sign_in(PHONE);
-        let request = streamed(ask(&server, &user));
-        let told = std::thread::spawn(move || request.try_send());
+        let question = json!({ "question": "问" });
+        let listening = read_stream_until(&server, &user, ("/divination/enhanced", &question), so_far);
         model.wait_for_calls(1);
-        if expected == "succeeded" {
-            assert!(told.join().unwrap().unwrap().text().contains("event: done"));
-        } else {
-            sleep(Duration::from_millis(300));
-        }
         let server = server.crash_and_restart(setup());
+        drop(listening);
         assert_eq!(server.value::<String>("select group_concat(status) from interpretations"), expected);
         assert_eq!(server.value::<String>("select group_concat(outcome) from model_usage"), expected);
         // Nobody knows what a call that was cut off has used: all that it might have counts.

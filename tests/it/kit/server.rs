@@ -50,6 +50,11 @@ impl Setup {
     pub fn start(self) -> Server {
         Server::start(self)
     }
+
+    /// The settings as the environment of a command has them.
+    pub fn variables(&self) -> Vec<(&str, &str)> {
+        self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
 }
 
 /// The program as an operator would call it.

@@ -8,8 +8,10 @@ use super::{
     LISTED, OWN, check, content_of, fallback, judged, switch, verdict, violations, with_service_at, with_vendor,
 };
 use crate::kit::{
-    Request, eventually,
-    vendors::{Received, Reply, Vendor},
+    Request,
+    calls::answering,
+    eventually,
+    vendors::{Gate, Received, Reply, Vendor},
 };
 
 fn business(code: u16) -> Reply {
@@ -130,6 +132,37 @@ fn what_is_refused_stays_refused_where_the_next_text_cannot_be_judged() {
 }
 
 #[test]
+fn without_fallback_no_text_is_taken_at_any_door() {
+    let (vendor, model) = (Vendor::answering(|_| business(500)), answering("吉"));
+    let setup = with_vendor(&vendor).with("LLM_PROVIDER", "openai").with("LLM_MODEL", "first");
+    let server = setup.with("LLM_BASE_URL", format!("{}/v1", model.url())).start();
+    let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
+    server.command(&["points", "adjust", OWN, "1000", "--reason", "test"]).expect(0);
+    switch(&server, &key, true).expect(200);
+    fallback(&server, &key, false);
+    let account = || server.get("/api/v1/account").by(&user).send().expect(200).json();
+    let before = account();
+    let chat = json!({ "messages": [{ "role": "user", "content": "你好" }] });
+    for (method, path, body) in [
+        ("PUT", "/user/profile", json!({ "signature": "山高水长" })),
+        ("PUT", "/user/signature", json!({ "signature": "山高水长" })),
+        ("PATCH", "/api/v1/account", json!({ "nickname": "青山" })),
+        ("PATCH", "/api/v1/account", json!({ "signature": "山高水长" })),
+        ("POST", "/api/v1/sessions", json!({ "question": "何时启程？", "method": "three_coins" })),
+        ("POST", "/divination/enhanced", json!({ "question": "何时启程？" })),
+        ("POST", "/llm/chat", chat),
+    ] {
+        let refused = server.request(method, path).by(&user).json(&body).send();
+        let refused = refused.expect_problem(503, "moderation_unavailable");
+        assert!(refused.header("retry-after").is_some(), "{path}");
+    }
+    assert_eq!(account(), before);
+    assert_eq!(server.value::<i64>("select count(*) from sessions"), 0);
+    assert!(model.requests().is_empty());
+    assert_eq!(violations(&server), 0);
+}
+
+#[test]
 fn nobody_at_the_address_is_a_failure_like_any_other() {
     let server = with_service_at(&Vendor::nowhere()).start();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
@@ -182,8 +215,13 @@ fn a_service_that_fails_again_and_again_is_left_alone() {
 
 #[test]
 fn a_slow_service_holds_up_nobody_else() {
-    let vendor = Vendor::answering(|_| verdict("none", &[]).after(Duration::from_secs(1)));
-    let server = with_vendor(&vendor).start();
+    let gate = Gate::default();
+    let held = gate.clone();
+    let vendor = Vendor::answering(move |_| {
+        held.wait();
+        verdict("none", &[])
+    });
+    let server = with_vendor(&vendor).with("MODERATION_TIMEOUT", "50 s").start();
     let (user, other, key) = (server.sign_in(OWN), server.sign_in("13800138001"), server.api_key("operator"));
     switch(&server, &key, true).expect(200);
     std::thread::scope(|scope| {
@@ -191,12 +229,13 @@ fn a_slow_service_holds_up_nobody_else() {
             scope.spawn(|| check(&server, &user, "好吗").expect(200));
             scope.spawn(|| server.put("/user/nickname").by(&user).form(&[("nickname", "青山")]).send().expect(200));
         }
-        std::thread::sleep(Duration::from_millis(200));
+        eventually("a text is judged", || !vendor.requests().is_empty());
         for _ in 0..10 {
             let begun = Instant::now();
             server.get("/user/profile").by(&other).send().expect(200);
-            assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         }
+        gate.open();
     });
 }
 

@@ -115,6 +115,21 @@ fn other_lines_ban_nobody() {
 }
 
 #[test]
+fn an_answer_and_its_line_have_one_id() {
+    for format in ["text", "json"] {
+        let mut server = Setup::default().with("LOG_LEVEL", "debug").with("LOG_FORMAT", format).start();
+        let found = server.get("/healthz").send().expect(200);
+        let refused = server.get("/user/profile").send().expect_problem(401, "unauthenticated");
+        let given = server.get("/healthz").header("x-request-id", "the-callers-own").send().expect(200);
+        assert_eq!(given.header("x-request-id"), Some("the-callers-own"));
+        for (answer, status) in [(found, "200"), (refused, "401"), (given, "200")] {
+            let line = server.wait_for_line(answer.header("x-request-id").unwrap());
+            assert!(line.contains("request_id") && line.contains(status), "{line}");
+        }
+    }
+}
+
+#[test]
 fn what_is_slow_is_named() {
     let mut server = Setup::default().with("LIMITS_SLOW_QUERY", "0 s").with("LIMITS_SLOW_REQUEST", "0 s").start();
     let user = server.sign_in(PHONE);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Request, Server, Setup, at_once};
+use crate::kit::{Answer, Caller, Request, Server, Setup, at_once, found_eventually};
 
 const PHONE: &str = "13800138000";
 const MINUTE: u64 = 60;
@@ -94,10 +94,39 @@ fn codes_are_kept_as_hashes_only() {
     let code = server.request_code(PHONE);
     let kept: Vec<u8> = server.value("select code_hmac from codes");
     assert_eq!(kept.len(), 32);
-    for file in std::fs::read_dir(server.directory()).unwrap() {
-        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+    for bytes in server.kept_files() {
         assert!(!bytes.windows(6).any(|window| window == code.as_bytes()), "the code is in a file");
     }
+}
+
+#[test]
+fn numbers_of_an_allowed_region_are_kept_and_shown_with_its_code() {
+    const ABROAD: &str = "+447400123456";
+    let server = Setup::default().with("AUTH_ALLOWED_REGIONS", "CN,GB").start();
+    assert_eq!(ask(&server, "0044 7400 123456").send().expect(200).json()["phoneNumber"], ABROAD);
+    let sent = found_eventually("the code is printed", || {
+        server.lines().into_iter().find_map(|line| Some(line.split_once(&format!("SMS to {ABROAD}: "))?.1.to_owned()))
+    });
+    let code: String = sent.split("code is ").nth(1).unwrap().chars().take(6).collect();
+    let signed_in = log_in(&server, "+44 7400 123 456", &code).send().expect(200).json();
+    assert_eq!(signed_in["phoneNumber"], ABROAD);
+    let token = signed_in["token"].as_str().unwrap();
+    let record = json!({ "phoneNumber": "＋４４7400123456", "localRecordId": "r-1" });
+    let saved = server.post("/divination-history/save").token(token).json(&record).send().expect(201).json();
+    assert_eq!(saved["phoneNumber"], ABROAD);
+    let count = server.get("/divination-history/count/%2B447400123456").token(token).send().expect(200).json();
+    assert_eq!(count["count"], 1);
+    let balance = server.get("/coin/balance/phone").token(token).query(&[("phoneNumber", ABROAD)]).send();
+    assert_eq!(balance.expect(200).json()["phoneNumber"], ABROAD);
+    // The same digits at home are another number, and no other country is allowed.
+    server
+        .get("/divination-history/count/447400123456")
+        .token(token)
+        .send()
+        .expect_fields(&[("phoneNumber", "invalid_format")]);
+    ask(&server, PHONE).send().expect(200);
+    ask(&server, "+1 202 555 0123").send().expect(422);
+    ask(&Setup::default().start(), ABROAD).send().expect(422);
 }
 
 #[test]
@@ -302,8 +331,7 @@ fn a_right_code_makes_an_account_and_later_finds_it() {
 fn tokens_are_kept_as_hashes_only() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
-    for file in std::fs::read_dir(server.directory()).unwrap() {
-        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+    for bytes in server.kept_files() {
         let token = user.token.as_bytes();
         assert!(!bytes.windows(token.len()).any(|window| window == token), "the token is in a file");
     }
@@ -573,6 +601,8 @@ fn twenty_parallel_validations_near_the_end_give_one_successor() {
 fn a_sign_in_ends_for_good_after_its_absolute_lifetime() {
     let server = Setup::default().start();
     let user = server.sign_in(PHONE);
+    let days = |column: &str| server.value::<i64>(&format!("select ({column} - signed_in_at) / 86400000 from tokens"));
+    assert_eq!((days("expires_at"), days("family_expires_at")), (30, 180));
     server.edit(
         "update tokens set family_expires_at = unixepoch() * 1000 + 86400000, \
          expires_at = unixepoch() * 1000 + 86400000",

@@ -91,6 +91,24 @@ fn a_range_is_half_open_and_newest_first() {
 }
 
 #[test]
+fn dates_without_a_zone_are_read_where_the_operator_says() {
+    let server = Setup::default().with("LIMITS_TIME_ZONE", "Europe/Berlin").start();
+    let user = server.sign_in(PHONE);
+    for (index, at) in ["2026-01-15T22:59:59Z", "2026-01-15T23:00:00Z", "2026-07-15T22:00:00Z"].iter().enumerate() {
+        interpret(&server, &user, at);
+        let id = index + 1;
+        server.edit(&format!("update interpretations set created_at = unixepoch('{at}') * 1000 where id = {id}"));
+    }
+    let path = format!("/divination/records/user/{}/daterange", user.user_id);
+    let between =
+        |start: &str, end: &str| of(server.get(&path).by(&user).query(&[("startTime", start), ("endTime", end)]));
+    assert_eq!(questions(&between("2026-01-15", "2026-01-16")), ["2026-01-15T22:59:59Z"]);
+    assert_eq!(questions(&between("2026-01-16 00:00:00", "2026-01-16 00:00:01")), ["2026-01-15T23:00:00Z"]);
+    // In summer it is two hours ahead.
+    assert_eq!(questions(&between("2026-07-16", "2026-07-17")), ["2026-07-15T22:00:00Z"]);
+}
+
+#[test]
 fn counts_are_of_the_user_alone() {
     let server = Setup::default().start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));

@@ -5,8 +5,10 @@ use std::sync::Barrier;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Caller, Server, Setup,
+    Caller, Ended, Server, Setup,
     alipay::{PUBLISHED_ORDER, notification, published},
+    eventually,
+    vendors::{Reply, Vendor},
 };
 
 const OWN: &str = "13800138000";
@@ -59,6 +61,75 @@ fn an_order_that_a_post_made_is_created_and_one_that_was_there_is_not() {
     assert_eq!(get(&user)["orderNo"], number);
     let number = get(&other)["orderNo"].clone();
     assert_eq!(post(&other).expect(200).json()["orderNo"], number);
+}
+
+#[test]
+fn an_order_is_given_again_for_a_quarter_of_an_hour() {
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let order_no = || order(&server, &user, "6.00", 60)["orderNo"].clone();
+    let let_pass = |minutes: u32| {
+        let time = minutes * 60_000;
+        server.edit(&format!(
+            "update payment_orders set created_at = created_at - {time}, expires_at = expires_at - {time}, \
+             next_check_at = next_check_at - {time}"
+        ));
+    };
+    let first = order_no();
+    let_pass(14);
+    assert_eq!(order_no(), first);
+    let_pass(1);
+    let second = order_no();
+    assert_ne!(second, first);
+    assert_eq!(order_no(), second);
+}
+
+#[test]
+fn what_is_sold_is_what_the_operator_has_priced() {
+    let server = Setup::default().with("PAYMENT_PACKAGES", "0.10=1, 5.5=80").start();
+    let user = server.sign_in(OWN);
+    assert_eq!(order(&server, &user, "0.1", 1)["amount"], "0.10");
+    assert_eq!(order(&server, &user, "5.50", 80)["amount"], "5.50");
+    let package = json!({ "amount": "6.00", "coinCount": 60 });
+    server.post("/payment/gateway/order").by(&user).json(&package).send().expect_problem(422, "unknown_package");
+}
+
+#[test]
+fn payments_are_reported_to_where_the_service_is_known() {
+    let server = Setup::default()
+        .with_published_keys()
+        .with("PAYMENT_NOTIFY_URL", "")
+        .with("SERVER_PUBLIC_URL", "https://app.example.com")
+        .start();
+    let order = order(&server, &server.sign_in(OWN), "6.00", 60);
+    let told = order["orderString"].as_str().unwrap();
+    assert!(told.contains("notify_url=https%3A%2F%2Fapp.example.com%2Fpayment%2Fnotify&"), "{told}");
+}
+
+#[test]
+fn where_a_real_gateway_takes_money_the_sandbox_pays_for_nothing() {
+    let listener = Vendor::answering(|_| Reply::status(200).body("fail"));
+    let server = Setup::default().start();
+    let user = server.sign_in(OWN);
+    let [of_sandbox, unpaid] = [("6.00", 60), ("30.00", 330)]
+        .map(|(amount, coins)| order(&server, &user, amount, coins)["orderNo"].as_str().unwrap().to_owned());
+    let pay = ["payments", "sandbox-pay", &of_sandbox, "--deliver-to", &listener.url()];
+    assert_eq!(server.command(&pay).expect(0).json()["answer"], "fail");
+    let report = String::from_utf8(listener.only_request().body).unwrap();
+
+    let real = Setup::default().with_published_keys();
+    let directory = server.directory().to_owned();
+    let server = server.crash_and_restart(real.clone());
+    assert_eq!(server.notify(&report), "fail");
+    let key = server.api_key("shop");
+    let rehearse = server.post(&format!("/admin/payments/{unpaid}/sandbox-pay")).token(&key).send();
+    rehearse.expect_problem(409, "order_state");
+    let rehearsed = Ended::run_with(&directory, &real.variables(), &["payments", "sandbox-pay", &unpaid], "").expect(1);
+    assert_eq!(rehearsed.problem()["code"], "order_state");
+    assert_eq!(server.coins(&user), 0);
+    for order_no in [&of_sandbox, &unpaid] {
+        assert_eq!(server.order_state(order_no).0, "created");
+    }
 }
 
 #[test]
@@ -148,7 +219,7 @@ fn a_notification_that_was_cut_off_by_a_crash_is_acknowledged_at_the_next() {
     server.insert_published_order(&user);
     let request = server.post("/payment/notify").bytes(Some("application/x-www-form-urlencoded"), form.clone().into());
     let sender = std::thread::spawn(move || drop(request.try_send()));
-    while server.order_state(PUBLISHED_ORDER).0 != "credited" {}
+    eventually("the order is credited", || server.order_state(PUBLISHED_ORDER).0 == "credited");
     let directory = server.kill();
     sender.join().unwrap();
     let server = setup.on(&directory).start();
@@ -156,6 +227,23 @@ fn a_notification_that_was_cut_off_by_a_crash_is_acknowledged_at_the_next() {
     assert_eq!(server.coins(&user), 60);
     drop(server);
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn what_is_not_on_disk_in_two_seconds_is_no_success_and_is_credited_once_all_the_same() {
+    let server = Setup::default().with_published_keys().start();
+    let user = server.sign_in(OWN);
+    server.insert_published_order(&user);
+    let form = notification("valid_trade_success");
+    let other = server.database();
+    other.execute_batch("begin immediate").unwrap();
+    assert_eq!(server.notify(&form), "fail");
+    other.execute_batch("rollback").unwrap();
+    // A change that has waited for five seconds would be given up: the answer came before.
+    eventually("the order is credited", || server.order_state(PUBLISHED_ORDER).0 == "credited");
+    assert_eq!(server.coins(&user), 60);
+    assert_eq!(server.notify(&form), "success");
+    assert_eq!(server.coins(&user), 60);
 }
 
 #[test]

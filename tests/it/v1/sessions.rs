@@ -393,9 +393,12 @@ fn sessions_are_listed_newest_first_and_piece_by_piece() {
     assert_eq!(ids(&second), cast_ids[2..4]);
     let third = list(&server, &user, &[("cursor", second["nextCursor"].as_str().unwrap())]);
     assert_eq!((ids(&third), &third["nextCursor"]), (cast_ids[4..].to_vec(), &Value::Null));
-    for (name, value, code) in
-        [("cursor", "x", "invalid_format"), ("limit", "0", "out_of_range"), ("limit", "x", "invalid_type")]
-    {
+    for (name, value, code) in [
+        ("cursor", "x", "invalid_format"),
+        ("limit", "0", "out_of_range"),
+        ("limit", "101", "out_of_range"),
+        ("limit", "x", "invalid_type"),
+    ] {
         server.get("/api/v1/sessions").by(&user).query(&[(name, value)]).send().expect_fields(&[(name, code)]);
     }
     let of_points = server.get("/api/v1/points/ledger").by(&user).query(&[("limit", "1")]).send().expect(200).json();
