@@ -59,7 +59,7 @@ fn a_client_that_says_nothing_is_cut_off() {
 
 #[test]
 fn the_door_for_metrics_has_the_same_limits_and_counts_apart() {
-    let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with("METRICS_LISTEN", "127.0.0.1:0");
+    let setup = Setup::default().with("LIMITS_HEADER_TIMEOUT", "1 s").with_metrics();
     let mut server = setup.with("LIMITS_CONNECTIONS", 20).start();
     let page = server.metrics();
     let address = page.trim_start_matches("http://").trim_end_matches("/metrics");
@@ -395,14 +395,14 @@ fn a_large_answer_that_nobody_reads_gives_way_to_another() {
 
 #[test]
 fn a_request_whose_client_left_is_in_the_network_log() {
-    let server = Setup::default().start();
+    let mut server = Setup::default().with_metrics().start();
     let user = server.sign_in("13800138000");
     let save = format!(
         "POST /divination-history/save?localRecordId=r-1 HTTP/1.1\r\nhost: yarrow\r\nauthorization: Bearer {}\r\n\
          x-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
         user.token
     );
-    leave_after(&server, &save);
+    leave_after(&mut server, &save);
     let database = server.database();
     let logged = "select status from access_log where request_id = 'left-early' and route = '/divination-history/save'";
     let status = || database.query_row(logged, [], |row| row.get::<_, i64>(0)).ok();
@@ -542,7 +542,7 @@ fn being_told_to_stop_twice_ends_the_wait() {
 
 #[test]
 fn changes_that_were_queued_are_made_before_the_process_ends() {
-    let mut server = Setup::default().with("METRICS_LISTEN", "127.0.0.1:0").start();
+    let mut server = Setup::default().with_metrics().start();
     let metrics = server.metrics();
     let user = server.sign_in("13800138000");
     let other = server.database();

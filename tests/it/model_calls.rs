@@ -180,7 +180,7 @@ fn a_silent_stream_has_a_heart() {
     scope(|scope| {
         let told = scope.spawn(|| streamed(ask(&server, &user)).send());
         model.wait_for_calls(1);
-        sleep(Duration::from_millis(500));
+        sleep(Duration::from_secs(3));
         model.open_gate();
         let text = told.join().unwrap().expect(200).text();
         assert!(text.matches(": heartbeat\n\n").count() >= 3 && text.contains("event: done"), "{text}");

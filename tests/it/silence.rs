@@ -28,7 +28,7 @@ struct World {
 
 impl World {
     fn at(level: &str) -> Self {
-        let setup = Setup::default().with("LOG_LEVEL", level).with("METRICS_LISTEN", "127.0.0.1:0");
+        let setup = Setup::default().with("LOG_LEVEL", level).with_metrics();
         let mut server = setup.with("AUTH_SENDS_PER_ADDRESS_HOUR", 100_000).start();
         let metrics = server.metrics();
         let user = server.sign_in(PHONE);
@@ -166,7 +166,7 @@ fn nothing_private_comes_out_at_level_trace() {
 
 #[test]
 fn a_method_of_a_clients_own_invention_is_repeated_nowhere() {
-    let setup = Setup::default().with("LOG_LEVEL", "trace").with("METRICS_LISTEN", "127.0.0.1:0");
+    let setup = Setup::default().with("LOG_LEVEL", "trace").with_metrics();
     let mut server = setup.start();
     let metrics = server.metrics();
     let method = format!("HERON{PHONE}");

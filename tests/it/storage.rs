@@ -74,7 +74,7 @@ fn damage_that_a_request_meets_is_told_where_operators_look() {
     let user = filled(&directory);
     damage(&directory);
     let setup = Setup::default().with("DATABASE_CHECK_EVERY", "0 s").with("BACKUP_EVERY", "0 s");
-    let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(&directory).start();
+    let mut server = setup.with_metrics().on(&directory).start();
     let metrics = server.metrics();
     assert_eq!(wait_until_ready_says(&server, "database", "unchecked")["databaseCheckedAt"], Value::Null);
     let met = server.post("/divination-history/get").by(&user).send().expect_problem(503, "storage_failed");
@@ -95,7 +95,7 @@ fn watched(directory: &Path) -> (Server, Caller, String) {
     let user = filled(directory);
     // One worker, whose connection is open before the file is touched.
     let setup = Setup::default().with("SERVER_WORKERS", 1).with("BACKUP_EVERY", "0 s");
-    let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").on(directory).start();
+    let mut server = setup.with_metrics().on(directory).start();
     let metrics = server.metrics();
     (server, user, metrics)
 }

@@ -72,7 +72,7 @@ fn every_endpoint_for_administrators_leaves_a_row_whatever_it_answers() {
 
 #[test]
 fn what_goes_on_without_its_client_leaves_its_row() {
-    let server = Setup::default().start();
+    let mut server = Setup::default().with_metrics().start();
     let user = server.sign_in("13800138000");
     let key = server.api_key("hasty");
     // That a key is used is noted now and then, before anything else is done.
@@ -82,7 +82,7 @@ fn what_goes_on_without_its_client_leaves_its_row() {
          authorization: Bearer {key}\r\nx-request-id: left-early\r\ncontent-length: 0\r\n\r\n",
         user.phone_number
     );
-    leave_after(&server, &increase);
+    leave_after(&mut server, &increase);
     let database = server.database();
     let row = "select action || ' ' || outcome || ' ' || reason from audit where request_id = 'left-early'";
     let row = || database.query_row(row, [], |row| row.get::<_, String>(0)).ok();

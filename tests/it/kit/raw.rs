@@ -3,13 +3,16 @@
 use std::{
     io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
-    thread::sleep,
     time::{Duration, Instant},
 };
 
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{client::Answer, server::Server};
+use super::{
+    client::{Answer, Request},
+    server::Server,
+    waiting::eventually,
+};
 
 pub const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: yarrow\r\n\r\n";
 
@@ -69,15 +72,23 @@ impl Wire {
     }
 }
 
-/// Sends a request and leaves before it is answered: meanwhile nobody can write.
-pub fn leave_after(server: &Server, request: &str) {
+/// Sends a request and leaves before it is answered: meanwhile nobody can write. The server must have its metrics, by
+/// which it is known what it has noticed.
+pub fn leave_after(server: &mut Server, request: &str) {
+    let metrics = server.metrics();
+    let has_left = || {
+        let page = Request::new("GET", &metrics).send().expect(200).text();
+        page.lines().any(|line| line.starts_with("yarrow_requests_total{") && line.contains("status=\"499\""))
+    };
+    assert!(!has_left(), "somebody left before");
     let database = server.database();
     database.execute_batch("begin immediate").unwrap();
+    let before = Server::waiting_changes(&metrics);
     let mut leaving = Wire::to(server);
     leaving.send(request);
-    sleep(Duration::from_millis(300));
+    eventually("its change is queued", || Server::waiting_changes(&metrics) > before);
     drop(leaving);
-    sleep(Duration::from_millis(300));
+    eventually("it is noticed", has_left);
     database.execute_batch("rollback").unwrap();
 }
 

@@ -47,6 +47,11 @@ impl Setup {
         self
     }
 
+    /// Listens for whoever asks for the metrics.
+    pub fn with_metrics(self) -> Self {
+        self.with("METRICS_LISTEN", "127.0.0.1:0")
+    }
+
     pub fn start(self) -> Server {
         Server::start(self)
     }

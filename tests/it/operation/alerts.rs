@@ -135,7 +135,7 @@ fn a_rule_that_is_no_longer_looked_at_is_over() {
 fn a_renewal_that_went_wrong_leaves_the_warning_of_what_is_shown() {
     let webhook = Vendor::answering(|_| Reply::status(200));
     let (pair, other) = (PemPair::ending_in("yarrow.test", 10), PemPair::new("yarrow.test"));
-    let setup = with_webhook(&webhook).with("METRICS_LISTEN", "127.0.0.1:0");
+    let setup = with_webhook(&webhook).with_metrics();
     let setup = setup.with("SERVER_TLS_CERTIFICATE", pair.certificate()).with("SERVER_TLS_KEY", pair.key());
     let mut server = setup.start();
     let metrics = server.metrics();

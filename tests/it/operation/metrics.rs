@@ -8,7 +8,7 @@ const PHONE: &str = "13800138000";
 
 /// A server with a page of metrics, and where that is.
 fn with_metrics(setup: Setup) -> (Server, String) {
-    let mut server = setup.with("METRICS_LISTEN", "127.0.0.1:0").start();
+    let mut server = setup.with_metrics().start();
     let url = server.metrics();
     (server, url)
 }

@@ -186,7 +186,7 @@ fn said(server: &Server, authority: &Authority, arguments: &[&str], exit_code: i
 #[test]
 fn a_certificate_that_ran_out_is_told_everywhere() {
     let authority = Authority::new(Behaviour { expired_certificates: 1_000, ..Behaviour::default() });
-    let mut server = start(&authority, setup(&authority).with("METRICS_LISTEN", "127.0.0.1:0"));
+    let mut server = start(&authority, setup(&authority).with_metrics());
     let line = server.wait_for_line("showing the certificate got by ACME, which has expired");
     assert!(line.contains("WARN"), "{line}");
     let doctor = said(&server, &authority, &["doctor"], 5);

@@ -1,10 +1,8 @@
 //! Interpretations: in whose language, and what becomes of those that are given up.
 
-use std::{io::Write, net::TcpStream, thread::sleep, time::Duration};
-
 use serde_json::json;
 
-use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually};
+use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually, raw::leave_after};
 
 const ENGLISH: &str = "You are ";
 
@@ -67,29 +65,21 @@ fn who_deletes_sessions_has_asked_about_them_all_the_same() {
 }
 
 /// Asks and leaves while the record is being written, because somebody else holds the disk.
-fn ask_and_leave(server: &Server, user: &Caller, path: &str, accept: &str) {
-    let other = server.database();
-    other.execute_batch("begin immediate").unwrap();
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    write!(
-        stream,
+fn ask_and_leave(server: &mut Server, user: &Caller, path: &str, accept: &str) {
+    let request = format!(
         "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: {accept}\r\ncontent-length: 0\r\n\r\n",
         user.token
-    )
-    .unwrap();
-    sleep(Duration::from_millis(300));
-    drop(stream);
-    sleep(Duration::from_millis(200));
-    other.execute_batch("commit").unwrap();
+    );
+    leave_after(server, &request);
 }
 
 #[test]
 fn a_request_that_is_given_up_leaves_no_call_running() {
     for accept in ["application/json", "text/event-stream"] {
-        let server = Setup::default().start();
+        let mut server = Setup::default().with_metrics().start();
         let user = server.sign_in_by_email("li.ming@example.com");
         let path = session(&server, &user);
-        ask_and_leave(&server, &user, &path, accept);
+        ask_and_leave(&mut server, &user, &path, accept);
         let is_done = "select count(*) = 1 and sum(status = 'running') = 0 from interpretations";
         eventually(&format!("one interpretation, and ended: {accept}"), || server.value(is_done));
         // And the session can be interpreted by whoever comes back.

@@ -1,10 +1,6 @@
 //! What is held of a person who has used everything there is: all of it told to them, and all of it gone when they go.
 
-use std::{
-    collections::HashSet,
-    thread::{scope, sleep},
-    time::Duration,
-};
+use std::{collections::HashSet, thread::scope};
 
 use ring::digest::{SHA256, digest};
 use rusqlite::types::Value as Stored;
@@ -151,8 +147,10 @@ fn every_table_that_holds_something_of_a_user_is_told_of() {
     let model = Model::start(Behaviour::Pieces(vec!["the answer of the model"]));
     let server = model.setup().start();
     let user = whole_person(&server);
-    // The log of requests is written a moment later.
-    sleep(Duration::from_millis(1_200));
+    // The log of requests is written a moment later, in the order in which they were answered.
+    server.get("/healthz").by(&user).header("x-request-id", "the-last").send().expect(200);
+    let last = "select count(*) from access_log where request_id = 'the-last'";
+    eventually("the last request is in the log", || server.value::<i64>(last) == 1);
     let rows = rows_of(&server, &user);
     let told = export(&server, &user);
     let names: HashSet<_> = rows.iter().map(|(table, _)| table.as_str()).collect();
@@ -314,7 +312,7 @@ fn whatever_an_operator_deletes_is_cleared_too() {
 /// What was sent a moment before the account went, and arrives a moment after it.
 #[test]
 fn what_comes_while_its_user_leaves_is_refused_and_leaves_nothing() {
-    let mut server = Setup::default().with("METRICS_LISTEN", "127.0.0.1:0").start();
+    let mut server = Setup::default().with_metrics().start();
     let metrics = server.metrics();
     let user = server.sign_in_by_email(EMAIL);
     // Nothing else is left to be written.
