@@ -242,7 +242,7 @@ fn a_slow_service_holds_up_nobody_else() {
 #[test]
 fn operators_are_told_of_a_failing_service_for_as_long_as_it_decides() {
     let (vendor, webhook) = (Vendor::answering(|_| business(500)), Vendor::answering(|_| Reply::status(200)));
-    let setup = with_vendor(&vendor).with("ALERTS_WEBHOOK_URL", webhook.url()).with("METRICS_LISTEN", "127.0.0.1:0");
+    let setup = with_vendor(&vendor).with("ALERTS_WEBHOOK_URL", webhook.url()).with_metrics();
     let mut server = setup.start();
     let metrics = server.metrics();
     let (user, key) = (server.sign_in(OWN), server.api_key("operator"));
