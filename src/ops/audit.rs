@@ -8,7 +8,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use std::{
 use crate::{
     app::App,
     error::Result,
+    locked::locked,
     store::{Pending, Read, Row, Write},
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -105,18 +106,14 @@ impl UnderWay {
 
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Undecided>> {
-        self.acts.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.acts).is_empty()
     }
 }
 
 impl Undertaking {
     /// Counts it among what is not over, until [`Self::end`].
     pub fn begin(&self) {
-        self.under_way.lock().insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
+        locked(&self.under_way.acts).insert(self.number, Undecided { known: Arc::clone(&self.known), is_told: false });
     }
 
     /// Writes down that it has begun, for what a crash must not hide.
@@ -124,7 +121,7 @@ impl Undertaking {
         let (act, number, under_way) = ((self.known)(BEGUN), self.number, Arc::clone(&self.under_way));
         app.store.write(move |tx| {
             record_in(tx, &act)?;
-            if let Some(undecided) = under_way.lock().get_mut(&number) {
+            if let Some(undecided) = locked(&under_way.acts).get_mut(&number) {
                 undecided.is_told = true;
             }
             Ok(())
@@ -136,14 +133,14 @@ impl Undertaking {
         let (act, number, under_way) = ((self.known)(outcome), self.number, Arc::clone(&self.under_way));
         app.store.write(move |tx| {
             // Here and not by whoever waits for it: a stop that cuts them off is to find one row and not two.
-            under_way.lock().remove(&number);
+            locked(&under_way.acts).remove(&number);
             record_in(tx, &act)
         })
     }
 
     /// It is over, and no row can be written of it.
     pub fn give_up(&self) {
-        self.under_way.lock().remove(&self.number);
+        locked(&self.under_way.acts).remove(&self.number);
     }
 }
 
@@ -157,7 +154,7 @@ pub fn record_cut_off(app: &App) -> Result<()> {
     }
     let under_way = Arc::clone(&app.acts);
     let record = move |tx: &Write<'_>| {
-        let left = std::mem::take(&mut *under_way.lock());
+        let left = std::mem::take(&mut *locked(&under_way.acts));
         left.values().filter(|act| !act.is_told).try_for_each(|act| record_in(tx, &(act.known)(BEGUN)))?;
         Ok(left.len())
     };
