@@ -177,7 +177,7 @@ pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
 }
 
 fn emptied_in(tx: &Read<'_>) -> Result<i64> {
-    Ok(settings::find_in(tx, EMPTIED)?.and_then(|emptied| emptied.parse().ok()).unwrap_or(0))
+    settings::number_in(tx, EMPTIED)
 }
 
 /// How many accounts are closed.
