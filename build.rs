@@ -1,5 +1,5 @@
-//! Notes what the program is built from, for `yarrow version`, packs its larger tables, and has it linked as the system
-//! allows.
+//! Notes what the program is built from, for `yarrow version`, packs its schema and larger tables, and has it linked as
+//! the system allows.
 //!
 //! It asks nothing of the network. Built from an archive the commit is unknown, unless `YARROW_COMMIT` says it. Git is
 //! asked for release builds only, so that a commit does not make every test compile anew.
@@ -10,7 +10,7 @@ use std::{
     env,
     fs::{self, File},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -22,8 +22,10 @@ const PACKED: [&str; 2] = ["character-parts.tsv", "han-words.txt"];
 fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=build.rs");
     for table in PACKED {
-        pack(table)?;
+        pack(table, fs::read(noted(&format!("assets/{table}")))?)?;
     }
+    pack("schema.sql", fs::read(noted("schema.sql"))?)?;
+    pack_migrations(Path::new(noted("src/store/migrations")))?;
     println!("cargo:rerun-if-env-changed=YARROW_COMMIT");
     let profile = variable("PROFILE");
     let commit = env::var("YARROW_COMMIT").ok().filter(|commit| !commit.is_empty());
@@ -40,14 +42,32 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn pack(table: &str) -> io::Result<()> {
-    let source = format!("assets/{table}");
-    println!("cargo:rerun-if-changed={source}");
-    let file = File::create(Path::new(&variable("OUT_DIR")).join(format!("{table}.gz")))?;
-    let mut packer = GzEncoder::new(file, Compression::best());
-    packer.write_all(&fs::read(source)?)?;
+/// A path that the build depends on.
+fn noted(path: &str) -> &str {
+    println!("cargo:rerun-if-changed={path}");
+    path
+}
+
+fn pack(name: &str, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut packer = GzEncoder::new(File::create(built(&format!("{name}.gz")))?, Compression::best());
+    packer.write_all(content.as_ref())?;
     packer.finish()?;
     Ok(())
+}
+
+/// Packs the steps of the schema in their order, with a NUL between them, and notes how many there are.
+fn pack_migrations(directory: &Path) -> io::Result<()> {
+    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
+    paths.sort();
+    let steps = paths.iter().map(fs::read_to_string).collect::<io::Result<Vec<_>>>()?;
+    fs::write(built("schema-version"), steps.len().to_string())?;
+    pack("migrations.sql", steps.join("\0"))
+}
+
+/// A file that the build makes.
+fn built(name: &str) -> PathBuf {
+    Path::new(&variable("OUT_DIR")).join(name)
 }
 
 /// Whether the C library here can start a program whose relocations are packed, which makes it a twentieth smaller. GNU's

@@ -3,8 +3,9 @@
 //! A new file gets `schema.sql` whole. An older one gets the steps it lacks, each once, in one transaction, after a
 //! copy was put beside it. Steps are only ever appended; a test holds both ways equal.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, io::Read, path::Path};
 
+use flate2::read::GzDecoder;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::files;
@@ -13,42 +14,11 @@ use crate::error::{Code, Error, Result};
 /// Marks the file as ours, so that another program's database is not migrated by mistake ("YARW").
 const APPLICATION_ID: i32 = 0x5941_5257;
 
-const SCHEMA: &str = include_str!("../../schema.sql");
-
-/// Step `n` (from 1) takes a database from version `n - 1` to version `n`.
-const STEPS: &[&str] = &[
-    include_str!("migrations/0001.sql"),
-    include_str!("migrations/0002.sql"),
-    include_str!("migrations/0003.sql"),
-    include_str!("migrations/0004.sql"),
-    include_str!("migrations/0005.sql"),
-    include_str!("migrations/0006.sql"),
-    include_str!("migrations/0007.sql"),
-    include_str!("migrations/0008.sql"),
-    include_str!("migrations/0009.sql"),
-    include_str!("migrations/0010.sql"),
-    include_str!("migrations/0011.sql"),
-    include_str!("migrations/0012.sql"),
-    include_str!("migrations/0013.sql"),
-    include_str!("migrations/0014.sql"),
-    include_str!("migrations/0015.sql"),
-    include_str!("migrations/0016.sql"),
-    include_str!("migrations/0017.sql"),
-    include_str!("migrations/0018.sql"),
-    include_str!("migrations/0019.sql"),
-    include_str!("migrations/0020.sql"),
-    include_str!("migrations/0021.sql"),
-    include_str!("migrations/0022.sql"),
-    include_str!("migrations/0023.sql"),
-    include_str!("migrations/0024.sql"),
-    include_str!("migrations/0025.sql"),
-    include_str!("migrations/0026.sql"),
-    include_str!("migrations/0027.sql"),
-    include_str!("migrations/0028.sql"),
-    include_str!("migrations/0029.sql"),
-    include_str!("migrations/0030.sql"),
-    include_str!("migrations/0031.sql"),
-];
+/// Today's schema, as `build.rs` packs it: only whoever makes or compares a database reads it.
+const SCHEMA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schema.sql.gz"));
+/// The files of `migrations`, packed in their order with a NUL between them. Step `n` (from 1) takes a database from
+/// version `n - 1` to version `n`.
+const STEPS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/migrations.sql.gz"));
 
 /// What may be done to a file whose schema is not today's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +32,7 @@ pub enum Upkeep {
 }
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: usize = STEPS.len();
+pub const SCHEMA_VERSION: usize = include!(concat!(env!("OUT_DIR"), "/schema-version"));
 
 /// Reads what the file is, and changes nothing in it.
 ///
@@ -116,7 +86,17 @@ pub(super) fn version_of(connection: &Connection) -> Result<usize> {
 }
 
 fn create(connection: &mut Connection) -> Result<()> {
-    apply(connection, &[SCHEMA])
+    apply(connection, &[unpacked(SCHEMA)?])
+}
+
+fn steps() -> Result<Vec<String>> {
+    Ok(unpacked(STEPS)?.split('\0').map(str::to_owned).collect())
+}
+
+fn unpacked(packed: &[u8]) -> Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(packed).read_to_string(&mut text).map_err(Error::internal)?;
+    Ok(text)
 }
 
 fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<()> {
@@ -126,15 +106,16 @@ fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<(
     // One that is there is of an earlier attempt, or of before somebody went back to the older version for a while.
     copy_database(connection, &copy)?;
     tracing::info!(from = version, to = SCHEMA_VERSION, copy = %copy.display(), "migrating the database");
+    let missing = &steps()?[version..];
     // What a step sorts, such as for an index of ten million rows, need not fit into memory.
     let kept_in: i64 = connection.pragma_query_value(None, "temp_store", |row| row.get(0))?;
     connection.pragma_update(None, "temp_store", "file")?;
-    let outcome = apply(connection, &STEPS[version..]);
+    let outcome = apply(connection, missing);
     connection.pragma_update(None, "temp_store", kept_in)?;
     match outcome {
         Err(error) if finds_no_temporary_directory(&error) => {
             tracing::warn!("no temporary directory may be written to (TMPDIR, /var/tmp, /tmp): migrating in memory");
-            apply(connection, &STEPS[version..])
+            apply(connection, missing)
         }
         outcome => outcome,
     }
@@ -147,7 +128,7 @@ fn finds_no_temporary_directory(error: &Error) -> bool {
     failure.is_some_and(|failure| failure.extended_code == rusqlite::ffi::SQLITE_IOERR_GETTEMPPATH)
 }
 
-fn apply(connection: &mut Connection, scripts: &[&str]) -> Result<()> {
+fn apply(connection: &mut Connection, scripts: &[String]) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     for script in scripts {
         transaction.execute_batch(script)?;
@@ -217,7 +198,7 @@ mod tests {
         let mut fresh = Connection::open_in_memory().unwrap();
         create(&mut fresh).unwrap();
         let mut migrated = Connection::open_in_memory().unwrap();
-        apply(&mut migrated, STEPS).unwrap();
+        apply(&mut migrated, &steps().unwrap()).unwrap();
         assert_eq!(objects_of(&fresh).unwrap(), objects_of(&migrated).unwrap());
         assert!(objects_of(&fresh).unwrap().len() > 5);
     }
@@ -233,7 +214,7 @@ mod tests {
             statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
         };
         let mut first = Connection::open(&path).unwrap();
-        apply(&mut first, &STEPS[..SCHEMA_VERSION - 1]).unwrap();
+        apply(&mut first, &steps().unwrap()[..SCHEMA_VERSION - 1]).unwrap();
         first.pragma_update(None, "user_version", i64::try_from(SCHEMA_VERSION - 1).unwrap()).unwrap();
         drop(first);
         for name in ["first", "second"] {
@@ -251,7 +232,7 @@ mod tests {
     #[test]
     fn orders_that_are_paid_have_their_price() {
         let mut older = Connection::open_in_memory().unwrap();
-        apply(&mut older, &STEPS[..28]).unwrap();
+        apply(&mut older, &steps().unwrap()[..28]).unwrap();
         let insert = "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, created_at, \
                      expires_at, paid_at) values (?1, 1, 'alipay', 600, 60, 'created', 1, 2, ?2)";
         older.execute(insert, ("paid", Some(1))).unwrap();
@@ -260,7 +241,7 @@ mod tests {
         let returned =
             "update payment_orders set state = 'refunded', refunded_fen = 600, refunded_at = 3 where order_no = ";
         older.execute(&format!("{returned} 'returned'"), []).unwrap();
-        apply(&mut older, &STEPS[28..30]).unwrap();
+        apply(&mut older, &steps().unwrap()[28..30]).unwrap();
         let known = "select group_concat(order_no || ' ' || paid_fen || ' ' || refunded_fen || ' ' || \
                      coalesce(paid_at, '-')) from payment_orders";
         let known: String = older.query_row(known, [], |row| row.get(0)).unwrap();
@@ -272,7 +253,7 @@ mod tests {
     #[test]
     fn the_network_log_keeps_its_entries_when_it_gets_blocks() {
         let mut older = Connection::open_in_memory().unwrap();
-        apply(&mut older, &STEPS[..15]).unwrap();
+        apply(&mut older, &steps().unwrap()[..15]).unwrap();
         let fill = "with recursive numbers (n) as (select 7 union all select n + 1 from numbers where n < 10000) \
                     insert into access_log (id, at, user_id, client_ip, method, route, status, duration_us, request_id) \
                     select n, 5 * n, nullif(n % 3, 0), '::1', 'GET', nullif('/' || n % 7, '/0'), 200, n, 'r' || n \
@@ -285,14 +266,14 @@ mod tests {
             statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
         };
         let before = entries(&older);
-        apply(&mut older, &STEPS[15..]).unwrap();
+        apply(&mut older, &steps().unwrap()[15..]).unwrap();
         assert_eq!((before.len(), entries(&older)), (9994, before));
     }
 
     #[test]
     fn tokens_learn_of_their_users() {
         let mut older = Connection::open_in_memory().unwrap();
-        apply(&mut older, &STEPS[..19]).unwrap();
+        apply(&mut older, &steps().unwrap()[..19]).unwrap();
         older
             .execute_batch(
                 "insert into users (id, phone_number, email, created_at) values (7, '13800138000', null, 1), (8, null, 'a@b.cd', 2); \
@@ -301,7 +282,7 @@ mod tests {
                  (x'08', 8, 20, null, x'0b', 22, 23, 'tablet', 24, 25)",
             )
             .unwrap();
-        apply(&mut older, &STEPS[19..]).unwrap();
+        apply(&mut older, &steps().unwrap()[19..]).unwrap();
         let tokens = |connection: &Connection| -> Vec<String> {
             let sql = "select json_array(hex(token_sha256), user_id, phone_number, email, user_created_at, expires_at, \
                        replaced_at, hex(family), family_expires_at, created_at, label, signed_in_at, last_used_at) \
@@ -327,7 +308,7 @@ mod tests {
     #[test]
     fn a_rewritten_check_finds_the_rows_as_they_were_and_refuses_what_it_refused() {
         let mut older = Connection::open_in_memory().unwrap();
-        apply(&mut older, &STEPS[..21]).unwrap();
+        apply(&mut older, &steps().unwrap()[..21]).unwrap();
         let post = |connection: &Connection, seq: i64, kind: &str| {
             let sql = "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, created_at) \
                        values (7, 'coin', ?1, 1, ?1, ?2, 1)";
@@ -337,7 +318,7 @@ mod tests {
         let key = "insert into idempotency_keys (caller, route, key, request_sha256, status, body, created_at) \
                    values ('user:7', 'POST /coin/consume', 'k', x'01', 200, x'02', 3)";
         older.execute(key, []).unwrap();
-        apply(&mut older, &STEPS[21..]).unwrap();
+        apply(&mut older, &steps().unwrap()[21..]).unwrap();
         let kinds = [
             "topup",
             "consume",
