@@ -161,7 +161,7 @@ pub fn remove(app: &App, name: &str) -> Pending<()> {
     })
 }
 
-/// Ends a session. A key is none, and is only ended by [`revoke_key`].
+/// Ends a session. A key is none, and is only ended by [`keys::revoke`].
 pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
     let hash = sha256(token.reveal());
     app.store.write(move |tx| tx.execute("delete from admin_tokens where token_sha256 = ?1", [hash]).map(drop))
