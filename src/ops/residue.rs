@@ -33,7 +33,7 @@ pub struct Pass {
 
 /// Notes that something was deleted that must not be found again.
 pub fn note_in(tx: &Write<'_>) -> Result<()> {
-    settings::put_in(tx, NOTED, &(settings::number_in(tx, NOTED)? + 1).to_string())
+    settings::increase_in(tx, NOTED)
 }
 
 /// The same where so many rows were deleted, and says how many.

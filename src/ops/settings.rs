@@ -17,6 +17,11 @@ pub fn number_in(tx: &Read<'_>, name: &str) -> Result<i64> {
     Ok(find_in(tx, name)?.and_then(|number| number.parse().ok()).unwrap_or(0))
 }
 
+/// Counts one more under this name.
+pub fn increase_in(tx: &Write<'_>, name: &str) -> Result<()> {
+    put_in(tx, name, &(number_in(tx, name)? + 1).to_string())
+}
+
 /// What [`put_json_in`] put under this name.
 pub fn find_json_in<T: DeserializeOwned>(tx: &Read<'_>, name: &str) -> Result<Option<T>> {
     find_in(tx, name)?.map(|text| serde_json::from_str(&text).map_err(Error::internal)).transpose()

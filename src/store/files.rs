@@ -89,6 +89,17 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| failed_at(path, error))
 }
 
+/// Deletes a file, if it is there.
+///
+/// # Errors
+/// Of the system, if it is there still.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Syncs a file that is finished and gives it its name, so that under that name there is all of it or nothing.
 ///
 /// # Errors

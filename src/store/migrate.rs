@@ -141,9 +141,7 @@ fn apply(connection: &mut Connection, scripts: &[String]) -> Result<()> {
 /// Writes a consistent copy under a temporary name, syncs it, and only then gives it its name.
 fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     let unfinished = copy.with_extension("unfinished");
-    if unfinished.exists() {
-        std::fs::remove_file(&unfinished).map_err(Error::internal)?;
-    }
+    files::remove_if_there(&unfinished).map_err(Error::internal)?;
     let write = || -> Result<()> {
         files::make_new(&unfinished)?;
         connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;

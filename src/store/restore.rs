@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::{
     backup::{Copy, Progress},
-    files::{DATABASE, beside, failed_at, make_private_directory, parent_of, publish, sync, sync_directory, write_new},
+    files::{
+        DATABASE, beside, failed_at, make_private_directory, parent_of, publish, remove_if_there, sync, sync_directory,
+        write_new,
+    },
 };
 use crate::{
     error::{Code, Error, Result},
@@ -132,10 +135,7 @@ fn discard_prepared(directory: &Path) -> Result<()> {
     let names = KEYS.iter().chain([&DATABASE, &NOTE]);
     let logs = LOGS.iter().map(|suffix| beside(&beside(&directory.join(DATABASE), NEW), suffix));
     for file in names.map(|name| beside(&directory.join(name), NEW)).chain(logs) {
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed_at(&file, error)),
-            _ => {}
-        }
+        remove_if_there(&file).map_err(|error| failed_at(&file, error))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::{
     certificate::AcmeFiles,
     config::Config,
     error::{Error, Result},
-    store::files::{failed_at, make_private_directory, publish, write_new},
+    store::files::{failed_at, make_private_directory, publish, remove_if_there, write_new},
 };
 
 /// Bytes that a chain with its key takes at most, as authorities make them.
@@ -60,9 +60,6 @@ fn unfinished(path: &Path) -> PathBuf {
 
 /// Writes a new file, also where one was left that is not whole.
 fn write_to(path: &Path, content: &[u8]) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed_at(path, error)),
-        _ => {}
-    }
+    remove_if_there(path).map_err(|error| failed_at(path, error))?;
     write_new(path, content)
 }

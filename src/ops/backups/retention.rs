@@ -9,6 +9,7 @@ use super::{
 use crate::{
     config::{Backup as Rules, Config},
     error::{Error, Result},
+    store::files,
     types::Timestamp,
 };
 
@@ -29,10 +30,7 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     let kept = if doomed.is_empty() { None } else { newest_sound(&all, now) };
     for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != kept.map(|kept| &kept.name)) {
         std::fs::remove_file(&backup.path).map_err(Error::internal)?;
-        match std::fs::remove_file(manifest::beside(&backup.path)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::internal(error)),
-            _ => {}
-        }
+        files::remove_if_there(&manifest::beside(&backup.path)).map_err(Error::internal)?;
         deleted.push(backup);
     }
     if !deleted.is_empty() {

@@ -195,7 +195,6 @@ impl<'told> ToldBy<'told> {
 
 /// Records that `total` went back in all, and takes back the coins that belong to it. A report lets no order out of
 /// review.
-///
 pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: ToldBy<'_>) -> Result<Outcome> {
     let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
     let (order, missing) = take_coins_back_in(tx, refunded, told.administrator())?;
