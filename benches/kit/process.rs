@@ -80,7 +80,17 @@ pub struct Server {
 impl Server {
     /// The service with one worker on the server's core, and these variables of the environment.
     pub fn start(data: &Path, machine: &Machine, settings: &[(&str, &str)]) -> Result<Self, Failure> {
-        let mut command = yarrow(machine.command(&yarrow_program()), data);
+        Self::start_program(&yarrow_program(), data, machine, settings)
+    }
+
+    /// The same of another build.
+    pub fn start_program(
+        program: &Path,
+        data: &Path,
+        machine: &Machine,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
+        let mut command = yarrow(machine.command(program), data);
         command.env("YARROW_SERVER_WORKERS", "1");
         // All clients have one address here.
         command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "4096");

@@ -104,6 +104,10 @@ fn measure(options: &Options) -> Result<(), Failure> {
     if options.guard {
         return report.guard();
     }
+    if options.beside.is_some() {
+        report.print_comparison();
+        return Ok(());
+    }
     report.print_targets();
     if let Some(path) = &options.svg {
         std::fs::write(path, report.picture())?;
@@ -128,11 +132,7 @@ impl Bench<'_> {
     /// One case on all of its servers.
     fn measure_round(&self, case: Workload, round: usize) -> Result<Round, Failure> {
         let mut measurements = Round::new();
-        for contestant in in_turn(case.contestants(), round) {
-            let is_reference = matches!(contestant, Contestant::Bare | Contestant::Yarrow);
-            if !self.peers.has(*contestant) || (self.options.guard && !is_reference) {
-                continue;
-            }
+        for contestant in in_turn(&self.contestants(case), round) {
             let mut measurement = self.measure_once(case, *contestant)?;
             for _ in 0..REPEATS {
                 if measurement.others <= DISTURBED_ABOVE || self.options.quick || self.options.guard {
@@ -146,6 +146,14 @@ impl Bench<'_> {
             measurements.insert(*contestant, measurement);
         }
         Ok(measurements)
+    }
+
+    fn contestants(&self, case: Workload) -> Vec<Contestant> {
+        match self.options {
+            Options { beside: Some(_), .. } => vec![Contestant::Bare, Contestant::Yarrow, Contestant::AnotherBuild],
+            Options { guard: true, .. } => vec![Contestant::Bare, Contestant::Yarrow],
+            _ => case.contestants().iter().copied().filter(|contestant| self.peers.has(*contestant)).collect(),
+        }
     }
 
     fn measure_once(&self, case: Workload, contestant: Contestant) -> Result<Measurement, Failure> {
@@ -187,6 +195,10 @@ impl Bench<'_> {
                 Server::spawn(command)
             }
             Contestant::Yarrow => Server::start(data, machine, &[]),
+            Contestant::AnotherBuild => {
+                let program = self.options.beside.as_ref().ok_or("no other build")?;
+                Server::start_program(program, data, machine, &[])
+            }
             Contestant::YarrowEachCommits => Server::start(data, machine, &[("YARROW_DATABASE_COMMIT_SIZE", "1")]),
             Contestant::Fastify => peers.start_fastify(data, "full", machine),
             Contestant::FastifyNormal => peers.start_fastify(data, "normal", machine),
@@ -208,7 +220,7 @@ fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Res
     }
     at_least("castings", disk::count(data, "history")?, expected)?;
     at_least("ledger entries", disk::count(data, "ledger_entries")?, answered.consumes + u64::from(seed::USERS))?;
-    if matches!(contestant, Contestant::Yarrow | Contestant::YarrowEachCommits) {
+    if matches!(contestant, Contestant::Yarrow | Contestant::AnotherBuild | Contestant::YarrowEachCommits) {
         at_least("entries of the network log", disk::count(data, "access_log")?, answered.requests)?;
     }
     Ok(())

@@ -32,6 +32,10 @@ pub struct Options {
     /// than it did: for the development build, on any machine, beside anything.
     #[arg(long)]
     pub guard: bool,
+    /// Another build of the service, to be measured by turns with this one and beside the bare server alone: what a
+    /// change to the service gave.
+    #[arg(long)]
+    pub beside: Option<PathBuf>,
     /// Where `benches/load/run` installed the servers of others; without it they are not measured.
     #[arg(long)]
     pub peers: Option<PathBuf>,

@@ -15,6 +15,8 @@ use crate::{
 pub enum Contestant {
     Bare,
     Yarrow,
+    /// The service as somebody else built it.
+    AnotherBuild,
     YarrowEachCommits,
     EachCommits,
     Fastify,
@@ -25,9 +27,10 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Bare,
         Self::Yarrow,
+        Self::AnotherBuild,
         Self::YarrowEachCommits,
         Self::EachCommits,
         Self::Fastify,
@@ -41,6 +44,7 @@ impl Contestant {
         match self {
             Self::Bare => "bare axum",
             Self::Yarrow => "Yarrow",
+            Self::AnotherBuild => "Yarrow, another build",
             Self::YarrowEachCommits => "Yarrow, a commit each",
             Self::EachCommits => "axum, a commit each",
             Self::Fastify => "Fastify",
@@ -107,17 +111,27 @@ impl Report {
         );
         println!("(min..max), first by requests per second, then by CPU time per request.\n");
         println!(
-            "{:<22} {:<20} {:>9} {:>20} {:>9} {:>20} {:>8} {:>8} {:>6} {:>8} {:>7}",
+            "{:<22} {:<21} {:>9} {:>20} {:>9} {:>20} {:>8} {:>8} {:>6} {:>8} {:>7}",
             "case", "server", "req/s", "of bare", "CPU us", "of bare", "p50 ms", "p99 ms", "busy", "RssAnon", "others"
         );
         for (case, rounds) in &self.cases {
-            for contestant in case.contestants() {
-                if rounds.iter().any(|round| round.contains_key(contestant)) {
-                    print_row(*case, *contestant, rounds);
+            for contestant in Contestant::ALL {
+                if rounds.iter().any(|round| round.contains_key(&contestant)) {
+                    print_row(*case, contestant, rounds);
                 }
             }
         }
         println!();
+    }
+
+    /// What the other build of the service does, in terms of this one's.
+    pub fn print_comparison(&self) {
+        for (case, rounds) in &self.cases {
+            let ratio = |value| of_ratios(rounds, Contestant::Yarrow, Contestant::AnotherBuild, value).show();
+            let requests = ratio(|measured| measured.requests_per_second);
+            let cpu = ratio(|measured| measured.cpu_per_request);
+            println!("{}: {requests} times the other build's requests, {cpu} times its processor time", case.name());
+        }
     }
 
     /// What was demanded, and whether it is met. Servers that were not measured are left out.
@@ -207,7 +221,7 @@ fn print_row(case: Workload, contestant: Contestant, rounds: &[Round]) {
     };
     let ratio = |value| of_ratios(rounds, contestant, Contestant::Bare, value).show();
     println!(
-        "{:<22} {:<20} {:>9.0} {:>20} {:>9.1} {:>20} {:>8.2} {:>8.2} {:>6.2} {:>5.0}MiB {:>7.2}",
+        "{:<22} {:<21} {:>9.0} {:>20} {:>9.1} {:>20} {:>8.2} {:>8.2} {:>6.2} {:>5.0}MiB {:>7.2}",
         case.name(),
         contestant.name(),
         median(|measured| measured.requests_per_second),
