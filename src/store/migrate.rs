@@ -125,7 +125,7 @@ fn migrate(connection: &mut Connection, path: &Path, version: usize) -> Result<(
 fn finds_no_temporary_directory(error: &Error) -> bool {
     let found = error.source.as_ref().and_then(|source| source.downcast_ref::<rusqlite::Error>());
     let failure = found.and_then(rusqlite::Error::sqlite_error);
-    failure.is_some_and(|failure| failure.extended_code == rusqlite::ffi::SQLITE_IOERR_GETTEMPPATH)
+    failure.is_some_and(|failure| failure.extended_code == libsqlite3_sys::SQLITE_IOERR_GETTEMPPATH)
 }
 
 fn apply(connection: &mut Connection, scripts: &[String]) -> Result<()> {

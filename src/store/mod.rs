@@ -8,6 +8,8 @@
 //! next for as long as nothing was committed, because taking and releasing the read lock of the WAL costs more than a
 //! point query. The writer moves [`Store`]'s commit counter after the commit and before it answers, so everyone reads
 //! their own writes; another process's commit is seen when the snapshot is [`SNAPSHOT_AGE`] old.
+//!
+//! Between SQLite and the system stands `gathering.c`, which writes the pages of a commit to the log in few calls.
 
 pub mod backup;
 mod connection;
@@ -26,6 +28,8 @@ mod tables;
 mod transaction;
 mod writer;
 
+#[cfg(test)]
+mod gathering;
 #[cfg(test)]
 mod tests;
 
@@ -399,7 +403,7 @@ pub fn is_empty(path: &Path) -> bool {
 }
 
 fn is_missing_parent(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
+    error.sqlite_error().is_some_and(|error| error.extended_code == libsqlite3_sys::SQLITE_CONSTRAINT_FOREIGNKEY)
 }
 
 impl From<r2d2::Error> for Error {

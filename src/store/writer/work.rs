@@ -10,7 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ffi};
+use libsqlite3_sys::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
+use rusqlite::Connection;
 
 use super::{
     Shared,
@@ -239,7 +240,7 @@ fn together(jobs: &[Box<dyn Job>]) -> usize {
 /// Ends the process if the disk did not sync: what the kernel still holds in memory can no longer be trusted, and
 /// trying again would report success for pages that were dropped.
 pub(super) fn stop_if_sync_failed(error: &rusqlite::Error) {
-    const SYNC_FAILURES: [i32; 2] = [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC];
+    const SYNC_FAILURES: [i32; 2] = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC];
     if let Some(failure) = error.sqlite_error()
         && SYNC_FAILURES.contains(&failure.extended_code)
     {
