@@ -21,7 +21,7 @@ use crate::store::{connection::BUSY_TIMEOUT, copier::Progress};
 const CHECKPOINT_PAGES: i64 = 2000;
 /// Pages in the log at which it is copied even if no moment is quiet. A page that many commits changed is copied once,
 /// so copying rarely costs less.
-const CHECKPOINT_PAGES_AT_MOST: i64 = 8_000;
+const CHECKPOINT_PAGES_AT_MOST: i64 = 11_000;
 /// Pages that may come in while it is copied. Then callers wait for the copy, so that the log stays below
 /// [`LOG_TRUNCATED_ABOVE`] whatever the disk.
 const PAGES_MEANWHILE: i64 = 4_000;
