@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    mem,
     time::Duration,
 };
 
@@ -280,8 +281,6 @@ pub(super) struct Entries {
     balance_after: i64,
     /// Wider than a balance, so that no forged delta can make it overflow.
     pub sum: i128,
-    /// The account's cached balance was found.
-    is_accounted_for: bool,
 }
 
 impl Entries {
@@ -310,6 +309,7 @@ impl Entries {
 #[derive(Default)]
 struct Walk {
     last_seq: i64,
+    /// Those whose cached balances were not found yet.
     accounts: HashMap<(UserId, Asset), Entries>,
     /// Entries whose rows in the audit chain were not found yet, by what those say. Few: a person made each.
     unaudited: BTreeMap<Audited, i64>,
@@ -323,16 +323,18 @@ impl Walk {
         if self.report.emptied != emptied {
             *self = Self { report: Report { emptied, ..Report::default() }, ..Self::default() };
         }
-        let lines = tx.all(
+        let mut read = 0;
+        tx.each(
             "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries where seq > ?1 \
              order by seq limit ?2",
             (self.last_seq, PIECE),
-            line_of,
+            |row| {
+                read += 1;
+                self.take(&line_of(row)?);
+                Ok(())
+            },
         )?;
-        for line in &lines {
-            self.take(line);
-        }
-        if lines.len() == PIECE as usize {
+        if read == PIECE {
             return Ok(false);
         }
         self.compare_balances_in(tx)?;
@@ -373,7 +375,7 @@ impl Walk {
                 None => break,
             }
         }
-        for (&account, entries) in self.accounts.iter().filter(|(_, entries)| !entries.is_accounted_for) {
+        for (account, entries) in mem::take(&mut self.accounts) {
             let detail = format!("{} entries that sum to {} have no account", entries.sequence, entries.sum);
             self.report.note(Discrepancy { code: "account_missing", account: Some(account), detail });
         }
@@ -382,8 +384,7 @@ impl Walk {
 
     fn compare_balance(&mut self, user: UserId, asset: Asset, account: &Account) {
         self.report.accounts += 1;
-        let entries = self.accounts.entry((user, asset)).or_default();
-        entries.is_accounted_for = true;
+        let entries = self.accounts.remove(&(user, asset)).unwrap_or_default();
         if i128::from(account.balance) != entries.sum {
             let detail = format!("the balance is {}; the entries sum to {}", account.balance, entries.sum);
             self.report.note(Discrepancy { code: "balance_wrong", account: Some((user, asset)), detail });
@@ -418,7 +419,7 @@ impl Walk {
             let detail = format!("the audit ledger ends with row {last}; the last one that was written is {written}");
             self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
         }
-        for ((user, asset, ..), seq) in std::mem::take(&mut self.unaudited) {
+        for ((user, asset, ..), seq) in mem::take(&mut self.unaudited) {
             let detail = format!("entry {seq} was made by a person, and the audit ledger knows nothing of it");
             self.report.note(Discrepancy { code: "entry_not_audited", account: Some((user, asset)), detail });
         }
@@ -430,7 +431,10 @@ fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
     let (user, asset) = (UserId(row.get(1)?), row.named(2, Asset::named)?);
     let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
     let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
-    let created_at = Timestamp(row.get(7)?);
-    let audited_as = is_by_hand.then(|| (user, asset, balance_after.saturating_sub(delta), balance_after, created_at));
+    let audited_as = if is_by_hand {
+        Some((user, asset, balance_after.saturating_sub(delta), balance_after, Timestamp(row.get(7)?)))
+    } else {
+        None
+    };
     Ok(Line { seq: row.get(0)?, user, asset, sequence: row.get(3)?, delta, balance_after, audited_as })
 }
