@@ -27,6 +27,7 @@ use crate::{
         audit::Undertaking,
         idempotency::{self, Answered, Claim, Once},
         ledger::Authority,
+        tokens::Presence,
         users::{self, User},
     },
     store::{Pending, Read},
@@ -56,7 +57,7 @@ pub struct Context {
 #[derive(Clone, Debug)]
 pub enum Caller {
     Anonymous,
-    User(User),
+    User(User, Presence),
     Admin(Identity),
 }
 
@@ -65,7 +66,7 @@ impl Caller {
     pub fn name(&self) -> Option<String> {
         match self {
             Self::Anonymous => None,
-            Self::User(user) => Some(idempotency::user(user.id)),
+            Self::User(user, _) => Some(idempotency::user(user.id)),
             Self::Admin(identity) => Some(identity.actor()),
         }
     }
@@ -154,7 +155,7 @@ impl Call {
     /// As [`Self::user`].
     pub fn own(&self) -> Result<&User> {
         match &self.caller {
-            Caller::User(user) => Ok(user),
+            Caller::User(user, _) => Ok(user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
             Caller::Admin(_) => Err(Code::Forbidden.into()),
         }
@@ -163,7 +164,7 @@ impl Call {
     /// Whether this is a user's call of the first generation, in which whoever is named is compared with the caller.
     pub fn is_of_first_generation_user(&self) -> bool {
         let is_current = self.context.route.get().is_some_and(|route| is_of_current_generation(route));
-        matches!(self.caller, Caller::User(_)) && !is_current
+        matches!(self.caller, Caller::User(..)) && !is_current
     }
 
     pub fn is_admin(&self) -> bool {
@@ -178,7 +179,7 @@ impl Call {
         match &self.caller {
             Caller::Admin(identity) => Ok(identity),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
-            Caller::User(_) => Err(Code::Forbidden.into()),
+            Caller::User(..) => Err(Code::Forbidden.into()),
         }
     }
 
@@ -344,7 +345,10 @@ impl Call {
         W: Serialize,
         S: Fn(&T) -> W + Send + 'static,
     {
-        let asker = self.user().ok();
+        let asker = match self.caller {
+            Caller::User(_, presence) => Some(presence),
+            Caller::Anonymous | Caller::Admin(_) => None,
+        };
         let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(asker)) };
         let request_id = self.context.request_id.clone();
         Ok(Once::keyed(asker, claim, move |outcome| match outcome {

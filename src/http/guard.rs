@@ -97,13 +97,13 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
         return admit_admin(app, access, token, context).await;
     }
     match app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))? {
-        Bearer::User { user, is_use_due } => {
+        Bearer::User { user, presence, is_use_due } => {
             if is_use_due {
                 // Nobody waits for it: that a device was used is no part of what it was used for.
                 drop(tokens::note_use(app, token));
             }
             context.user.get_or_init(|| user.id);
-            if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
+            if access.admits_users() { Ok(Caller::User(user, presence)) } else { Err(Code::Forbidden.into()) }
         }
         Bearer::Reused => {
             tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");

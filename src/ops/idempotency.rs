@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     app::App,
     error::{Code, Error, Result},
-    ops::users,
+    ops::tokens::Presence,
     store::{Read, Write},
     types::{Timestamp, UserId},
 };
@@ -51,19 +51,19 @@ type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<Kept> + Send>;
 /// Whether an effect is to happen once at most, and how its answer is kept.
 pub struct Once<T> {
     /// The user who asks for the effect, if it is one.
-    asker: Option<UserId>,
+    asker: Option<Presence>,
     kept: Option<(Claim, Render<T>)>,
 }
 
 impl<T> Once<T> {
     /// For callers that never repeat themselves, and requests without a key.
-    pub fn unkeyed(asker: Option<UserId>) -> Self {
+    pub fn unkeyed(asker: Option<Presence>) -> Self {
         Self { asker, kept: None }
     }
 
     /// Keeps what `render` makes of the outcome under the claim's key.
     pub fn keyed(
-        asker: Option<UserId>,
+        asker: Option<Presence>,
         claim: Claim,
         render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static,
     ) -> Self {
@@ -95,8 +95,8 @@ impl<T> Once<T> {
     /// Those of the effect; `unauthenticated` for a user who has left; `idempotency_key_reused` if the key came with
     /// another request; `not_found` if what the request made has been deleted since.
     pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<Answered<T>> {
-        if let Some(user) = self.asker {
-            users::require_in(tx, user)?;
+        if let Some(asker) = self.asker {
+            asker.require_in(tx)?;
         }
         let Some((claim, render)) = self.kept else { return effect(tx).map(Answered::Now) };
         let found = find_in(tx, &claim)?;

@@ -71,11 +71,37 @@ pub enum Bearer {
     /// This user. That the token was used may have to be noted; see [`note_use`].
     User {
         user: User,
+        presence: Presence,
         is_use_due: bool,
     },
     /// It was replaced long ago: somebody uses an old copy.
     Reused,
     Unknown,
+}
+
+/// That a user was there when their token was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presence {
+    user: UserId,
+    /// The number in `token_changes` then.
+    changes: i64,
+}
+
+impl Presence {
+    /// Makes sure that the user is still there, for what wants to keep something of theirs. Tokens end with their user:
+    /// as long as none has changed since, nothing of the user has to be looked up.
+    ///
+    /// # Errors
+    /// `unauthenticated`.
+    pub fn require_in(self, tx: &Read<'_>) -> Result<()> {
+        if changes_in(tx)? == self.changes { Ok(()) } else { users::require_in(tx, self.user) }
+    }
+}
+
+/// The number that goes up whenever a token may be worth something else than before.
+fn changes_in(tx: &Read<'_>) -> Result<i64> {
+    let number = tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?;
+    Ok(number.unwrap_or(0))
 }
 
 /// Says what a token is worth.

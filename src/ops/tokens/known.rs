@@ -12,7 +12,7 @@ use std::{
     mem,
 };
 
-use super::{Bearer, Lifetimes, Standing, USE_IS_NOTED_AFTER};
+use super::{Bearer, Lifetimes, Presence, Standing, USE_IS_NOTED_AFTER, changes_in};
 use crate::{
     config::Auth,
     error::Result,
@@ -87,8 +87,17 @@ pub(super) fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Bea
     let hash = sha256(token);
     match tx.view() {
         Some(view) => KNOWN.with_borrow_mut(|known| known.bearer_in(tx, view, limits, token, &hash)),
-        None => Ok(look_up_in(tx, token, &hash)?.map_or(Bearer::Unknown, |row| row.bearer(tx, limits))),
+        None => {
+            let Some(row) = look_up_in(tx, token, &hash)? else { return Ok(Bearer::Unknown) };
+            Ok(row.bearer(tx, limits, changes_in(tx)?))
+        }
     }
+}
+
+/// Who shows a good token while the number in `token_changes` is this.
+fn present(user: User, changes: i64, is_use_due: bool) -> Bearer {
+    let presence = Presence { user: user.id, changes };
+    Bearer::User { user, presence, is_use_due }
 }
 
 impl Known {
@@ -98,17 +107,17 @@ impl Known {
         // That a token was used is no change of it: when to note the next use is known from the row alone.
         let is_good = |known: &Holding| tx.now < known.good_until;
         if let Some(known) = self.young.get(&key).filter(|known| is_good(known)) {
-            return Ok(Bearer::User { user: known.user.clone(), is_use_due: false });
+            return Ok(present(known.user.clone(), self.changes, false));
         }
         if let Some(known) = self.old.remove(&key).filter(is_good) {
             self.remember(key, known.clone());
-            return Ok(Bearer::User { user: known.user, is_use_due: false });
+            return Ok(present(known.user, self.changes, false));
         }
         let Some(row) = look_up_in(tx, token, hash)? else { return Ok(Bearer::Unknown) };
         if let Some(holding) = row.holding() {
             self.remember(key, holding);
         }
-        Ok(row.bearer(tx, limits))
+        Ok(row.bearer(tx, limits, self.changes))
     }
 
     /// Those that nobody has shown for a whole generation are forgotten.
@@ -124,7 +133,7 @@ impl Known {
         if self.view == Some(view) {
             return Ok(());
         }
-        let changes = tx.first("select number from token_changes where id = 0", (), |row| row.get(0))?.unwrap_or(0);
+        let changes = changes_in(tx)?;
         if self.changes != changes || !self.view.is_some_and(|last| last.is_beside(view)) {
             (self.young, self.old) = Default::default();
             self.changes = changes;
@@ -141,10 +150,10 @@ struct Row {
 }
 
 impl Row {
-    fn bearer(self, tx: &Read<'_>, limits: &Auth) -> Bearer {
+    fn bearer(self, tx: &Read<'_>, limits: &Auth, changes: i64) -> Bearer {
         match self.lifetimes.standing(self.user.id, tx.now, limits) {
-            Standing::Valid { is_use_due, .. } => Bearer::User { user: self.user, is_use_due },
-            Standing::InGrace { .. } => Bearer::User { user: self.user, is_use_due: false },
+            Standing::Valid { is_use_due, .. } => present(self.user, changes, is_use_due),
+            Standing::InGrace { .. } => present(self.user, changes, false),
             Standing::Reused => Bearer::Reused,
             Standing::Unknown => Bearer::Unknown,
         }
@@ -279,6 +288,27 @@ mod tests {
         let long = "0086 (138) 0013-8000, in another spelling";
         let (spelled, _) = after("update users set phone_number = '0086 (138) 0013-8000, in another spelling'");
         assert_eq!(user(spelled).phone_number.as_ref().map(PhoneNumber::as_str), Some(long));
+    }
+
+    #[test]
+    fn who_has_left_is_missed_and_nobody_else() {
+        let opened = Opened::new();
+        let shown = || match opened.shown().0 {
+            Bearer::User { presence, .. } => presence,
+            Bearer::Reused | Bearer::Unknown => panic!("the token is good"),
+        };
+        let is_there = |presence: Presence| {
+            thread_parks();
+            opened.store.read(|tx| presence.require_in(tx)).is_ok()
+        };
+        let (first, remembered) = (shown(), shown());
+        assert_eq!(first, remembered);
+        assert!(is_there(first));
+        opened.elsewhere(|tx| tx.execute("update tokens set expires_at = expires_at - 1", ()).map(drop));
+        let later = shown();
+        assert!(first != later && is_there(first) && is_there(later));
+        opened.elsewhere(|tx| tx.execute("delete from users", ()).map(drop));
+        assert!(!is_there(first) && !is_there(later));
     }
 
     #[test]
