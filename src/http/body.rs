@@ -191,7 +191,7 @@ fn utf8(bytes: &[u8], code: Code) -> Result<&str> {
 /// Counts brackets outside of strings, because the parser below skips over nested values without counting.
 fn is_too_deep(text: &str) -> bool {
     // Nearly every body has fewer brackets than that altogether, which is said much sooner.
-    if text.as_bytes().chunks(255).map(opening_brackets).sum::<usize>() <= DEEPEST {
+    if memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(DEEPEST).is_none() {
         return false;
     }
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -209,12 +209,6 @@ fn is_too_deep(text: &str) -> bool {
         }
     }
     false
-}
-
-/// How many of up to 255 bytes are opening brackets. As bytes, and added without a check, they are counted many at
-/// once.
-fn opening_brackets(bytes: &[u8]) -> usize {
-    bytes.iter().fold(0_u8, |count, byte| count.wrapping_add(u8::from(matches!(byte, b'[' | b'{')))).into()
 }
 
 /// A name, borrowed unless it has escapes.

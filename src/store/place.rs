@@ -6,6 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{AtFlags, CWD, StatxFlags, makedev, statx},
+    io::Errno,
+};
+
 use super::files::beside;
 use crate::error::{Code, Error, Result};
 
@@ -55,6 +60,15 @@ impl Place {
     }
 }
 
+/// The file of that name. It is not asked when the file changed: the system would then note the exact time of the next
+/// write, which it does not otherwise, and each sync would have to write that too.
 fn file_at(path: &Path) -> Option<File> {
-    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+        Ok(file) => Some((makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino)),
+        // Older than the call, or kept from it.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+        }
+        Err(_) => None,
+    }
 }
