@@ -161,6 +161,8 @@ impl Bench<'_> {
         if contestant != Contestant::PocketBase {
             self.seed.copy_to(&data)?;
         }
+        // Or the first syncs would wait for what was written before.
+        rustix::fs::sync();
         let server = self.start(contestant, &data)?;
         let requests = match (contestant, &self.peers.pocketbase) {
             (Contestant::Bare, _) => workload::hello(),
