@@ -85,13 +85,11 @@ impl Hasher for AsItIs {
 /// Whom the token speaks for.
 pub(super) fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Bearer> {
     let hash = sha256(token);
-    match tx.view() {
-        Some(view) => KNOWN.with_borrow_mut(|known| known.bearer_in(tx, view, limits, token, &hash)),
-        None => {
-            let Some(row) = look_up_in(tx, token, &hash)? else { return Ok(Bearer::Unknown) };
-            Ok(row.bearer(tx, limits, changes_in(tx)?))
-        }
+    if let Some(view) = tx.view() {
+        return KNOWN.with_borrow_mut(|known| known.bearer_in(tx, view, limits, token, &hash));
     }
+    let Some(row) = look_up_in(tx, token, &hash)? else { return Ok(Bearer::Unknown) };
+    Ok(row.bearer(tx, limits, changes_in(tx)?))
 }
 
 /// Who shows a good token while the number in `token_changes` is this.
