@@ -374,7 +374,7 @@ create table invite_addresses (
     rewarded integer not null check (rewarded >= 0)
 ) strict, without rowid;
 
--- Owner: access_log. Entries of the network log, written in batches behind the requests and numbered in their order
+-- Owner: network_log. Entries of the network log, written in batches behind the requests and numbered in their order
 -- without gaps. `entries` is a JSON array of [at, user_id, client_ip, method, route, status, duration_us, request_id],
 -- at most 8192 of them. The route is the template, never the path. A number in place of a method or a route is a place in
 -- `texts`, and one in place of a request's id stands for its last eight hexadecimal digits.
@@ -389,7 +389,7 @@ create table access_log_blocks (
     texts text not null default '[]'       -- a JSON array
 ) strict;
 
--- Owner: access_log. One row a request, for whoever looks by hand; it unpacks every block that is asked for.
+-- Owner: network_log. One row a request, for whoever looks by hand; it unpacks every block that is asked for.
 create view access_log as
     select first_entry + entry.key as id, base_at + (entry.value ->> 0) as at, entry.value ->> 1 as user_id,
         entry.value ->> 2 as client_ip,
@@ -400,7 +400,7 @@ create view access_log as
             as request_id
     from access_log_blocks, json_each(access_log_blocks.entries) as entry;
 
--- Owner: access_log. Runs of entries of the network log, in its order and without gaps between them, that have been
+-- Owner: network_log. Runs of entries of the network log, in its order and without gaps between them, that have been
 -- counted. A row is written last of what belongs to it.
 create table access_log_pieces (
     id integer primary key,
@@ -410,7 +410,7 @@ create table access_log_pieces (
     last_at integer not null
 ) strict;
 
--- Owner: access_log. How many entries of a piece a client address (ip:…) or a user (user:…) has, and how many failed.
+-- Owner: network_log. How many entries of a piece a client address (ip:…) or a user (user:…) has, and how many failed.
 create table access_log_subjects (
     piece integer not null,
     subject text not null,
@@ -620,7 +620,7 @@ create table confirmations (
 
 create index confirmations_by_expiry on confirmations (expires_at);
 
--- Owner: payment. Orders of coins. An order carries its own price, so that a changed price list changes no order, and
+-- Owner: payments. Orders of coins. An order carries its own price, so that a changed price list changes no order, and
 -- has no foreign key, so that it stays payable when its user is gone. States only move forward (created, paid,
 -- credited, refunded; created, closed; closed, paid), but for `review`, out of which a person lets an order.
 create table payment_orders (
@@ -660,7 +660,7 @@ create index payment_orders_due on payment_orders (channel, next_check_at) where
 create index payment_orders_open on payment_orders (user_id, amount_fen, coin_count, created_at) where state = 'created';
 create unique index payment_orders_by_trade on payment_orders (channel, trade_no) where trade_no is not null;
 
--- Owner: payment. Everything that came in as a notification, as it came, and what was made of it. What the provider did
+-- Owner: payments. Everything that came in as a notification, as it came, and what was made of it. What the provider did
 -- not sign is kept up to a number.
 create table payment_callbacks (
     id integer primary key,
@@ -681,7 +681,7 @@ create index payment_callbacks_by_order on payment_callbacks (order_no, id) wher
 create index payment_callbacks_by_verdict on payment_callbacks (verdict, id);
 create index payment_callbacks_refused on payment_callbacks (id) where is_genuine = 0;
 
--- Owner: payment. Money that was to go back. The number makes repetition safe, here and at the provider.
+-- Owner: payments. Money that was to go back. The number makes repetition safe, here and at the provider.
 create table payment_refunds (
     refund_no text primary key,
     order_no text not null,
@@ -700,7 +700,7 @@ create table payment_refunds (
 create index payment_refunds_by_order on payment_refunds (order_no, created_at);
 create index payment_refunds_open on payment_refunds (asked_at) where state = 'requested';
 
--- Owner: payment. The books of the sandbox gateway: the provider's side, not ours.
+-- Owner: payments. The books of the sandbox gateway: the provider's side, not ours.
 create table sandbox_trades (
     order_no text primary key,
     version integer not null,

@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
-mod kit;
+mod support;
 
 use std::{
     net::SocketAddr,
@@ -27,7 +27,7 @@ use tokio::{
 use yarrow::{
     app::{App, Role},
     config::{Sources, load},
-    ops::{
+    domain::identity::{
         codes::{self, NewCode, Purpose, Recipient},
         tokens,
         users::{self, Address},
@@ -35,7 +35,7 @@ use yarrow::{
     types::PhoneNumber,
 };
 
-use crate::kit::{
+use crate::support::{
     Failure,
     process::{Server, yarrow, yarrow_program},
 };

@@ -5,16 +5,18 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use yarrow::{
+    domain::{
+        divination::hexagram,
+        messaging::notifications::Payload,
+        moderation::{
+            engine::{ContentType, Engine, Word, mask, normalise},
+            words,
+        },
+        money::invites::InviteCode,
+    },
     http::{
         body::{encoded_pairs, pairs},
         client_ip::client_ip,
-    },
-    ops::{
-        hexagram,
-        invites::InviteCode,
-        moderation::engine::{ContentType, Engine, Word, mask, normalise},
-        notifications::Payload,
-        words,
     },
     providers::{llm::event_stream::EventStream, payment::form},
     types::{Cursor, EmailAddress, Fen, Locale, PhoneNumber, PhoneRules, TimeZone, Timestamp},

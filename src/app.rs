@@ -5,27 +5,25 @@ use std::{fs::File, sync::Arc};
 use crate::{
     certificate::{self, Validity},
     clock::Clock,
-    config::Config,
-    error::{Error, Result},
-    installation::{demand_installation, demand_server_key, explain_damage, leave_to_owner, open_store},
-    keys::{SANDBOX_KEY, ServerKey, kept_key},
-    ops::{
-        access_log::Recorder,
-        admins, alerts,
-        audit::UnderWay,
-        clock_jump, codes,
-        deliveries::Deliveries,
-        integrity,
-        model_calls::{Places, Unwritten},
-        moderation::{Moderation, external::External, hourly::Hours, screen::Screen, shadow::Shadow},
-        payment::Payments,
-        server_key,
-        slots::{OneEach, Shares, Slots},
-        words,
+    concurrency::{
+        response_slots::Deliveries,
+        semaphore::{OneEach, Shares, Slots},
     },
+    config::Config,
+    data_dir::{demand_installation, demand_server_key, explain_damage, leave_to_owner, open_store},
+    domain::{
+        divination::model_calls::{Places, Unwritten},
+        identity::codes,
+        moderation::{Moderation, external::External, hourly::Hours, screen::Screen, shadow::Shadow, words},
+        money::payments::Payments,
+        operations::{admins, alerts, audit::UnderWay, clock_jump, integrity, network_log::Recorder, server_key},
+    },
+    error::{Error, Result},
+    keys::{SANDBOX_KEY, ServerKey, kept_key},
     providers::{
         breaker::Breaker,
         email::EmailSender,
+        factory::{self, Announce},
         llm::models::{Guarded, Models},
         payment::sandbox::Sandbox,
         sms::SmsSender,
@@ -36,7 +34,6 @@ use crate::{
         restore,
     },
     types::{PhoneRules, UserId},
-    vendors::{self, Announce},
 };
 
 /// A vendor that takes its time must leave threads for everybody else.
@@ -157,15 +154,15 @@ impl App {
         leave_to_owner(&directory)?;
         Ok(Self {
             phone_rules: config.phone_rules(),
-            sms: vendors::sms_sender(config, clock.clone(), announce),
+            sms: factory::sms_sender(config, clock.clone(), announce),
             sms_breaker: Breaker::with_defaults("sms"),
             requests: Slots::new(config.limits.requests),
             long_bodies: Shares::new(LONG_BODIES),
             sms_sending: Slots::new(MESSAGES_AT_ONCE),
-            email: vendors::email_sender(config, clock.clone(), announce)?,
+            email: factory::email_sender(config, clock.clone(), announce)?,
             email_breaker: Breaker::with_defaults("email"),
             email_sending: Slots::new(MESSAGES_AT_ONCE),
-            llm: vendors::language_models(config),
+            llm: factory::language_models(config),
             calls: Places::new(config.llm.calls, config.llm.calls_per_user, config.llm.queue),
             unwritten: Unwritten::default(),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
@@ -219,7 +216,7 @@ fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
     let settings = &config.moderation;
     Moderation {
         screen: Screen::new(store.clone()),
-        external: External::new(vendors::text_moderator(config, clock.clone()), clock.clone(), settings.calls),
+        external: External::new(factory::text_moderator(config, clock.clone()), clock.clone(), settings.calls),
         hours: Hours::default(),
         shadow: Shadow::new(settings.shadow_share),
     }

@@ -12,12 +12,15 @@ use std::{
 
 use crate::{
     app::App,
-    error::{Error, Result},
-    ops::{
-        access_log, alerts, backups, cleanup, integrity, ledger, model_calls, moderation::shadow, notifications,
-        payment, residue,
+    domain::{
+        divination::model_calls,
+        messaging::notifications,
+        moderation::shadow,
+        money::{ledger, payments},
+        operations::{alerts, backups, free_space_scrub, integrity, network_log, retention},
     },
-    priority::give_way,
+    error::{Error, Result},
+    thread_priority::give_way,
 };
 
 /// How long an entry of the network log waits at most.
@@ -130,19 +133,19 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
     while stopped.try_recv() == Err(TryRecvError::Empty) {
         std::thread::park_timeout(next_flush.saturating_duration_since(Instant::now()));
         if Instant::now() < next_flush {
-            run("writing the network log", || access_log::flush_full(app).map(|written| blocks += written));
+            run("writing the network log", || network_log::flush_full(app).map(|written| blocks += written));
             continue;
         }
-        run("writing the network log", || access_log::flush(app).map(|written| blocks += written));
+        run("writing the network log", || network_log::flush(app).map(|written| blocks += written));
         uncounted += 1;
         if blocks <= 1 || uncounted >= BUSY_TIMES_TO_COUNT {
-            run("counting the network log", || access_log::pieces::make(app).map(drop));
+            run("counting the network log", || network_log::pieces::make(app).map(drop));
             uncounted = 0;
         }
         blocks = 0;
         next_flush = Instant::now() + FLUSH_EVERY;
     }
-    run("writing the network log", || access_log::flush(app).map(drop));
+    run("writing the network log", || network_log::flush(app).map(drop));
 }
 
 fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
@@ -161,7 +164,7 @@ fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
 fn delete_what_is_old(app: &Arc<App>, stopped: &Receiver<()>) {
     let is_wanted = || stopped.try_recv() == Err(TryRecvError::Empty);
     every(stopped, FIRST_SWEEP_AFTER, SWEEP_EVERY, "deleting what is past its retention", || {
-        cleanup::sweep_if_believed(app, &is_wanted).map(drop)
+        retention::sweep_if_believed(app, &is_wanted).map(drop)
     });
 }
 
@@ -172,7 +175,7 @@ fn verify_ledger(app: &Arc<App>, stopped: &Receiver<()>) {
 
 /// On a thread of its own: a provider that hangs must not hold up the other jobs.
 fn ask_about_payments(app: &Arc<App>, stopped: &Receiver<()>) {
-    every(stopped, PAYMENTS_EVERY, PAYMENTS_EVERY, "asking about payments", || payment::reconcile::check_due(app));
+    every(stopped, PAYMENTS_EVERY, PAYMENTS_EVERY, "asking about payments", || payments::reconcile::check_due(app));
 }
 
 /// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and
@@ -201,7 +204,7 @@ fn clear_residue(app: &Arc<App>, stopped: &Receiver<()>) {
     while goes_on(stopped, rest) {
         rest = RESIDUE_EVERY;
         run("clearing what deleted rows left", || {
-            let cleared = residue::clear_if_due(app);
+            let cleared = free_space_scrub::clear_if_due(app);
             if cleared.is_err() && !goes_on(stopped, Duration::ZERO) {
                 // The stop cut it off, and the next start begins it anew.
                 return Ok(());

@@ -2,7 +2,7 @@
 
 use crate::{
     fill::{Filled, client_of, phone_number, token, trace_id},
-    kit::requests::{Kind, NUMBER, Requests, request},
+    support::requests::{Kind, NUMBER, Requests, request},
 };
 
 /// How an endpoint's cost may grow.

@@ -18,15 +18,15 @@ use rusqlite::{Connection, Transaction, params};
 use yarrow::{
     app::{App, Role},
     config::{Sources, load},
-    ops::{
-        access_log::{self, Entry, pieces},
+    domain::operations::{
         admins,
+        network_log::{self, Entry, pieces},
     },
     store::files::DATABASE,
     types::{Timestamp, UserId, sha256},
 };
 
-use crate::kit::Failure;
+use crate::support::Failure;
 
 pub const PER_USER: i64 = 100;
 /// Castings and entries for one record and one notification.
@@ -184,10 +184,10 @@ fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
             request_id: &format!("{row:032x}"),
         });
         if row % FLUSHED == 0 {
-            access_log::flush(app)?;
+            network_log::flush(app)?;
         }
     }
-    access_log::flush(app)?;
+    network_log::flush(app)?;
     Ok(())
 }
 

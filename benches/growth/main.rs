@@ -7,8 +7,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
-#[path = "../kit/mod.rs"]
-mod kit;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod endpoints;
 mod fill;
@@ -25,7 +25,7 @@ use clap::Parser;
 use crate::{
     endpoints::{Bound, Case},
     fill::Filled,
-    kit::{
+    support::{
         Failure, chart,
         client::{self, Plan},
         in_turn,

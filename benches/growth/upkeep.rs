@@ -6,14 +6,14 @@ use std::{
 };
 
 use yarrow::{
+    domain::{divination::history, identity::tokens, messaging::notifications, operations::network_log},
     error::Result as Done,
-    ops::{access_log, history, notifications, tokens},
     store::Write,
 };
 
 use crate::{
     Size, endpoints, fill,
-    kit::{
+    support::{
         Failure,
         client::{self, Plan},
         measurement::{Measurement, Spread},
@@ -80,7 +80,7 @@ pub fn sweep(size: &Size) -> Result<(), Failure> {
     let app = fill::open(&size.directory)?;
     let kept = app.config.retention.clone();
     let (log, hidden, expired) = (kept.access_log, kept.deactivated_history, kept.expired_notifications);
-    in_slices(&app, "network log", move |tx| access_log::delete_older_in(tx, log))?;
+    in_slices(&app, "network log", move |tx| network_log::delete_older_in(tx, log))?;
     in_slices(&app, "hidden castings", move |tx| history::delete_deactivated_in(tx, hidden, 200))?;
     in_slices(&app, "expired tokens", |tx| tokens::delete_expired_in(tx, 200))?;
     in_slices(&app, "expired notifications", move |tx| notifications::delete_expired_in(tx, expired, 200))?;

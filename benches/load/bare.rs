@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 use tokio::signal::unix::{SignalKind, signal};
 use yarrow::types::sha256;
 
-use crate::kit::Failure;
+use crate::support::Failure;
 
 /// Serves until it is stopped. With a database it is the server that commits every request by itself.
 pub fn serve(database: Option<&Path>) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{bare, kit::Failure, seed::Seed, workload::Casting};
+use crate::{bare, seed::Seed, support::Failure, workload::Casting};
 
 pub fn print(seed: &Seed, directory: &Path, time: Duration) -> Result<(), Failure> {
     let syncs = syncs_per_second(&directory.join("sync"), time)?;

@@ -12,8 +12,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
-#[path = "../kit/mod.rs"]
-mod kit;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod bare;
 mod disk;
@@ -33,17 +33,17 @@ use std::{
 use clap::Parser;
 
 use crate::{
-    kit::{
+    options::{Options, Role},
+    peers::Peers,
+    report::{Contestant, Report, Round},
+    seed::Seed,
+    support::{
         Failure,
         client::{self, Answered, Plan},
         in_turn,
         measurement::Measurement,
         process::{Machine, Server},
     },
-    options::{Options, Role},
-    peers::Peers,
-    report::{Contestant, Report, Round},
-    seed::Seed,
     workload::Workload,
 };
 

@@ -7,12 +7,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    kit::{
+    pocketbase::PocketBase,
+    report::Contestant,
+    support::{
         Failure,
         process::{Machine, Server},
     },
-    pocketbase::PocketBase,
-    report::Contestant,
 };
 
 pub struct Peers {

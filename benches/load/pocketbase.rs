@@ -16,12 +16,12 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::{
-    kit::{
+    seed,
+    support::{
         Failure,
         process::{Machine, Server},
         requests::{Kind, NUMBER, Requests, request},
     },
-    seed,
     workload::{Casting, Workload},
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    kit::{
+    support::{
         Failure, chart,
         measurement::{Measurement, Spread},
     },

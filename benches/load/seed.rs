@@ -10,17 +10,19 @@ use std::{
 use yarrow::{
     app::{App, Role},
     config::{Sources, load},
-    ops::{
-        codes::{self, NewCode, Purpose, Recipient},
-        history::{self, Draft},
-        ledger::{self, Asset, Kind, Posting},
-        tokens,
-        users::{self, Address},
+    domain::{
+        divination::history::{self, Draft},
+        identity::{
+            codes::{self, NewCode, Purpose, Recipient},
+            tokens,
+            users::{self, Address},
+        },
+        money::ledger::{self, Asset, Kind, Posting},
     },
     types::{JsonText, PhoneNumber, UserId},
 };
 
-use crate::{kit::Failure, workload::Casting};
+use crate::{support::Failure, workload::Casting};
 
 pub const USERS: u32 = 10_000;
 /// Users who have castings to be listed.

@@ -8,12 +8,12 @@ use std::{
 };
 
 use crate::{
-    kit::{
+    seed::Seed,
+    support::{
         Failure,
         measurement::Spread,
         process::{Server, yarrow_program},
     },
-    seed::Seed,
 };
 
 const STARTS: usize = 7;

@@ -1,9 +1,9 @@
 //! What is asked of the servers.
 
 use crate::{
-    kit::requests::{Kind, NUMBER, Requests, request},
     report::Contestant,
     seed::{self, Account, Seed},
+    support::requests::{Kind, NUMBER, Requests, request},
 };
 
 /// A kind of traffic.

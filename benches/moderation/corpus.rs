@@ -1,6 +1,6 @@
 //! Words and texts, made of common Chinese words by a fixed random sequence, so that every run measures the same.
 
-use yarrow::ops::moderation::engine::Word;
+use yarrow::domain::moderation::engine::Word;
 
 const DICTIONARY: &str = include_str!("../../assets/han-words.txt");
 const ENGLISH: &[&str] = &["hello", "today", "question", "job", "love", "iPhone", "2024", "exam", "ok"];

@@ -3,7 +3,7 @@
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use daachorse::{CharwiseDoubleArrayAhoCorasick, DoubleArrayAhoCorasick};
 use unicode_normalization::UnicodeNormalization;
-use yarrow::ops::moderation::engine::{ContentType, Engine, Word};
+use yarrow::domain::moderation::engine::{ContentType, Engine, Word};
 
 use super::{Library, TEXTS, as_f64, seconds};
 

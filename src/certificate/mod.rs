@@ -20,8 +20,8 @@ use rustls::{
 pub use validity::Validity;
 
 use crate::{
+    concurrency::lock::locked,
     config::Config,
-    locked::locked,
     types::{hex, sha256_of_parts},
 };
 

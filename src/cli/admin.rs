@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{Common, authority, blank, confirm, explained, first_line, record, row, table, unknown};
 use yarrow::{
     app::{App, Role},
+    domain::operations::admins::{self, Admin, keys},
     error::{Code, Error, Result},
-    ops::admins::{self, Admin, keys},
 };
 
 /// Make and list administrators and API keys, and say how they may sign in.

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{Common, authority, blank, facts, record, row, table};
 use yarrow::{
     app::App,
-    error::{Error, Fault, FieldCode, Result},
-    ops::{
+    domain::divination::{
         budget::{self, UsageRow},
         model_calls::rehearsal::{self, Rehearsal},
     },
+    error::{Error, Fault, FieldCode, Result},
     types::{Date, Micros},
 };
 

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::{Common, authority, blank, record, row, table};
 use yarrow::{
-    error::{Code, Error, Result},
-    ops::{
+    domain::operations::{
         alerts::{self, Finding},
-        condition,
+        health,
     },
+    error::{Code, Error, Result},
 };
 
 /// List the rules that somebody is told about, or send a test message.
@@ -37,7 +37,7 @@ pub fn run(common: &Common, args: &AlertsArgs) -> Result<()> {
 
 fn list(common: &Common) -> Result<()> {
     let app = common.open()?;
-    let condition = condition::observe(&app)?;
+    let condition = health::observe(&app)?;
     let findings = alerts::evaluate(&app, &condition);
     let told = app.store.read(alerts::told_in)?;
     let rows: Vec<_> = findings

@@ -4,9 +4,9 @@ use clap::Args;
 
 use super::{Common, PageArgs, RangeArgs, blank, find_user_id, row, table};
 use yarrow::{
+    domain::operations::audit::{self, Filter, Recorded},
     error::Result,
     http::answers::AuditRow,
-    ops::audit::{self, Filter, Recorded},
 };
 
 /// List what administrators and commands saw and changed, newest first.

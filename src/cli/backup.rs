@@ -9,10 +9,10 @@ use super::{Common, authority, check, print, progress_bar, record, row, start_lo
 use yarrow::{
     app::App,
     clock::Clock,
+    data_dir::demand_installation,
+    domain::operations::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
     error::{Code, Error, Result},
-    installation::demand_installation,
-    ops::backups::{self, Backup, Findings, Made, Occasion, Rehearsal, manifest::Checksum, offsite},
-    priority::give_way,
+    thread_priority::give_way,
     types::{counted, milliseconds},
 };
 

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::{Common, authority, confirm, record, record_beginning, row, table};
 use yarrow::{
     app::App,
+    domain::operations::{
+        purge::{self, Target},
+        retention,
+    },
     error::{Code, Error, Result},
     http::answers::DataCleared,
-    ops::{
-        cleanup,
-        clearing::{self, Target},
-    },
     types::counted,
 };
 
@@ -51,7 +51,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
         What::PaymentRecords => (Target::PaymentRecords, "cleanup payment-records"),
         What::Feedback => (Target::Feedback, "cleanup feedback"),
     };
-    let census = clearing::dry_run(&app, target)?;
+    let census = purge::dry_run(&app, target)?;
     if args.dry_run {
         let json = json!({ "wouldDelete": object(&census.delete), "wouldKeep": object(&census.keep) });
         return common.answer(&json, || tables(["would go", "would stay"], &census.delete, &census.keep));
@@ -60,7 +60,7 @@ pub fn run(common: &Common, args: &CleanupArgs) -> Result<()> {
     let going = counted(going, "row", "rows");
     confirm(args.yes, &format!("{}\nDelete {going}, after a backup?", rows(&census.delete)))?;
     record_beginning(&app, command, None, authority(None))?;
-    let cleared = clearing::clear(&app, target, &mut |_, _, _| ())?;
+    let cleared = purge::clear(&app, target, &mut |_, _, _| ())?;
     record(&app, command, None, authority(None))?;
     common.answer(&DataCleared::from(cleared.clone()), || {
         let counts = tables(["deleted", "kept"], &cleared.deleted, &cleared.kept);
@@ -74,7 +74,7 @@ fn delete_expired(common: &Common, app: &App, args: &CleanupArgs) -> Result<()> 
     }
     confirm(args.yes, "Delete what is past the retention that is configured?")?;
     record_beginning(app, "cleanup expired", None, authority(None))?;
-    let deleted = cleanup::sweep(app)?;
+    let deleted = retention::sweep(app)?;
     record(app, "cleanup expired", None, authority(None))?;
     common.answer(&json!({ "deleted": deleted }), || format!("{} deleted", counted(deleted, "row", "rows")))
 }

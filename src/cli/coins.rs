@@ -6,13 +6,13 @@ use serde_json::json;
 use super::{Common, authority, check, confirm, find_user, record, row, table};
 use yarrow::{
     app::App,
+    domain::{
+        identity::users::User,
+        money::coins::{self, Asked, LARGEST_INCREASE, ResetBy},
+        operations::idempotency::{Answered, Once},
+    },
     error::{Error, Result},
     http::answers::CoinsSynchronised,
-    ops::{
-        coins::{self, Asked, LARGEST_INCREASE, ResetBy},
-        idempotency::{Answered, Once},
-        users::User,
-    },
     store::Pending,
     types::{PhoneNumber, counted},
 };

@@ -11,10 +11,10 @@ use yarrow::{
     config::{
         Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, Sources, load,
     },
+    domain::operations::demo::{self, Made, PHONE_NUMBER},
     error::{Error, Result},
     http::serve,
-    ops::demonstration::{self, Made, PHONE_NUMBER},
-    vendors::Announce,
+    providers::factory::Announce,
 };
 
 const CODE: &str = "246810";
@@ -35,7 +35,7 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
     start_logging(&config.log)?;
     let print = announce();
     let app = Arc::new(App::open(config, Role::Server, &print)?);
-    let made = demonstration::seed(&app)?;
+    let made = demo::seed(&app)?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {
         print(line);

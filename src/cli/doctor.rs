@@ -12,11 +12,11 @@ use serde_json::json;
 use super::{Common, announce, authority, record, row, start_logging, table};
 use yarrow::{
     app::{App, Role},
-    error::{Error, Result},
-    ops::{
+    domain::operations::{
         doctor::{self, Check, Verdict},
         preflight, server_key,
     },
+    error::{Error, Result},
     store::files::{failed_at, make_new},
     types::counted,
 };

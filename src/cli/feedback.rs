@@ -5,9 +5,9 @@ use clap::{Args, Subcommand};
 use super::{Common, PageArgs, authority, blank, find_user_id, record, row, table};
 use yarrow::{
     app::App,
+    domain::messaging::feedback::{self, Filter},
     error::Result,
     http::answers::AdminFeedback,
-    ops::feedback::{self, Filter},
     types::UserId,
 };
 

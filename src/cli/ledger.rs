@@ -8,9 +8,9 @@ use super::{
 };
 use yarrow::{
     app::App,
+    domain::money::ledger::{self, Asset, Entry, Report},
     error::{Code, Result},
     http::answers::LedgerIssue,
-    ops::ledger::{self, Asset, Entry, Report},
     types::{UserId, counted},
 };
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use yarrow::locked::locked;
+use yarrow::concurrency::lock::locked;
 
 /// What a pipe takes at once or not at all: `PIPE_BUF` of Linux, and the least that `poll` calls room.
 const PIECE: usize = 4096;

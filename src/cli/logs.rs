@@ -12,13 +12,13 @@ use super::{
 };
 use yarrow::{
     app::App,
-    error::Result,
-    http::answers::{ClientCount, LoggedRequest, SuspiciousClient},
-    ops::access_log::{
+    domain::operations::network_log::{
         self,
         search::{self, Filter, Logged},
         tallies::{self, Suspect},
     },
+    error::Result,
+    http::answers::{ClientCount, LoggedRequest, SuspiciousClient},
     types::{Page, Timestamp, UserId, counted},
 };
 
@@ -170,7 +170,7 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let before = app.clock.now().minus(age);
     confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
     record_beginning(app, "logs cleanup", None, authority(None))?;
-    let deleted = access_log::clean_up(app, age)?;
+    let deleted = network_log::clean_up(app, age)?;
     record(app, "logs cleanup", None, authority(None))?;
     common.answer(&json!({ "deleted": deleted, "before": before }), || {
         format!("{} deleted", counted(deleted, "entry", "entries"))

@@ -35,7 +35,7 @@ mod users;
 mod logging;
 mod progress;
 mod table;
-mod taming;
+mod terminal_escape;
 mod terminal;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display, path::PathBuf};
@@ -53,12 +53,12 @@ use self::{
 use yarrow::{
     app::{App, Role},
     config::{Config, DECLARATIONS, Loaded, Sources, is_argument_given, load, load_and_examine},
-    error::{Code, Error, Result},
-    ops::{
-        audit::{self as ops_audit, Act, BEGUN, LONGEST_REASON},
-        ledger::Authority,
-        users::{self as ops_users, Address, User},
+    domain::{
+        identity::users::{self as ops_users, Address, User},
+        money::ledger::Authority,
+        operations::audit::{self as ops_audit, Act, BEGUN, LONGEST_REASON},
     },
+    error::{Code, Error, Result},
     types::{EmailAddress, Listing, Page, PhoneNumber, Timestamp, UserId, in_order},
 };
 

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::{Common, PageArgs, authority, check, choice::choice, record, row, table};
 use yarrow::{
     app::App,
-    error::Result,
-    http::answers::{ShownDisagreement, TextTested},
-    ops::moderation::{
+    domain::moderation::{
         compare::{self, Comparison, Opinion, Text},
         engine::ContentType,
         policy::{self, Service},
         shadow, state,
     },
+    error::Result,
+    http::answers::{ShownDisagreement, TextTested},
     types::decimal_milliseconds,
 };
 

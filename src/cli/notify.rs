@@ -6,9 +6,9 @@ use serde_json::json;
 use super::{Common, PageArgs, authority, blank, choice::choice, confirm, find_user, record, row, table, unknown};
 use yarrow::{
     app::App,
+    domain::messaging::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},
     error::{Error, FieldError, Result},
     http::answers::AdminNotification,
-    ops::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},
     types::{Timestamp, clean},
 };
 

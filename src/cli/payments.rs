@@ -9,14 +9,8 @@ use super::{
 };
 use yarrow::{
     app::App,
-    error::{Error, Result},
-    http::answers::{
-        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
-        PaymentReport, Rehearsed, ReportSums,
-    },
-    ops::{
-        idempotency::{Answered, Once},
-        payment::{
+    domain::{
+        money::payments::{
             callbacks::{self, Callback},
             decisions::{self, Decision},
             order::Order,
@@ -26,6 +20,12 @@ use yarrow::{
             report::{self, Report},
             sandbox::{self, Delivery, Rehearsal},
         },
+        operations::idempotency::{Answered, Once},
+    },
+    error::{Error, Result},
+    http::answers::{
+        AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
+        PaymentReport, Rehearsed, ReportSums,
     },
     providers::payment::OrderState,
     store::Pending,

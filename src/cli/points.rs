@@ -6,12 +6,12 @@ use serde_json::json;
 use super::{Common, PageArgs, authority, check, find_user, ledger, record, shown};
 use yarrow::{
     app::App,
-    error::Result,
-    http::answers::LedgerIssue,
-    ops::{
+    domain::money::{
         ledger::{Asset, Discrepancy, Repair},
         points::{self, LARGEST_ADJUSTMENT},
     },
+    error::Result,
+    http::answers::LedgerIssue,
     types::counted,
 };
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{Common, PageArgs, RangeArgs, authority, blank, facts, find_user, paged, record, row, table, unknown};
 use yarrow::{
     app::App,
+    domain::divination::interpretation::{self, Record},
     error::Result,
-    ops::interpretation::{self, Record},
     types::{Listing, Page, Timestamp, UserId},
 };
 

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 
 use super::{Common, PageArgs, authority, record, row, table};
 use yarrow::{
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft, Release},
     error::{Error, Result},
     http::answers::AppRelease,
-    ops::releases::{self, AppVersion, DownloadUrl, Draft, Release},
 };
 
 /// Publish versions of the app, which clients ask about.

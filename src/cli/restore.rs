@@ -10,8 +10,8 @@ use yarrow::{
     app::{App, Role},
     clock::Clock,
     config::Config,
+    domain::operations::backups::{self, Findings},
     error::{Code, Result},
-    ops::backups::{self, Findings},
     types::milliseconds,
 };
 

@@ -7,9 +7,9 @@ use clap::Args;
 use super::{Common, announce, start_logging};
 use yarrow::{
     app::{App, Role},
+    domain::operations::preflight,
     error::Result,
     http::serve,
-    ops::preflight,
 };
 
 /// Serve until SIGTERM or Ctrl-C. A line on standard error says the address once it is ready.

@@ -5,9 +5,9 @@ use clap::{Args, Subcommand};
 use super::{Common, authority, check, progress_bar, record, row, table};
 use yarrow::{
     app::App,
+    domain::identity::{user_data, users},
     error::Result,
     http::answers::UserDataSynchronised,
-    ops::{user_data, users},
     types::counted,
 };
 

@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use terminal_size::Width;
 
-use super::taming::tamed_line;
+use super::terminal_escape::tamed_line;
 
 /// The cells of a row, each as it is displayed.
 macro_rules! row {

@@ -7,10 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::taming::tamed;
+use super::terminal_escape::tamed;
 use yarrow::{
     error::{Code, Error, FieldError, Result},
-    vendors::Announce,
+    providers::factory::Announce,
 };
 
 /// Why a command failed, for whoever gave it.

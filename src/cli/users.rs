@@ -10,12 +10,13 @@ use clap::{Args, Subcommand};
 use super::{Common, authority, check, choice::choice, find_user, record, row, table};
 use yarrow::{
     app::App,
+    domain::{
+        divination::chat,
+        identity::user_data::{self, Issue, Who},
+        operations::support,
+    },
     error::Result,
     http::answers::{ModelAttachment, UserDataFix, UserDataValidation},
-    ops::{
-        chat, support,
-        user_data::{self, Issue, Who},
-    },
     types::{Locale, UserId, counted},
 };
 

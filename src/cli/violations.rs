@@ -9,12 +9,12 @@ use super::{
 };
 use yarrow::{
     app::App,
-    error::Result,
-    http::answers::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
-    ops::{
-        moderation::engine::ContentType,
+    domain::moderation::{
+        engine::ContentType,
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
     },
+    error::Result,
+    http::answers::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
     types::{Page, counted},
 };
 

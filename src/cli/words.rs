@@ -9,16 +9,14 @@ use serde_json::json;
 use super::{Common, PageArgs, authority, choice::choice, facts, progress_bar, record, row, table};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
-    http::answers::{ShownWord, TextTested},
-    ops::{
-        moderation::{
-            self,
-            engine::{ContentType, Word},
-            listing, state,
-        },
+    domain::moderation::{
+        self,
+        engine::{ContentType, Word},
+        listing, state,
         words::{self, Entry, Filter, Listed, Skipped, UNTYPED},
     },
+    error::{Code, Error, Result},
+    http::answers::{ShownWord, TextTested},
     types::counted,
 };
 

@@ -7,7 +7,7 @@
 //! environment.
 
 mod bounds;
-mod contradictions;
+mod validate;
 mod declare;
 mod masking;
 mod settings;

@@ -17,9 +17,9 @@ use crate::{
     error::{Error, Fault, Result},
     http::{
         body::Given,
-        call::Call,
         params::{PageSize, Parameter, Rules, text},
         reply::Json,
+        request_context::Call,
     },
     types::{Cursor, Slice, Span, clean},
 };

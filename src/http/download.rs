@@ -12,7 +12,7 @@ use tempfile::SpooledTempFile;
 
 use super::described_headers::Header;
 use super::reply::{Answer, AnswerDocument, JSON};
-use crate::{error::Error, ops::slots::Share, types::UserId};
+use crate::{concurrency::semaphore::Share, error::Error, types::UserId};
 
 /// Bytes read and sent at once.
 const PIECE: usize = 256 * 1024;

@@ -9,11 +9,11 @@ use axum::{
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    call::Call,
-    door::{BodyLimit, Door, Gate, Task, fields, takes_body},
+    endpoint_service::{BodyLimit, Door, Gate, Task, fields, takes_body},
     guard::Access,
     params::{BodyShape, Described, Parameters},
     reply::{Answer, AnswerDocument},
+    request_context::Call,
 };
 use crate::{
     app::App,

@@ -7,12 +7,12 @@ use axum::http::{HeaderMap, header};
 
 use crate::{
     app::App,
-    error::{Code, Error, Result},
-    http::call::{Caller, Context},
-    ops::{
-        admins,
-        tokens::{self, Bearer},
+    domain::{
+        identity::tokens::{self, Bearer},
+        operations::admins,
     },
+    error::{Code, Error, Result},
+    http::request_context::{Caller, Context},
 };
 
 /// Who may call an endpoint.

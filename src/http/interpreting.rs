@@ -1,17 +1,17 @@
 //! Having something interpreted, for every endpoint that does: whole, or told as it is written.
 
 use super::{
-    call::Call,
-    narration::{Interpretation, Told, retell, tell},
+    interpretation_sse::{Interpretation, Told, retell, tell},
+    request_context::Call,
     stream::{Events, JsonOrStream, LastEvent, cut_off, tell_from_one_thread},
 };
 use crate::{
     app::App,
-    error::Result,
-    ops::{
+    domain::divination::{
         interpretation::Record,
         model_calls::{self, Place},
     },
+    error::Result,
     providers::llm::Flow,
     types::UserId,
 };

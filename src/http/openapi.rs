@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{
-    call::is_of_current_generation,
     described_headers::Header,
     endpoint::Endpoint,
     guard::Access,
     params::{BodyShape, Described, Place},
     reply::{Problem, codes_of_answers, status},
+    request_context::is_of_current_generation,
     schemas::{reference, schemas},
 };
 use crate::{

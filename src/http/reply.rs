@@ -15,8 +15,8 @@ use super::{
     schemas::{one_of_names, reference, reference_to, schemas},
 };
 use crate::{
+    domain::operations::idempotency::Kept,
     error::{Code, Error, FieldCode},
-    ops::idempotency::Kept,
     types::Timestamp,
 };
 

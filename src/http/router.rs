@@ -14,9 +14,9 @@ use futures_util::{FutureExt, future::Either};
 use tower::Service;
 
 use super::{
-    call::Context,
-    door::{Door, refuse},
     endpoint::Endpoint,
+    endpoint_service::{Door, refuse},
+    request_context::Context,
 };
 use crate::{
     app::App,

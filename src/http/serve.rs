@@ -31,18 +31,18 @@ use tokio::{
 
 use super::{
     connection::{Phase, TimedStream},
-    doorkeeper::Visit,
-    entrances::{self, Entrance, Opened, Service},
+    connection_limiter::Visit,
+    listener::{self, Entrance, Opened, Service},
     service_manager,
     stream::until_service_ends,
 };
 use crate::{
     app::App,
+    domain::{divination::crash_recovery, operations::audit},
     error::{Error, Result},
     jobs,
-    ops::{audit, interruptions},
+    providers::factory::Announce,
     store,
-    vendors::Announce,
 };
 
 /// Threads for operations that block, beside those that running model calls take: so that none waits for another.
@@ -62,7 +62,7 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// # Errors
 /// When the address cannot be listened on, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
-    interruptions::close(app)?;
+    crash_recovery::close(app)?;
     allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
     // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
@@ -82,7 +82,7 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.
-    let (recorded, closed) = (audit::record_cut_off(app), interruptions::close(app));
+    let (recorded, closed) = (audit::record_cut_off(app), crash_recovery::close(app));
     app.store.close();
     outcome.and(recorded).and(closed)
 }
@@ -110,7 +110,7 @@ struct Conversation {
 async fn listen(app: &Arc<App>, announce: &Announce) -> Result<()> {
     let mut hangups = signal(SignalKind::hangup()).map_err(Error::internal)?;
     let mut stop = stop_signal()?;
-    let Opened { entrances, renewal } = entrances::open(app, announce).await?;
+    let Opened { entrances, renewal } = listener::open(app, announce).await?;
     // Whoever renews certificates says so by this signal; without any it must not end the service.
     tokio::spawn(async move { while hangups.recv().await.is_some() {} });
     let renewal = renewal.map(tokio::spawn);

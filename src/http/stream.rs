@@ -17,14 +17,14 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::{
-    call::{Call, Context},
-    entitlement::Entitlement,
     reply::{Answer, AnswerDocument, Json},
+    request_context::{Call, Context},
+    stream_authorization::Entitlement,
 };
 use crate::{
     app::App,
+    domain::divination::model_calls::Place,
     error::{Code, Error, Result},
-    ops::model_calls::Place,
     providers::client::Wanted,
 };
 

@@ -13,18 +13,21 @@ use utoipa::ToSchema;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::{
-    call::Call,
     described_headers::Header,
     endpoint::Operation,
     openapi,
-    packed::{Chosen, Packed},
     params::{FileName, Nothing, parameters},
+    precompressed::{Chosen, Packed},
     reply::{Answer, AnswerDocument, JSON, Json},
+    request_context::Call,
     routes,
 };
 use crate::{
+    domain::{
+        money::ledger,
+        operations::{backups, health, integrity},
+    },
     error::{Code, Error, Result},
-    ops::{backups, condition, integrity, ledger},
     types::Timestamp,
 };
 
@@ -61,7 +64,7 @@ pub struct Readiness {
     writes_waiting: u64,
     #[schema(example = 4096)]
     writes_waiting_at_most: usize,
-    #[schema(value_type = condition::LedgerState)]
+    #[schema(value_type = health::LedgerState)]
     ledger: &'static str,
     /// When the whole ledger was last verified.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -75,7 +78,7 @@ pub struct Readiness {
     /// When all of the file was last looked through.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     database_checked_at: Option<Timestamp>,
-    #[schema(value_type = condition::BackupState)]
+    #[schema(value_type = health::BackupState)]
     backups: &'static str,
     /// When the last backup was made.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -87,7 +90,7 @@ pub struct Readiness {
 
 pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
     // It asks the file system, which may be slow.
-    let condition = call.blocking(condition::observe).await?;
+    let condition = call.blocking(health::observe).await?;
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no
     // reason to stop serving those who read.
     call.committed(call.app.store.write(|_| Ok(()))).await?;

@@ -29,16 +29,16 @@ use tower_http::{
 
 use crate::{
     app::App,
+    domain::operations::network_log::Entry,
     error::{Code, Error, Result},
     http::{
-        call::Context,
         client_ip::client_ip,
         metrics::RequestTally,
-        packed::accepts_gzip,
+        precompressed::accepts_gzip,
         reply::problem,
+        request_context::Context,
         router::{Router, call},
     },
-    ops::access_log::Entry,
     store,
     types::fill_random,
 };

@@ -9,15 +9,15 @@ use utoipa::{
 
 use super::{params::AudienceName, schemas::one_of_names};
 use crate::{
-    ops::{
-        condition::{BackupState, LedgerState},
-        ledger::{self, Asset},
-        model_calls::Status,
+    domain::{
+        divination::{model_calls::Status, sessions::Method},
+        identity::{preferences::Kind, users::Gender},
         moderation::{engine::ContentType, policy::Service},
-        payment::{refunds::Progress, settle::Verdict},
-        preferences::Kind,
-        sessions::Method,
-        users::Gender,
+        money::{
+            ledger::{self, Asset},
+            payments::{refunds::Progress, settle::Verdict},
+        },
+        operations::health::{BackupState, LedgerState},
     },
     providers::payment::{OrderState, TradeStatus},
     types::Locale,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::{Failure, FailureKind};
 use crate::{
-    locked::locked,
-    tally::{Counter, Distribution, SLOW_BOUNDS},
+    concurrency::lock::locked,
+    metrics::{Counter, Distribution, SLOW_BOUNDS},
     types::milliseconds,
 };
 

@@ -14,6 +14,7 @@ pub mod client;
 pub mod email;
 pub mod llm;
 pub mod moderation;
+pub mod factory;
 mod nonce;
 pub mod object_storage;
 pub mod payment;

@@ -13,13 +13,13 @@
 
 pub mod backup;
 mod connection;
-mod copier;
+mod background_checkpointer;
 pub mod files;
 pub mod lock;
 mod migrate;
 mod pending;
-mod place;
-mod residue;
+mod file_identity;
+mod free_space_scrub;
 pub mod restore;
 mod row;
 mod snapshot;
@@ -48,13 +48,13 @@ use r2d2_sqlite::SqliteConnectionManager;
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
-    tally::Counter,
+    metrics::Counter,
 };
 
 pub use connection::Tuning;
+use file_identity::Place;
 pub use migrate::{SCHEMA_VERSION, Upkeep};
 pub use pending::Pending;
-use place::Place;
 pub use row::Row;
 use snapshot::FullReads;
 pub use snapshot::{View, end_stale_snapshot, thread_parks};

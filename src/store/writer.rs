@@ -28,12 +28,15 @@ use self::{
     job::{Job, Operation},
     work::Work,
 };
-use super::{Pending, Tuning, Write, copier::Copier, place::Place, snapshot::FullReads, statements::Kept};
+use super::{
+    Pending, Tuning, Write, background_checkpointer::Copier, file_identity::Place, snapshot::FullReads,
+    statements::Kept,
+};
 use crate::{
     clock::Clock,
+    concurrency::lock::locked,
     error::{Code, Error, Result},
-    locked::locked,
-    tally::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
+    metrics::{Counter, Distribution, SIZE_BOUNDS, SLOW_BOUNDS},
 };
 
 pub(super) use checkpoint::{LogPages, checkpoint};

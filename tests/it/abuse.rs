@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::kit::{Caller, Server, Setup};
+use crate::support::{Caller, Server, Setup};
 
 /// Callers by whom the service is just busy, and ten times as many.
 const BUSY: usize = 48;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     guards::{Access, promised},
     input::{Way, texts, ways},
-    kit::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup},
+    support::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup},
 };
 
 const PASSWORD: &str = "correct horse battery staple";

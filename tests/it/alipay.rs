@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Caller, Server, Setup,
     alipay::{AlipayGateway, Mood, signed_notification},
     eventually,
@@ -51,7 +51,7 @@ impl World {
         hint.json()
     }
 
-    fn refund(&self, order_no: &str, amount: &str, number: &str) -> crate::kit::Answer {
+    fn refund(&self, order_no: &str, amount: &str, number: &str) -> crate::support::Answer {
         let path = format!("/admin/payments/{order_no}/refund");
         let body = json!({ "amount": amount, "refundNo": number, "reason": "changed their mind" });
         self.server.post(&path).token(&self.key).json(&body).send()
@@ -67,13 +67,13 @@ impl World {
         self.server.notify(&signed_notification(order_no, changes))
     }
 
-    fn refund_everything(&self, order_no: &str) -> crate::kit::Answer {
+    fn refund_everything(&self, order_no: &str) -> crate::support::Answer {
         let path = format!("/admin/payments/{order_no}/refund");
         self.server.post(&path).token(&self.key).json(&json!({ "reason": "changed their mind" })).send()
     }
 
     /// A person's decision about an order under review.
-    fn settle(&self, order_no: &str, decision: &str) -> crate::kit::Answer {
+    fn settle(&self, order_no: &str, decision: &str) -> crate::support::Answer {
         let body = json!({ "decision": decision, "reason": "as the provider's console shows" });
         self.server.post(&format!("/admin/payments/{order_no}/settle")).token(&self.key).json(&body).send()
     }
@@ -272,7 +272,7 @@ fn whoever_did_not_hear_that_a_refund_was_done_hears_it_once() {
         let body = json!({ "amount": amount, "reason": "bought by mistake" });
         world.server.post(&path).token(&world.key).json(&body).send()
     };
-    let number_of = |answer: crate::kit::Answer| answer.expect(200).json()["refund"]["refundNo"].clone();
+    let number_of = |answer: crate::support::Answer| answer.expect(200).json()["refund"]["refundNo"].clone();
     let lost = |amount: Option<&str>| {
         world.vendor.be(Mood::Lost);
         refund(amount).expect_problem(504, "provider_timeout");

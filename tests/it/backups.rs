@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Ended, Server, Setup, copy_of, cut_off, eventually, killed_after, log_statement, open_app};
+use crate::support::{Ended, Server, Setup, copy_of, cut_off, eventually, killed_after, log_statement, open_app};
 
 const PHONE: &str = "13800138000";
 /// Moments, spread over its whole duration, at which a backup and a restore are killed.
@@ -482,10 +482,10 @@ fn a_directory_that_cannot_be_read_is_tried_again_after_a_pause() {
     let place = temporary.path().join("no-directory");
     std::fs::write(&place, "").unwrap();
     let (_directory, app) = open_app(&[("BACKUP_DIRECTORY", &place.to_string_lossy())]);
-    assert!(yarrow::ops::backups::run_if_due(&app).is_err());
-    assert!(!yarrow::ops::backups::run_if_due(&app).unwrap());
+    assert!(yarrow::domain::operations::backups::run_if_due(&app).is_err());
+    assert!(!yarrow::domain::operations::backups::run_if_due(&app).unwrap());
     std::fs::remove_file(&place).unwrap();
-    assert!(!yarrow::ops::backups::run_if_due(&app).unwrap(), "as after any other failure");
+    assert!(!yarrow::domain::operations::backups::run_if_due(&app).unwrap(), "as after any other failure");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::kit::{Answer, Caller, Document, Operation, Place, Request, Server, Setup};
+use crate::support::{Answer, Caller, Document, Operation, Place, Request, Server, Setup};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";

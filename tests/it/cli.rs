@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Binary, Ended, Setup, install,
     vendors::{Reply, Vendor},
 };

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{Binary, Caller, Server, Setup};
+use crate::support::{Binary, Caller, Server, Setup};
 
 /// Commands that stay until they are told to end: they have tests of their own.
 const ELSEWHERE: [&str; 2] = ["serve", "demo"];

@@ -8,7 +8,7 @@ use std::{
     process::{Child, ChildStderr, Command, Stdio},
 };
 
-use crate::kit::{
+use crate::support::{
     Answer, Binary, Ended, eventually, raw,
     vendors::{Reply, Vendor},
 };

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::kit::{
+use crate::support::{
     Binary, Ended, Server, Setup, log_statement,
     tls::PemPair,
     vendors::{Reply, Vendor, free_address},

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Document, Operation, Request, Server, Setup};
+use crate::support::{Answer, Caller, Document, Operation, Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
 const EMAIL: &str = "li.ming@example.com";

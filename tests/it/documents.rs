@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use regex::Regex;
 use yarrow::config::{DECLARATIONS, Declaration};
 
-use crate::{commands::below, kit::Binary};
+use crate::{commands::below, support::Binary};
 
 /// What is read by those who run the service or write apps for it.
 const DOCUMENTS: [&str; 12] = [

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::kit::{
+use crate::support::{
     Behaviour, Caller, Model, Server,
     calls::{PHONE, ask, streamed},
     eventually,

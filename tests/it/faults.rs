@@ -13,7 +13,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::kit::{Answer, Binary, Caller, Server, Setup, eventually};
+use crate::support::{Answer, Binary, Caller, Server, Setup, eventually};
 
 /// Runs a server that is expected to refuse to start.
 fn start_in_vain(directory: &Path) -> Output {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kit::{Answer, Caller, Document, Operation, Place, Server, Setup, settled};
+use crate::support::{Answer, Caller, Document, Operation, Place, Server, Setup, settled};
 
 /// Who may call an endpoint, as it was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

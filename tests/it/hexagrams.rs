@@ -2,7 +2,7 @@
 //! the odds of their method.
 
 use yarrow::{
-    ops::hexagram::{Cast, Hexagram, Line, Lines, Trigram, three_coins, yarrow_stalks},
+    domain::divination::hexagram::{Cast, Hexagram, Line, Lines, Trigram, three_coins, yarrow_stalks},
     types::fill_random,
 };
 

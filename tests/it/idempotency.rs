@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io::Write, net::TcpStream, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Request, Server, Setup, eventually};
+use crate::support::{Answer, Caller, Request, Server, Setup, eventually};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::kit::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup};
+use crate::support::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup};
 
 /// Where a client puts its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

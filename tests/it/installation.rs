@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::kit::{Binary, Ended, Setup, install};
+use crate::support::{Binary, Ended, Setup, install};
 
 const PHONE: &str = "13800138000";
 
@@ -233,7 +233,7 @@ fn another_server_key_is_told_until_it_is_accepted() {
     let directory = temporary.path().join("data");
     let start = |key: &str| Setup::default().on(&directory).with("AUTH_SECRET_KEY", key.repeat(32)).start();
     let warning = "not the one under which this database was filled";
-    let is_told = |server: &crate::kit::Server| server.lines().iter().any(|line| line.contains(warning));
+    let is_told = |server: &crate::support::Server| server.lines().iter().any(|line| line.contains(warning));
     assert!(!is_told(&start("a")));
     assert!(!is_told(&start("a")));
     assert!(is_told(&start("b")), "and the service runs");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::Setup;
+use crate::support::Setup;
 
 #[test]
 fn a_user_signs_in_has_a_casting_interpreted_keeps_it_and_signs_out() {

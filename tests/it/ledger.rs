@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Server, Setup, eventually, open_app};
+use crate::support::{Caller, Server, Setup, eventually, open_app};
 
 const PHONES: [&str; 3] = ["13800138000", "13900139000", "13700137000"];
 
@@ -409,7 +409,7 @@ fn a_ledger_that_grows_while_it_is_verified_is_consistent() {
 #[test]
 fn the_ledger_is_verified_once_a_day() {
     use yarrow::{
-        ops::ledger::{Asset, Kind, Posting, post_in, post_once_in, verify_if_due},
+        domain::money::ledger::{Asset, Kind, Posting, post_in, post_once_in, verify_if_due},
         types::UserId,
     };
 
@@ -448,11 +448,11 @@ fn the_ledger_is_verified_once_a_day() {
 #[test]
 fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
     use yarrow::{
-        error::{Error, Result},
-        ops::{
-            idempotency::{Answered, Claim, Kept, Once},
-            ledger::{self, Asset, Kind, Posting},
+        domain::{
+            money::ledger::{self, Asset, Kind, Posting},
+            operations::idempotency::{Answered, Claim, Kept, Once},
         },
+        error::{Error, Result},
         types::UserId,
     };
 
@@ -488,9 +488,9 @@ fn a_final_failure_undoes_its_effect_and_keeps_its_answer() {
 #[test]
 fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwards() {
     use yarrow::{
-        ops::{
-            clearing::{self, Target},
-            ledger::{self, Asset, Kind, Posting},
+        domain::{
+            money::ledger::{self, Asset, Kind, Posting},
+            operations::purge::{self, Target},
         },
         types::UserId,
     };
@@ -514,7 +514,7 @@ fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwa
         let mut is_cleared = false;
         let report = ledger::verify(&app, &mut |_, _| {
             if !is_cleared {
-                clearing::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
+                purge::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
                 posted.into_iter().for_each(post);
             }
             is_cleared = true;
@@ -523,6 +523,6 @@ fn a_verification_during_which_everything_is_cleared_finds_what_is_there_afterwa
         assert!(is_cleared && report.is_consistent(), "{report:?}");
         let expected = i64::from(posted.is_some());
         assert_eq!((report.entries, report.accounts), (expected, expected));
-        clearing::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
+        purge::clear(&app, Target::All, &mut |_, _, _| ()).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::kit::{
+use crate::support::{
     self, Caller, Server, Setup, eventually, found_eventually,
     raw::{HEALTH, Wire, leave_after},
 };
@@ -184,7 +184,7 @@ fn one_client_cannot_take_all_connections_unless_it_is_a_trusted_proxy() {
 
 #[test]
 fn requests_beyond_the_limit_are_refused_at_once_and_counted_back() {
-    let model = kit::Model::start(kit::Behaviour::Gated(vec!["大吉。"]));
+    let model = support::Model::start(support::Behaviour::Gated(vec!["大吉。"]));
     let server = model.setup().with("LIMITS_REQUESTS", 1).start();
     // The one place is needed for signing in, too.
     let user = server.sign_in("13800138000");
@@ -320,7 +320,7 @@ fn save_long_records(server: &Server, user: &Caller, records: usize) {
     }
 }
 
-fn list_all(server: &Server, user: &Caller) -> kit::Request {
+fn list_all(server: &Server, user: &Caller) -> support::Request {
     server.post("/divination-history/get").by(user).json(&json!({ "size": 100 }))
 }
 
@@ -475,7 +475,7 @@ fn answer_in_pieces(stream: TcpStream, pieces: std::sync::mpsc::Receiver<Piece>)
     }
 }
 
-fn ask(server: &Server, user: &Caller) -> crate::kit::Request {
+fn ask(server: &Server, user: &Caller) -> crate::support::Request {
     let question = json!({ "question": "何时启程？", "divinationData": { "lines": [7, 8, 8, 8, 7, 6] } });
     server.post("/divination/enhanced").by(user).json(&question)
 }

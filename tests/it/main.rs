@@ -11,7 +11,7 @@
 )]
 #![allow(clippy::needless_pass_by_value, clippy::items_after_statements, reason = "a test reads better so")]
 
-mod kit;
+mod support;
 
 mod abuse;
 mod access;
@@ -50,11 +50,11 @@ mod payments;
 mod plans;
 mod providers;
 mod races;
-mod rooms;
-mod silence;
+mod architecture;
+mod log_privacy;
 mod storage;
 mod tls;
 mod together;
-mod twins;
+mod cli_http_parity;
 mod v0;
 mod v1;

@@ -4,7 +4,7 @@ use std::{path::Path, time::Instant};
 
 use rusqlite::Connection;
 
-use crate::kit::{Ended, Setup, assert_sound, copy_of, count, cut_off, killed_after};
+use crate::support::{Ended, Setup, assert_sound, copy_of, count, cut_off, killed_after};
 
 /// Moments, spread over the whole duration, at which the process is killed.
 const KILLS: u32 = 8;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Caller, Request, Server, Setup,
     calls::{PHONE, answering, ask, asking, chat, chunks, record, streamed},
     vendors::{Reply, Vendor},

@@ -8,13 +8,13 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    kit::{
+    model_use::read_stream_until,
+    support::{
         Behaviour, Binary, Model,
         calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, record, spending, streamed},
         eventually, open_app,
         vendors::{Reply, Vendor},
     },
-    model_use::read_stream_until,
 };
 
 const OTHER: &str = "13800138001";
@@ -285,7 +285,7 @@ fn an_outcome_that_cannot_be_written_is_written_later() {
 fn a_call_that_panics_is_over() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use yarrow::{
-        ops::interpretation::{self, Question},
+        domain::divination::interpretation::{self, Question},
         types::{Locale, UserId},
     };
 
@@ -460,7 +460,7 @@ fn the_operator_sees_what_was_used() {
         (&by_outcome["items"][0]["outcome"], &by_outcome["items"][0]["completionTokens"]),
         (&json!("succeeded"), &json!(120))
     );
-    let mut command = crate::kit::Binary::command();
+    let mut command = crate::support::Binary::command();
     command.args(["ai", "usage", "--data-dir"]).arg(server.directory());
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -471,9 +471,9 @@ fn the_operator_sees_what_was_used() {
 #[test]
 fn the_operator_can_try_the_model() {
     let directory = tempfile::tempdir().unwrap();
-    crate::kit::install(directory.path());
+    crate::support::install(directory.path());
     let run = |vendor: &Vendor| {
-        let mut command = crate::kit::Binary::command();
+        let mut command = crate::support::Binary::command();
         command.args(["ai", "test", "--json", "--data-dir"]).arg(directory.path());
         command.env("YARROW_LLM_PROVIDER", "openai").env("YARROW_LLM_MODEL", "first");
         command.env("YARROW_LLM_BASE_URL", format!("{}/v1", vendor.url()));

@@ -8,13 +8,13 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    kit::{
+    model_use::read_stream_until,
+    support::{
         Caller, Server,
         calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, streamed},
         eventually,
         vendors::{Reply, Vendor},
     },
-    model_use::read_stream_until,
 };
 
 /// A server that screens, and whose model says what it is told to.

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Behaviour, Caller, Model, Server,
     calls::{PHONE, answering, ask, asking, chat, chunks, spending},
     eventually,

@@ -11,7 +11,7 @@ use yarrow::providers::{
     object_storage::{ObjectStorage, Settings},
 };
 
-use crate::kit::{
+use crate::support::{
     Ended, Setup,
     bucket::{self, Bucket, Fault},
     eventually, log_statement,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::kit::{Binary, Document, Place, Server, Setup};
+use crate::support::{Binary, Document, Place, Server, Setup};
 
 fn document() -> (Server, Document) {
     let server = Setup::default().start();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Server, Setup, at_once, eventually, settled};
+use crate::support::{Caller, Server, Setup, at_once, eventually, settled};
 
 const OWN: &str = "13800138000";
 

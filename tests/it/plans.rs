@@ -2,7 +2,7 @@
 //! found. What other tests of a subject hold already (the audit, sessions, invites, violations, the network log, the
 //! ledger) is not repeated here.
 
-use crate::kit::Setup;
+use crate::support::Setup;
 
 /// As they stand in the operations, without what they select.
 const BOUNDED: &[&str] = &[
@@ -84,7 +84,7 @@ const BY_THE_RIGHT_INDEX: &[(&str, &str)] = &[
 
 #[test]
 fn what_is_planned_here_is_what_operations_ask() {
-    let texts: Vec<_> = crate::rooms::texts().collect();
+    let texts: Vec<_> = crate::architecture::texts().collect();
     // With the table, or after a macro that names it.
     let is_asked = |query: &&str| {
         let conditions = query.split_once(' ').map(|(_, conditions)| conditions);

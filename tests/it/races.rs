@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Request, Server, Setup, alipay, at_once};
+use crate::support::{Answer, Request, Server, Setup, alipay, at_once};
 
 const CALLERS: usize = 100;
 const PHONE: &str = "13800138000";

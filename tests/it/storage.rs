@@ -12,7 +12,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Binary, Caller, Ended, Request, Server, Setup, settled};
+use crate::support::{Binary, Caller, Ended, Request, Server, Setup, settled};
 
 const CANARY: &str = "where the heron stands";
 
@@ -242,7 +242,7 @@ fn a_write_that_meets_a_damaged_page_is_refused_and_the_others_of_its_commit_sta
         0 => server.post("/divination-history/deactivate-all").by(&user),
         _ => server.put("/user/nickname").by(&user).json(&json!({ "nickname": format!("n-{number}") })),
     });
-    let answers = crate::kit::at_once(requests.collect());
+    let answers = crate::support::at_once(requests.collect());
     for (number, answer) in answers.iter().enumerate() {
         // Where a damage ends the whole transaction, the others of it are told so, and may come again.
         let is_fine = if number % 2 == 0 { answer.status == 503 } else { [200, 503].contains(&answer.status) };

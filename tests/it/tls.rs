@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::kit::{
+use crate::support::{
     Binary, Request, Server, Setup, eventually,
     tls::{self, PemPair, TlsStream},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Request, Server, Setup};
+use crate::support::{Answer, Caller, Request, Server, Setup};
 
 const OWN: &str = "13800138000";
 

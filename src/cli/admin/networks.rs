@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::cli::{Common, authority, explained, record};
 use yarrow::{
     app::App,
+    domain::operations::admins::networks,
     error::{Code, Result},
-    ops::admins::networks,
 };
 
 /// Networks from which administrators may call; everywhere while there is none.

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::cli::{Common, authority, confirm, explained, record, row, table};
 use yarrow::{
     app::App,
+    domain::operations::admins::sessions,
     error::{Code, Result},
-    ops::admins::sessions,
 };
 
 /// Sessions of administrators.

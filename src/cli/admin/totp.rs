@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::cli::{Common, authority, confirm, first_line, record};
 use yarrow::{
     app::App,
+    domain::operations::admins::second_factor,
     error::{Code, Error, Result},
-    ops::admins::second_factor,
 };
 
 /// The second factor: codes of an authenticator app.

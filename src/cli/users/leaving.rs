@@ -10,11 +10,11 @@ use serde_json::json;
 use crate::cli::{Common, authority, confirm, record};
 use yarrow::{
     app::App,
-    error::{Code, Error, Result},
-    ops::{
+    domain::identity::{
         accounts::{self, EraseBy},
         users::User,
     },
+    error::{Code, Error, Result},
     store::{
         Pending,
         files::{failed_at, make_new},

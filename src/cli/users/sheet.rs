@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::issue_table;
 use crate::cli::{audit, blank, logs, row, shown, table};
 use yarrow::{
+    domain::{messaging::notifications::Received, operations::support::Sheet},
     http::answers::{AuditRow, LoggedRequest, UserDataIssue},
-    ops::{notifications::Received, support::Sheet},
 };
 
 pub fn json_of(sheet: &Sheet) -> Value {

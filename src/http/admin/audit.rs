@@ -6,15 +6,15 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::operations::audit::{self, Filter, Recorded},
     error::{Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         numbered_page::NumberedPage,
         params::{Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters, text, time_range},
         reply::Json,
+        request_context::Call,
     },
-    ops::audit::{self, Filter, Recorded},
     types::{Timestamp, UserId, clean},
 };
 

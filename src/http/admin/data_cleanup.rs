@@ -6,15 +6,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::operations::{
+        confirmations::{self, Demand},
+        purge::{self, Cleared, Target},
+    },
     error::Result,
     http::{
-        call::Call,
         params::{Credential, parameters},
         reply::Json,
-    },
-    ops::{
-        clearing::{self, Cleared, Target},
-        confirmations::{self, Demand},
+        request_context::Call,
     },
 };
 
@@ -63,11 +63,11 @@ pub async fn clear_feedback(call: Call, clear: Clear) -> Result<Json<DataCleared
 
 async fn confirmed(call: Call, clear: Clear, target: Target) -> Result<Json<DataCleared>> {
     let actor = call.admin()?.actor();
-    let census = call.blocking(move |app| clearing::dry_run(app, target)).await?;
+    let census = call.blocking(move |app| purge::dry_run(app, target)).await?;
     let token = clear.confirm.map(|Credential(token)| token);
     let demand = Demand { actor, action: target.name().to_owned(), token, census };
     call.committed(confirmations::require(&call.app, demand)).await?;
     call.tell_beginning().await?;
-    let cleared = call.blocking(move |app| clearing::clear(app, target, &mut |_, _, _| ())).await?;
+    let cleared = call.blocking(move |app| purge::clear(app, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

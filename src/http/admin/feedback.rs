@@ -4,14 +4,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::messaging::feedback::{self, Feedback, Filter},
     error::Result,
     http::{
-        call::Call,
         numbered_page::NumberedPage,
         params::{PageNumber, PageSize, page, parameters},
         reply::Json,
+        request_context::Call,
     },
-    ops::feedback::{self, Feedback, Filter},
     types::{Timestamp, UserId},
 };
 

@@ -8,20 +8,20 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::operations::network_log::{
+        self,
+        search::{self, Filter, Logged},
+        tallies::{self, Suspect, Tally},
+    },
     error::{Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         numbered_page::NumberedPage,
         params::{
             DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters, text, time_range,
         },
         reply::Json,
-    },
-    ops::access_log::{
-        self,
-        search::{self, Filter, Logged},
-        tallies::{self, Suspect, Tally},
+        request_context::Call,
     },
     types::{Page, Timestamp, UserId, decimal_milliseconds},
 };
@@ -327,7 +327,7 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
     let age = of.days_to_keep.map_or(call.app.config.retention.access_log, |days| days.as_duration());
     let before = call.app.clock.now().minus(age);
     call.tell_beginning().await?;
-    let deleted = call.blocking(move |app| access_log::clean_up(app, age)).await?;
+    let deleted = call.blocking(move |app| network_log::clean_up(app, age)).await?;
     Ok(Json(LogsDeleted { deleted, before }))
 }
 

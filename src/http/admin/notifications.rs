@@ -6,19 +6,19 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::messaging::notifications::{self, Audience, Draft, Kind, Payload, Sent},
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         numbered_page::NumberedPage,
         params::{
             AudienceName, JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter,
             RowNumber, Rules, page, parameters,
         },
         reply::{Json, Made},
+        request_context::Call,
         v1::notifications::NotificationPayload,
     },
-    ops::notifications::{self, Audience, Draft, Kind, Payload, Sent},
     types::{Timestamp, UserId},
 };
 

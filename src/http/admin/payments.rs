@@ -15,17 +15,9 @@ pub use self::{
 };
 use crate::{
     app::App,
-    error::{Code, Error, Result},
-    http::{
-        call::Call,
-        numbered_page::NumberedPage,
-        params::{Flag, PageNumber, PageSize, Reason, Rules, page, parameters},
-        reply::{Json, Replayable},
-        v0::payment::OrderNo,
-    },
-    ops::{
+    domain::money::{
         ledger::{self, Asset, Entry},
-        payment::{
+        payments::{
             decisions::{self, Decision},
             order::Order,
             orders,
@@ -33,6 +25,14 @@ use crate::{
             sandbox::{self, Delivery, Rehearsal},
             settle::{Outcome, Verdict},
         },
+    },
+    error::{Code, Error, Result},
+    http::{
+        numbered_page::NumberedPage,
+        params::{Flag, PageNumber, PageSize, Reason, Rules, page, parameters},
+        reply::{Json, Replayable},
+        request_context::Call,
+        v0::payment::OrderNo,
     },
     providers::payment::{OrderState, Trade, TradeStatus},
     types::{Timestamp, UserId},

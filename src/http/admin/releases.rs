@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Limits,
+    domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft},
     error::{Fault, Result},
     http::{
         body::Given,
-        call::Call,
         numbered_page::NumberedPage,
         params::{Flag, NotificationText, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
         reply::{Json, Made},
+        request_context::Call,
         v0::version::{AppRelease, Platform, VersionCode},
     },
-    ops::releases::{self, AppVersion, DownloadUrl, Draft},
 };
 
 parameters! {

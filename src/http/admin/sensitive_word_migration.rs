@@ -8,20 +8,20 @@ use utoipa::ToSchema;
 pub use self::batch::compare as batch_compare;
 
 use crate::{
-    error::Result,
-    http::{
-        admin::sensitive_words::FoundWord,
-        call::Call,
-        numbered_page::NumberedPage,
-        params::{Content, Flag, Nothing, PageNumber, PageSize, page, parameters},
-        reply::Json,
-    },
-    ops::moderation::{
+    domain::moderation::{
         compare::{self, Comparison, Opinion, Text},
         engine::ContentType,
         policy::{self, Service},
         shadow::{self, Disagreement},
         state::{self, Status},
+    },
+    error::Result,
+    http::{
+        admin::sensitive_words::FoundWord,
+        numbered_page::NumberedPage,
+        params::{Content, Flag, Nothing, PageNumber, PageSize, page, parameters},
+        reply::Json,
+        request_context::Call,
     },
     providers::breaker::Condition,
     types::{Timestamp, UserId, decimal_milliseconds},

@@ -4,20 +4,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::moderation::{
+        self, Ruling,
+        engine::{ContentType, Match, Word},
+        listing, state,
+        words::{self, Listed, UNTYPED},
+    },
     error::{Error, Result},
     http::{
-        call::Call,
         numbered_page::NumberedPage,
         params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Rules, page, parameters},
         reply::{Json, Saved},
-    },
-    ops::{
-        moderation::{
-            self, Ruling,
-            engine::{ContentType, Match, Word},
-            listing, state,
-        },
-        words::{self, Listed, UNTYPED},
+        request_context::Call,
     },
     types::Timestamp,
 };

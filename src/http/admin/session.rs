@@ -5,13 +5,13 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
+    domain::operations::admins::{self, Identity},
     error::{Code, Error, Result},
     http::{
-        call::Call,
         params::{Credential, Nothing, VerificationCode, parameters},
         reply::Json,
+        request_context::Call,
     },
-    ops::admins::{self, Identity},
     types::Timestamp,
 };
 

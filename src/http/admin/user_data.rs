@@ -5,16 +5,18 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
+    domain::{
+        divination::chat::{self, Attachment},
+        identity::{
+            user_data::{self, Fix, Issue, Synchronised, Validation, Who},
+            users::Gender,
+        },
+    },
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        call::Call,
         params::{Reason, Rules, parameters},
         reply::Json,
-    },
-    ops::{
-        chat::{self, Attachment},
-        user_data::{self, Fix, Issue, Synchronised, Validation, Who},
-        users::Gender,
+        request_context::Call,
     },
     types::{PhoneNumber, UserId},
 };

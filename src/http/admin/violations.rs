@@ -6,20 +6,20 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::moderation::{
+        engine::ContentType,
+        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
+    },
     error::{Fault, Result},
     http::{
         body::Given,
-        call::Call,
         numbered_page::NumberedPage,
         params::{
             DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange, page,
             parameters, time_range, whole_number,
         },
         reply::Json,
-    },
-    ops::{
-        moderation::engine::ContentType,
-        violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
+        request_context::Call,
     },
     types::{Timestamp, UserId},
 };

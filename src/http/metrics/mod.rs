@@ -17,12 +17,12 @@ use self::page::{Page, real};
 pub use self::requests::RequestTally;
 use crate::{
     app::App,
-    error::{Code, Error, Result},
-    ops::{
+    domain::operations::{
         backups::{Failed, Remembered},
-        condition::{self, Condition},
+        health::{self, Condition},
         integrity::Check,
     },
+    error::{Code, Error, Result},
     types::Timestamp,
 };
 
@@ -62,7 +62,7 @@ impl Metrics {
 }
 
 fn page_of(sources: &Metrics) -> Result<String> {
-    let condition = match condition::observe(&sources.app) {
+    let condition = match health::observe(&sources.app) {
         Err(error) if error.code == Code::Overloaded => return Err(error),
         observed => observed.inspect_err(|error| tracing::warn!(%error, "some metrics could not be read")).ok(),
     };

@@ -11,7 +11,7 @@ use prometheus_client::{
 
 use crate::{
     error::{Error, Result},
-    tally::Distributed,
+    metrics::Distributed,
 };
 
 /// A label and its value.

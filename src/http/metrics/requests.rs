@@ -11,7 +11,7 @@ use std::{
 
 use axum::http::Method;
 
-use crate::tally::microseconds;
+use crate::metrics::microseconds;
 
 /// Upper bounds of durations, in microseconds.
 pub const BOUNDS: [u64; 15] = [

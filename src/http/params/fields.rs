@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Members, Parameter, Parameters, Rules,
-    given::{is_absent, is_literal, is_null, required, text_of},
+    raw_value::{is_absent, is_literal, is_null, required, text_of},
 };
 use crate::{
     error::{Code, Error, Fault, FieldCode, FieldError, Result},

@@ -10,8 +10,8 @@
 
 mod declare;
 mod fields;
-mod given;
-mod together;
+mod raw_value;
+mod cross_field;
 mod values;
 
 use axum::http::HeaderMap;
@@ -21,14 +21,14 @@ use crate::{
     clock::Clock,
     config::{Config, Limits},
     error::{Fault, Result},
-    http::{body::Given, call::Call},
+    http::{body::Given, request_context::Call},
     types::{Date, PhoneRules},
 };
 
+pub use cross_field::{TimeRange, Tried, reason_of_admin, time_range};
 pub(crate) use declare::{kind_described, kind_place, kind_read, kind_required, kind_schema, kind_type, parameters};
 pub use fields::{Claims, Fields};
-pub use given::{half_pair, is_absent, required, text};
-pub use together::{TimeRange, Tried, reason_of_admin, time_range};
+pub use raw_value::{half_pair, is_absent, required, text};
 pub use values::{
     AiResult, AudienceName, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName,
     DivinationData, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname,
@@ -65,7 +65,7 @@ pub trait Parameter: Sized {
 
     /// Whether two values mean the same, so that a name that was given both is no conflict.
     fn is_same(one: &Given<'_>, other: &Given<'_>, _: &Rules<'_>) -> bool {
-        given::is_same(one, other)
+        raw_value::is_same(one, other)
     }
 
     /// The JSON Schema, with an example.

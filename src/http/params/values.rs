@@ -19,13 +19,13 @@ pub use words::AudienceName;
 
 use super::{
     Parameter, Rules,
-    given::{is_same, text},
+    raw_value::{is_same, text},
 };
 use crate::{
     config::Limits,
+    domain::identity::users::{self, Gender},
     error::{Fault, FieldCode, Result},
-    http::{body::Given, call::Call},
-    ops::users::{self, Gender},
+    http::{body::Given, request_context::Call},
     types::{EmailAddress, Page, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
 };
 

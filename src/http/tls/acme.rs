@@ -27,8 +27,8 @@ use super::{certificates::Certificates, kept::Kept};
 use crate::{
     app::App,
     certificate::Certificate,
+    concurrency::lock::locked,
     error::{Code, Error, Result},
-    locked::locked,
     providers::authority::Authority,
     types::Timestamp,
 };

@@ -4,18 +4,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    error::Result,
-    http::{
-        call::Call,
-        device,
-        params::{VerificationCode, parameters},
-        reply::Json,
-    },
-    ops::{
+    domain::identity::{
         accounts::{self, CodeRequest, SignIn},
         codes::Purpose,
         tokens,
         users::Address,
+    },
+    error::Result,
+    http::{
+        device,
+        params::{VerificationCode, parameters},
+        reply::Json,
+        request_context::Call,
     },
     types::{PhoneNumber, Secret, Timestamp, UserId},
 };

@@ -7,17 +7,19 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::{
+        identity::users::User,
+        money::{
+            coins::{self, Asked, Consumed, LARGEST_INCREASE, ResetBy},
+            ledger::{Asset, Discrepancy},
+        },
+    },
     error::{Code, Fault, Result},
     http::{
         body::Given,
-        call::Call,
         params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
         reply::{Json, Replayable},
-    },
-    ops::{
-        coins::{self, Asked, Consumed, LARGEST_INCREASE, ResetBy},
-        ledger::{Asset, Discrepancy},
-        users::User,
+        request_context::Call,
     },
     types::{PhoneNumber, UserId},
 };

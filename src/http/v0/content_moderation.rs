@@ -5,14 +5,14 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
+    domain::moderation::{self, engine::ContentType},
     error::Result,
     http::{
         admin::sensitive_words::FoundWord,
-        call::Call,
         params::{Claims, Question, parameters},
         reply::Json,
+        request_context::Call,
     },
-    ops::moderation::{self, engine::ContentType},
     types::UserId,
 };
 

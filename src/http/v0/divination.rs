@@ -7,23 +7,25 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
+    domain::{
+        divination::{
+            interpretation::{self, Record},
+            model_calls::Status,
+        },
+        identity::preferences,
+    },
     error::Result,
     http::{
-        call::Call,
+        interpretation_sse::{Interpretation, Usage},
         interpreting::{self, Begun, Run},
-        narration::{Interpretation, Usage},
         numbered_page::NumberedPage,
         params::{
             Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TimeRange, TraceId, page,
             parameters, time_range,
         },
         reply::Json,
+        request_context::Call,
         stream::JsonOrStream,
-    },
-    ops::{
-        interpretation::{self, Record},
-        model_calls::Status,
-        preferences,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };

@@ -9,18 +9,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::{
+        divination::history::{self, Draft},
+        identity::users::User,
+    },
     error::{Error, Fault, FieldCode, Result},
     http::{
-        call::Call,
         params::{
             AiResult, Claims, ClientTimestamp, JsonData, Label, LocalRecordId, PageNumber, PageSize, Question, Rules,
             page, parameters,
         },
         reply::{Json, Listed, Saved},
-    },
-    ops::{
-        history::{self, Draft},
-        users::User,
+        request_context::Call,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };

@@ -4,13 +4,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::messaging::feedback::{self, Author},
     error::Result,
     http::{
-        call::{Call, Caller},
         params::{Claims, FeedbackText, parameters},
         reply::Made,
+        request_context::{Call, Caller},
     },
-    ops::feedback::{self, Author},
     types::{PhoneNumber, Timestamp, UserId},
 };
 

@@ -14,18 +14,20 @@ use messages::{MaxTokens, Messages, Temperature};
 
 use crate::{
     app::App,
+    domain::{
+        divination::{
+            chat::{self, Answered, Conversation, Prepared},
+            model_calls::Place,
+        },
+        identity::preferences,
+    },
     error::{Error, Result},
     http::{
-        call::{Call, Context},
         interpreting::place,
         params::{Claims, Described, Fields, Flag, Parameters, parameters},
         reply::{Answer, AnswerDocument, JSON, Json, Problem, retry_after_seconds},
+        request_context::{Call, Context},
         stream::{Beginning, Events, LastEvent, Listening, cut_off, tell_from_one_thread},
-    },
-    ops::{
-        chat::{self, Answered, Conversation, Prepared},
-        model_calls::Place,
-        preferences,
     },
     providers::{
         client::while_wanted,

@@ -4,9 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::messaging::notifications,
     error::Result,
-    http::{call::Call, params::Nothing, reply::Json, v1::notifications::Notification},
-    ops::notifications,
+    http::{params::Nothing, reply::Json, request_context::Call, v1::notifications::Notification},
     types::Span,
 };
 

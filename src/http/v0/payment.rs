@@ -10,28 +10,30 @@ use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::{
     config::Limits,
+    domain::{
+        money::{
+            coins,
+            payments::{
+                callbacks::{self, Word},
+                decisions::{self, Decision},
+                order::Order,
+                orders::{self, Placed},
+                reconcile::{self, Confirmation, Hint},
+            },
+        },
+        operations::idempotency::Once,
+    },
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         described_headers::Header,
         params::{
             BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Place, Reason, Rules, parameters,
             reason_of_admin, text,
         },
         reply::{Answer, AnswerDocument, Json, Saved},
+        request_context::Call,
         schemas::one_of_names,
-    },
-    ops::{
-        coins,
-        idempotency::Once,
-        payment::{
-            callbacks::{self, Word},
-            decisions::{self, Decision},
-            order::Order,
-            orders::{self, Placed},
-            reconcile::{self, Confirmation, Hint},
-        },
     },
     providers::payment::{OrderState, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},

@@ -4,15 +4,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    error::Result,
-    http::{
-        call::Call,
-        params::{Birthday, Claims, Nickname, Rules, Signature, parameters},
-        reply::Json,
-    },
-    ops::{
+    domain::identity::{
         profile,
         users::{self, Gender, ProfileChange},
+    },
+    error::Result,
+    http::{
+        params::{Birthday, Claims, Nickname, Rules, Signature, parameters},
+        reply::Json,
+        request_context::Call,
     },
     types::UserId,
 };

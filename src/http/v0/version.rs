@@ -6,14 +6,14 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::messaging::releases::{self, AppVersion, ClientVersion, Release},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         params::{Parameter, Rules, Tried, parameters, text, whole_number},
         reply::Json,
+        request_context::Call,
     },
-    ops::releases::{self, AppVersion, ClientVersion, Release},
     types::{Timestamp, clean},
 };
 

@@ -5,17 +5,17 @@ use tempfile::spooled_tempfile_in;
 use utoipa::ToSchema;
 
 use crate::{
-    error::{Code, Error, Fault, FieldCode, Result},
-    http::{
-        call::Call,
-        download::Download,
-        params::{Bare, Birthday, Nickname, Nothing, Rules, Signature, VerificationCode, parameters},
-        reply::{Json, NoContent},
-    },
-    ops::{
+    domain::identity::{
         accounts::{self, EraseBy},
         profile,
         users::{Address, Gender, ProfileChange},
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    http::{
+        download::Download,
+        params::{Bare, Birthday, Nickname, Nothing, Rules, Signature, VerificationCode, parameters},
+        reply::{Json, NoContent},
+        request_context::Call,
     },
     types::{EmailAddress, PhoneNumber, Timestamp, UserId},
 };

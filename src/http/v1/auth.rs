@@ -5,19 +5,21 @@ use utoipa::ToSchema;
 
 use super::account::Account;
 use crate::{
+    domain::{
+        identity::{
+            accounts::{self, CodeRequest, SignIn},
+            codes::Purpose,
+            tokens,
+            users::Address,
+        },
+        money::invites::{InviteCode, Redeemed},
+    },
     error::{Code, Result},
     http::{
-        call::Call,
         device,
         params::{DeviceId, DeviceName, Nothing, VerificationCode, parameters},
         reply::{Json, NoContent},
-    },
-    ops::{
-        accounts::{self, CodeRequest, SignIn},
-        codes::Purpose,
-        invites::{InviteCode, Redeemed},
-        tokens,
-        users::Address,
+        request_context::Call,
     },
     types::{EmailAddress, Secret, Timestamp},
 };

@@ -7,14 +7,14 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::money::invites::{self, InviteCode, Redeemed},
     error::{Fault, Result},
     http::{
         body::Given,
-        call::Call,
         params::{Nothing, Parameter, Rules, parameters, text},
         reply::{Json, Replayable},
+        request_context::Call,
     },
-    ops::invites::{self, InviteCode, Redeemed},
     types::Timestamp,
 };
 

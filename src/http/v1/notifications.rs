@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
+    domain::messaging::notifications::{self, Kind, Payload, Received},
     error::Result,
     http::{
-        call::Call,
         cursor_page::{CursorList, CursorPage, span},
         params::{Nothing, PageSize, RowNumber, Rules, parameters},
         reply::Json,
+        request_context::Call,
     },
-    ops::notifications::{self, Kind, Payload, Received},
     types::{Cursor, Timestamp},
 };
 

@@ -4,16 +4,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::money::{
+        ledger::{Asset, Entry, Kind},
+        points,
+    },
     error::Result,
     http::{
-        call::Call,
         cursor_page::{CursorList, CursorPage, span},
         params::{Nothing, PageSize, Rules, parameters},
         reply::Json,
-    },
-    ops::{
-        ledger::{Asset, Entry, Kind},
-        points,
+        request_context::Call,
     },
     types::{Cursor, Timestamp},
 };

@@ -8,15 +8,15 @@ use utoipa::ToSchema;
 
 use crate::{
     config::Limits,
+    domain::identity::preferences::{self, Kind},
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         openapi::object,
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
+        request_context::Call,
     },
-    ops::preferences::{self, Kind},
     types::{Locale, TimeZone, Timestamp},
 };
 

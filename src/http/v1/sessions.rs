@@ -10,24 +10,26 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     config::Limits,
+    domain::{
+        divination::{
+            hexagram::{self, Cast, Line, Lines},
+            sessions::{
+                self, Casting, Draft, Method, NewSession,
+                interpreting::{self, Asked},
+            },
+        },
+        identity::preferences,
+    },
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         cursor_page::{CursorList, CursorPage, span},
+        interpretation_sse::Interpretation,
         interpreting::{Begun, Run, answer_stored, interpret as interpret_prepared},
-        narration::Interpretation,
         params::{Label, PageSize, Parameter, Question, Rules, Tried, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
+        request_context::Call,
         stream::JsonOrStream,
-    },
-    ops::{
-        hexagram::{self, Cast, Line, Lines},
-        preferences,
-        sessions::{
-            self, Casting, Draft, Method, NewSession,
-            interpreting::{self, Asked},
-        },
     },
     types::{Cursor, TimeZone, Timestamp, WrittenTime, clean},
 };

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::openai::NAME;
-use super::{Completion, Usage, halves, refusal};
+use super::{Completion, Usage, refusal, surrogates};
 use crate::providers::{Failure, FailureKind, clean_code};
 
 /// The code of an answer that is longer than what is read.
@@ -63,7 +63,7 @@ impl Document {
     /// members only those that are what they should be count.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
         let text = without_mark(std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?);
-        let Ok(document @ Value::Object(_)) = serde_json::from_str(&halves::marked(text)) else {
+        let Ok(document @ Value::Object(_)) = serde_json::from_str(&surrogates::marked(text)) else {
             return Err(nonsense("not_json"));
         };
         Ok(Self {
@@ -159,7 +159,9 @@ fn counted(usage: &Value) -> Option<Usage> {
 /// The vendor's document with nothing in it that a listener could read but what `Assembly` takes as the answer and
 /// its reasoning: no second choice, no member of the vendor's own.
 pub fn with_the_answer_only(document: &str) -> String {
-    let Ok(Value::Object(mut members)) = serde_json::from_str(&halves::marked(document)) else { return String::new() };
+    let Ok(Value::Object(mut members)) = serde_json::from_str(&surrogates::marked(document)) else {
+        return String::new();
+    };
     members.retain(|name, _| {
         matches!(name.as_str(), "id" | "object" | "created" | "model" | "choices" | "usage" | "request_id")
     });
@@ -167,7 +169,7 @@ pub fn with_the_answer_only(document: &str) -> String {
         let answer = choices.drain(..).find(|choice| count(&choice["index"]).unwrap_or(0) == 0);
         choices.extend(answer.as_ref().map(answer_of));
     }
-    halves::unmarked(&Value::Object(members).to_string())
+    surrogates::unmarked(&Value::Object(members).to_string())
 }
 
 fn answer_of(choice: &Value) -> Value {
@@ -261,8 +263,8 @@ impl Assembly {
     fn take_choice(&mut self, choice: Choice) -> Result<(String, String), Failure> {
         self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
         self.refused |= choice.is_refused;
-        let text = halves::joined(&mut self.half_of_text, &choice.text);
-        let reasoning = halves::joined(&mut self.half_of_reasoning, &choice.reasoning);
+        let text = surrogates::joined(&mut self.half_of_text, &choice.text);
+        let reasoning = surrogates::joined(&mut self.half_of_reasoning, &choice.reasoning);
         let size = self.text.len() + self.reasoning.len() + text.len() + reasoning.len();
         if size > self.largest_answer {
             return Err(unusable(TOO_LARGE));

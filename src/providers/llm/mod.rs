@@ -10,7 +10,7 @@ pub mod builtin;
 mod chat;
 pub mod event_stream;
 mod form;
-mod halves;
+mod surrogates;
 pub mod models;
 pub mod offline;
 pub mod openai;

@@ -13,7 +13,7 @@ pub mod sandbox;
 
 mod clock_text;
 pub mod form;
-mod judgement;
+mod settlement_rule;
 mod notification;
 mod order_string;
 mod signing;
@@ -27,8 +27,8 @@ use crate::{
     types::{Fen, named},
 };
 
-pub use judgement::{Judgement, OrderState, OrderView, RejectReason, ReviewReason, judge};
 pub use notification::{MAX_NOTIFICATION_BYTES, Rejection, RejectionReason};
+pub use settlement_rule::{Judgement, OrderState, OrderView, RejectReason, ReviewReason, judge};
 
 /// The present time in epoch milliseconds. A gateway is handed one, because only the application reads the clock.
 pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;

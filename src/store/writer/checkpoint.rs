@@ -14,7 +14,7 @@ use super::{
     file_size,
     work::{IDLE, Work, stop_if_sync_failed},
 };
-use crate::store::{connection::BUSY_TIMEOUT, copier::Progress};
+use crate::store::{background_checkpointer::Progress, connection::BUSY_TIMEOUT};
 
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
 /// its start.

@@ -23,8 +23,8 @@ use crate::{
     error::{Code, Error, Result},
     store::{
         self, Write,
-        copier::{Copier, Progress},
-        place::Place,
+        background_checkpointer::{Copier, Progress},
+        file_identity::Place,
         snapshot::FullReads,
         statements::{Kept, Lend},
     },

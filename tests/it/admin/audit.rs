@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::kit::{
+use crate::support::{
     Document, Setup, eventually, found_eventually,
     raw::leave_after,
     vendors::{Reply, Vendor},

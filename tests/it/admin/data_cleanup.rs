@@ -13,7 +13,7 @@ use std::{
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Answer, Ended, Server, Setup, assert_sound, copy_of, count, cut_off, eventually, install, killed_after,
     log_statement, raw::Wire, started,
 };
@@ -179,7 +179,7 @@ fn a_hundred_confirmations_at_once_clear_once() {
     let token = asked(&server, &key, "verification-codes")["confirm"].as_str().unwrap().to_owned();
     let request =
         || server.request("DELETE", "/admin/data-cleanup/verification-codes").token(&key).form(&[("confirm", &token)]);
-    let answers = crate::kit::at_once((0..100).map(|_| request()).collect());
+    let answers = crate::support::at_once((0..100).map(|_| request()).collect());
     let done = answers.iter().filter(|answer| answer.status == 200).count();
     let refused = answers.iter().filter(|answer| answer.status == 428).count();
     assert_eq!((done, done + refused), (1, 100));

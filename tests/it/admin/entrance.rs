@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Answer, Binary, Ended, Request, Server, Setup, raw::Wire};
+use crate::support::{Answer, Binary, Ended, Request, Server, Setup, raw::Wire};
 
 const PASSWORD: &str = "correct horse battery staple";
 

@@ -1,6 +1,6 @@
 //! API keys: made and ended by commands, used over HTTP.
 
-use crate::kit::{Setup, contents_of};
+use crate::support::{Setup, contents_of};
 
 #[test]
 fn a_key_works_until_it_is_revoked() {

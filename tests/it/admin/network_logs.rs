@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Server, Setup, eventually, log_statement};
+use crate::support::{Answer, Server, Setup, eventually, log_statement};
 
 /// Entries that the tests put into the log: more than two pieces, and some that are in none.
 const ENTRIES: i64 = 20_000;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::Setup;
+use crate::support::Setup;
 
 #[test]
 fn an_administrator_reads_profiles_and_interpretations_and_leaves_a_row() {

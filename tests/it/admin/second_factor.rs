@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::hmac;
 use serde_json::json;
 
-use crate::kit::{Answer, Ended, Request, Server, Setup, at_once, contents_of};
+use crate::support::{Answer, Ended, Request, Server, Setup, at_once, contents_of};
 
 const PASSWORD: &str = "correct horse battery staple";
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Answer, Ended, Server, Setup};
+use crate::support::{Answer, Ended, Server, Setup};
 
 const PASSWORD: &str = "correct horse battery staple";
 

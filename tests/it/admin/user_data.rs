@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Server, Setup, at_once, eventually};
+use crate::support::{Answer, Caller, Server, Setup, at_once, eventually};
 
 fn get(server: &Server, key: &str, path: &str) -> Answer {
     server.get(&format!("/admin/user-data/{path}")).token(key).send()
@@ -289,7 +289,7 @@ fn the_support_page_shows_what_happened_and_no_secret() {
         assert!(!text.contains(&code) && !text.contains(&user.token) && !text.contains(question), "{text}");
     }
     // The page is for people too.
-    let mut command = crate::kit::Binary::command();
+    let mut command = crate::support::Binary::command();
     let output = command.args(["users", "show", "13800138000", "--data-dir"]).arg(server.directory()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     for expected in ["13800138000", "Ledger", "consume", "Orders", "Signed in", "******", "Requests"] {

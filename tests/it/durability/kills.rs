@@ -11,7 +11,7 @@ use super::{
     oracle::Oracle,
     workload::{Client, World},
 };
-use crate::kit::kill;
+use crate::support::kill;
 
 const CLIENTS: usize = 6;
 
@@ -59,7 +59,7 @@ fn survive(rounds: u64) {
             let database = Connection::open(directory.join("yarrow.db")).unwrap();
             oracle.check(&database, oracle.acknowledged().values());
         }
-        crate::kit::Ended::run(&directory, &["ledger", "verify"], "").expect(0);
+        crate::support::Ended::run(&directory, &["ledger", "verify"], "").expect(0);
     }
     finish(&setup().start(), &world, &oracle, &mut unanswered);
     let count = oracle.acknowledged().len();
@@ -77,7 +77,7 @@ fn lifetime(round: u64) -> Duration {
 
 /// What was cut off last is asked for again, and then all is there, once.
 fn finish(
-    server: &crate::kit::Server,
+    server: &crate::support::Server,
     world: &World,
     oracle: &Oracle,
     unanswered: &mut [Option<(&'static str, String)>],

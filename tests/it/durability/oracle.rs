@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::Connection;
 
-use crate::kit;
+use crate::support;
 
 /// Something that the service said it has done.
 #[derive(Clone, Debug)]
@@ -196,7 +196,7 @@ const HALVES: [(&str, &str); 8] = [
 ];
 
 fn assert_whole(database: &Connection) {
-    kit::assert_sound(database);
+    support::assert_sound(database);
     let finds = |sql: &str| database.prepare(sql).unwrap().query([]).unwrap().next().unwrap().is_some();
     for (what, sql) in HALVES {
         assert!(!finds(sql), "{what}");

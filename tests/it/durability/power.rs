@@ -12,7 +12,7 @@ use super::{
     oracle::{Effect, Oracle},
     workload::{Client, World},
 };
-use crate::kit::{Ended, Server, Setup};
+use crate::support::{Ended, Server, Setup};
 
 const CLIENTS: usize = 3;
 const CALLS: &str = "trace=pwrite64,write,writev,sendto,sendmsg,ftruncate,fsync,fdatasync,openat,rename,renameat,\

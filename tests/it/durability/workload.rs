@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::oracle::{Effect, Oracle};
-use crate::kit::{Answer, Caller, Request, Server, Setup};
+use crate::support::{Answer, Caller, Request, Server, Setup};
 
 const FIXED_CODE: &str = "246810";
 const LINES: [u8; 6] = [7, 8, 8, 8, 7, 6];

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     LISTED, OWN, check, content_of, fallback, judged, switch, verdict, violations, with_service_at, with_vendor,
 };
-use crate::kit::{
+use crate::support::{
     Request,
     calls::answering,
     eventually,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::kit::{Ended, Server, Setup, at_once, eventually, install};
+use crate::support::{Ended, Server, Setup, at_once, eventually, install};
 
 fn add(server: &Server, key: &str, word: &str, kind: &str) -> Value {
     let body = json!({ "word": word, "type": kind });
@@ -248,7 +248,7 @@ fn a_list_is_imported_whole_with_a_report_and_exported_again() {
     assert_eq!([kind("瀛洲仙"), kind("赌博"), kind("a,b")], [json!("places"), json!("gambling"), json!("my type")]);
     assert_eq!(i64::try_from(exported.as_array().unwrap().len()).unwrap(), before + 3);
     // What was exported as text comes back as it was.
-    let csv = crate::kit::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
+    let csv = crate::support::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
     let copied = Ended::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap());
     assert_eq!(
         (&copied.expect(0).json()["added"], exported.as_array().unwrap().len()),
@@ -264,7 +264,7 @@ fn what_is_exported_is_found_as_before_where_it_is_imported() {
     install(&other);
     Ended::run(&data, &["words", "add", "蓬莱仙"], "").expect(0);
     Ended::run(&data, &["words", "add", "瀛洲仙", "--no-sound"], "").expect(0);
-    let csv = crate::kit::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
+    let csv = crate::support::Binary::command().args(["words", "export", "--data-dir"]).arg(&data).output().unwrap();
     Ended::run(&other, &["words", "import", "-"], std::str::from_utf8(&csv.stdout).unwrap()).expect(0);
     let exported = |directory| Ended::run(directory, &["words", "export"], "").expect(0).json();
     assert_eq!(exported(&other), exported(&data));

@@ -9,7 +9,7 @@ mod violations;
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Answer, Caller, Server, Setup,
     vendors::{Received, Reply, Vendor},
 };

@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, judged, switch, violations, with_vendor};
-use crate::kit::{Answer, Server, Setup, at_once, vendors::Vendor};
+use crate::support::{Answer, Server, Setup, at_once, vendors::Vendor};
 
 const CALLERS: usize = 120;
 

@@ -8,13 +8,13 @@ use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
 use crate::{
-    kit::{
+    model_use::read_stream_until,
+    support::{
         Caller, Server, Setup,
         calls::answering,
         eventually,
         vendors::{Gate, Reply, Vendor},
     },
-    model_use::read_stream_until,
 };
 
 const MIGRATION: &str = "/admin/sensitive-word-migration";
@@ -268,7 +268,7 @@ fn a_batch_asks_no_more_at_once_than_the_service_may_be_asked() {
 #[test]
 fn a_listener_who_leaves_is_no_failure_of_the_service() {
     for falls_back in [true, false] {
-        let model = crate::kit::calls::answering("大吉。宜守。");
+        let model = crate::support::calls::answering("大吉。宜守。");
         let vendor = Vendor::answering(|request| {
             let is_answer = content_of(request).contains('吉');
             let delay = Duration::from_secs(if is_answer { 10 } else { 0 });

@@ -8,7 +8,7 @@ use std::{
 use serde_json::json;
 
 use super::{LISTED, OWN, check, judged, switch, with_vendor};
-use crate::kit::vendors::Vendor;
+use crate::support::vendors::Vendor;
 
 const FLIPS: usize = 1_000;
 

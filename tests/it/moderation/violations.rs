@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{LISTED, OWN, check, violations};
-use crate::kit::{Caller, Server, Setup};
+use crate::support::{Caller, Server, Setup};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 

@@ -13,7 +13,7 @@ use ring::hmac;
 use serde_json::Value;
 use yarrow::types::hex;
 
-use crate::kit::{
+use crate::support::{
     Ended, Request, Server, Setup, eventually, install, settled,
     tls::PemPair,
     vendors::{Reply, Vendor},

@@ -1,9 +1,9 @@
 //! A clock that was ahead for a while: what it leaves behind is of a time to come, and nothing waits for that.
 
 use serde_json::json;
-use yarrow::ops::cleanup;
+use yarrow::domain::operations::retention;
 
-use crate::kit::{Ended, Setup, eventually, found_eventually, open_app};
+use crate::support::{Ended, Setup, eventually, found_eventually, open_app};
 
 const AHEAD: i64 = 40 * 24 * 3_600_000;
 const PHONE: &str = "13800138000";
@@ -87,14 +87,14 @@ fn a_clock_that_is_days_ahead_deletes_nothing_by_its_age() {
     let database = rusqlite::Connection::open(directory.path().join("yarrow.db")).unwrap();
     let old = "insert into code_sends (address, client_network, sent_at) values ('old', '192.0.2.1', 1)";
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(cleanup::sweep_if_believed(&app, &|| true).unwrap(), 0);
+    assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 0);
     // Nobody deletes in its place either, and a clock that was put right is believed at once.
-    assert_eq!(cleanup::sweep_if_believed(&app, &|| true).unwrap(), 0);
+    assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 0);
     database
         .execute_batch("update settings set value = unixepoch() * 1000 where name = 'clock.believed_until'")
         .unwrap();
-    assert_eq!(cleanup::sweep_if_believed(&app, &|| true).unwrap(), 1);
+    assert_eq!(retention::sweep_if_believed(&app, &|| true).unwrap(), 1);
     // Whoever asks for it is obeyed.
     database.execute_batch(&format!("{old}; {LONG_AGO}")).unwrap();
-    assert_eq!(cleanup::sweep(&app).unwrap(), 1);
+    assert_eq!(retention::sweep(&app).unwrap(), 1);
 }

@@ -9,7 +9,7 @@ use std::{
 use regex::Regex;
 use serde_json::json;
 
-use crate::kit::{Behaviour, Binary, Model, Request, Server, Setup, calls::ask};
+use crate::support::{Behaviour, Binary, Model, Request, Server, Setup, calls::ask};
 
 const PHONE: &str = "13800138000";
 

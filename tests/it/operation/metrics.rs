@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kit::{Request, Server, Setup};
+use crate::support::{Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::kit::{Ended, Setup, eventually};
+use crate::support::{Ended, Setup, eventually};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -124,7 +124,7 @@ fn a_stop_waits_for_no_sweep() {
         "with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 3000000) \
          insert into code_sends (address, client_network, sent_at) select '', '', n from numbers",
     );
-    let left = |server: &crate::kit::Server| server.value::<i64>("select count(*) from code_sends");
+    let left = |server: &crate::support::Server| server.value::<i64>("select count(*) from code_sends");
     eventually("a sweep has begun", || left(&server) < 3_000_000);
     let begun = Instant::now();
     assert_eq!(server.terminate(), Some(0));
@@ -153,7 +153,7 @@ fn expired_codes_go_and_the_others_between_them_stay() {
 
 #[test]
 fn no_retention_was_left_out() {
-    let output = crate::kit::Binary::command().args(["config", "show", "--json"]).output().unwrap();
+    let output = crate::support::Binary::command().args(["config", "show", "--json"]).output().unwrap();
     let shown: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let names = shown.iter().filter_map(|setting| setting["name"].as_str()?.strip_prefix("retention."));
     // Payment records are deleted when somebody says so; the setting is what stays then.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use yarrow::providers::client::{Answer, Client, Limits, Post};
 use yarrow::providers::{Failure, FailureKind};
 
-use crate::kit::vendors::{Reply, Vendor};
+use crate::support::vendors::{Reply, Vendor};
 
 fn client() -> Client {
     let second = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use yarrow::{
     types::{EmailAddress, Locale},
 };
 
-use crate::kit::{
+use crate::support::{
     mail::{MailServer, Offer, Step, Trouble},
     vendors::free_address,
 };

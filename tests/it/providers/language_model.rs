@@ -7,7 +7,7 @@ use yarrow::providers::llm::openai::{OpenAi, Settings};
 use yarrow::providers::llm::{Completion, Flow, LanguageModel, Message, Request, Role};
 use yarrow::providers::{Failure, FailureKind};
 
-use crate::kit::vendors::{Reply, Vendor};
+use crate::support::vendors::{Reply, Vendor};
 
 const VECTORS: &str = include_str!("../../vectors/llm.json");
 const ANSWER: &str = r#"{"id":"chatcmpl-1","model":"m-2026","choices":[{"index":0,"message":{"role":"assistant","content":"大吉","reasoning_content":"先看本卦"},"finish_reason":"stop"}],"usage":{"prompt_tokens":31,"completion_tokens":6,"total_tokens":37}}"#;

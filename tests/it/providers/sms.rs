@@ -6,7 +6,7 @@ use yarrow::providers::sms::aliyun::{Aliyun, Settings};
 use yarrow::providers::sms::{CodeMessage, Receipt, SmsSender};
 use yarrow::providers::{Failure, FailureKind};
 
-use crate::kit::vendors::{Reply, Vendor};
+use crate::support::vendors::{Reply, Vendor};
 
 const KEY_ID: &str = "TESTAccessKeyId000000001";
 const SECRET: &str = "TESTAccessKeySecret0000000000001";

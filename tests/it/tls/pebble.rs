@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::kit::{
+use crate::support::{
     Setup, found_eventually,
     tls::{self, PemPair},
 };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Request, Server, Setup, at_once, found_eventually};
+use crate::support::{Answer, Caller, Request, Server, Setup, at_once, found_eventually};
 
 const PHONE: &str = "13800138000";
 const MINUTE: u64 = 60;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Caller, Server, Setup, at_once};
+use crate::support::{Caller, Server, Setup, at_once};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, eventually, found_eventually};
+use crate::support::{Behaviour, Caller, Model, Request, Server, Setup, eventually, found_eventually};
 
 const PHONE: &str = "13800138000";
 /// On the default word list.

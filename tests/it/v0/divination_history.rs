@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Server, Setup, at_once};
+use crate::support::{Answer, Caller, Server, Setup, at_once};
 
 const PHONE: &str = "13800138000";
 

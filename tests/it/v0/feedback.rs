@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::Setup;
+use crate::support::Setup;
 
 const OWN: &str = "13800138000";
 

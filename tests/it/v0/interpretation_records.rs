@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup};
+use crate::support::{Behaviour, Caller, Model, Request, Server, Setup};
 
 const PHONE: &str = "13800138000";
 const OTHER: &str = "13800138001";

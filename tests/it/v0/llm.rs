@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Behaviour, Caller, Model, Request, Server, Setup, found_eventually,
     vendors::{Reply, Vendor},
 };

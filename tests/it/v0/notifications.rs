@@ -1,6 +1,6 @@
 //! `/notifications`: who may see it. What is in it is told with the inbox of the current generation.
 
-use crate::kit::Setup;
+use crate::support::Setup;
 
 #[test]
 fn everybody_may_ask_and_a_bad_token_is_refused() {

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Caller, Ended, Server, Setup,
     alipay::{PUBLISHED_ORDER, notification, published},
     eventually,

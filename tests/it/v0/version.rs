@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Server, Setup};
+use crate::support::{Server, Setup};
 
 fn publish(server: &Server, key: &str, body: Value) -> Value {
     server.post("/admin/releases").token(key).json(&body).send().expect(201).json()

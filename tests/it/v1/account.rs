@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Request, Server, Setup};
+use crate::support::{Caller, Request, Server, Setup};
 
 const EMAIL: &str = "li.ming@example.com";
 const PHONE: &str = "13800138000";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::support::{
     Answer, Request, Server, Setup, at_once, eventually, found_eventually,
     mail::{MailServer, Offer, Step, Trouble},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually, raw::leave_after};
+use crate::support::{Behaviour, Caller, Model, Server, Setup, eventually, raw::leave_after};
 
 const ENGLISH: &str = "You are ";
 

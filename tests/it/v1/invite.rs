@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Server, Setup, at_once};
+use crate::support::{Answer, Caller, Server, Setup, at_once};
 
 fn phone(number: usize) -> String {
     format!("1380013{number:04}")

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, kill, raw::Wire, settled};
+use crate::support::{Behaviour, Caller, Model, Request, Server, Setup, at_once, eventually, kill, raw::Wire, settled};
 
 pub(super) const EMAIL: &str = "li.ming@example.com";
 pub(super) const PHONE: &str = "13800138000";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Caller, Server, Setup, at_once, eventually};
+use crate::support::{Answer, Caller, Server, Setup, at_once, eventually};
 
 struct World {
     server: Server,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{Caller, Server, Setup};
+use crate::support::{Caller, Server, Setup};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::Setup;
+use crate::support::Setup;
 
 #[test]
 fn who_never_chose_has_the_defaults() {

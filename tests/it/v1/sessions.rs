@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::kit::{Answer, Behaviour, Caller, Model, Request, Server, Setup, at_once};
+use crate::support::{Answer, Behaviour, Caller, Model, Request, Server, Setup, at_once};
 
 const OWN: &str = "13800138000";
 const OTHER: &str = "13900139000";

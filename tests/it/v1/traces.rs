@@ -7,7 +7,7 @@ use rusqlite::types::Value as Stored;
 use serde_json::{Value, json};
 
 use super::leaving::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
-use crate::kit::{Behaviour, Caller, Model, Server, Setup, eventually};
+use crate::support::{Behaviour, Caller, Model, Server, Setup, eventually};
 
 /// What else the person has written or been told.
 const MORE_TEXTS: [&str; 8] = [

@@ -4,17 +4,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::money::payments::{
+        callbacks::{self, Callback, Receipt},
+        settle::Verdict,
+    },
     error::Result,
     http::{
-        call::Call,
         numbered_page::NumberedPage,
         params::{PageNumber, PageSize, RowNumber, page, parameters},
         reply::Json,
+        request_context::Call,
         v0::payment::OrderNo,
-    },
-    ops::payment::{
-        callbacks::{self, Callback, Receipt},
-        settle::Verdict,
     },
     types::Timestamp,
 };

@@ -9,17 +9,17 @@ use super::AdminOrder;
 use crate::{
     app::App,
     config::Limits,
+    domain::money::payments::{
+        orders,
+        refunds::{self, Progress, Refunded},
+    },
     error::{Fault, Result},
     http::{
         body::Given,
-        call::{Call, Repeatable},
         params::{Parameter, Reason, Rules, parameters},
         reply::Replayable,
+        request_context::{Call, Repeatable},
         v0::payment::{Amount, OrderNo},
-    },
-    ops::payment::{
-        orders,
-        refunds::{self, Progress, Refunded},
     },
     types::{Fen, Timestamp, hex, sha256_of_parts},
 };

@@ -4,13 +4,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    domain::money::payments::report::{self, Difference, Sums},
     error::Result,
     http::{
-        call::Call,
         params::{Moment, TimeRange, parameters, time_range},
         reply::Json,
+        request_context::Call,
     },
-    ops::payment::report::{self, Difference, Sums},
     providers::payment::OrderState,
     types::{Date, Fen, Timestamp},
 };

@@ -7,19 +7,19 @@ use utoipa::ToSchema;
 use super::TextCompared;
 use crate::{
     config::Limits,
+    domain::moderation::{
+        compare::{self, Text},
+        engine::ContentType,
+    },
     error::{Fault, FieldCode, Result},
     http::{
         body::Given,
-        call::Call,
         params::{
             BodyShape, Content, Described, Fields, Members, Parameter, Parameters, Place, Rules, is_absent, required,
             text,
         },
         reply::Json,
-    },
-    ops::moderation::{
-        compare::{self, Text},
-        engine::ContentType,
+        request_context::Call,
     },
 };
 

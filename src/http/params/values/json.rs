@@ -9,7 +9,7 @@ use crate::{
         body::Given,
         params::{
             Parameter, Rules,
-            given::{half_pair, is_literal, text_of},
+            raw_value::{half_pair, is_literal, text_of},
         },
     },
     types::JsonText,

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Limits,
+    domain::operations::audit::LONGEST_REASON,
     error::{Fault, FieldCode, Result},
     http::{
         body::Given,
         params::{Parameter, Rules, text},
     },
-    ops::audit::LONGEST_REASON,
     types::{clean, clean_as_sent, clean_line, clean_lines},
 };
 

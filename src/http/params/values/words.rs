@@ -4,17 +4,16 @@ use serde_json::{Value, json};
 
 use crate::{
     config::Limits,
+    domain::{
+        divination::sessions::Method,
+        identity::{codes::Purpose, preferences::Kind},
+        moderation::engine::ContentType,
+        money::payments::{decisions::Decision, settle::Verdict},
+    },
     error::{Fault, FieldCode, Result},
     http::{
         body::Given,
         params::{Parameter, Rules, text},
-    },
-    ops::{
-        codes::Purpose,
-        moderation::engine::ContentType,
-        payment::{decisions::Decision, settle::Verdict},
-        preferences::Kind,
-        sessions::Method,
     },
     providers::payment::OrderState,
     types::named,

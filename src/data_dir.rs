@@ -1,0 +1,138 @@
+//! What an installation is, told by its files; and what was lost of it, with the way out.
+
+use std::path::Path;
+
+use crate::{
+    clock::Clock,
+    config::Config,
+    domain::{moderation::words, operations::backups},
+    error::{Code, Error, Result},
+    keys::{KEYS, SERVER_KEY},
+    store::{
+        self, Store, Tuning, Upkeep,
+        files::{self, DATABASE, beside},
+        restore,
+    },
+};
+
+/// Refuses a directory in which nobody has installed anything: most likely its name was mistyped.
+///
+/// # Errors
+/// `not_found`.
+pub fn demand_installation(config: &Config) -> Result<()> {
+    let directory = &config.installation.data_dir.0;
+    let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
+    // What may not be looked at is there, as far as is known here; whoever opens it says what is wrong.
+    if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
+        return Ok(());
+    }
+    let way_out = newest_backup(config).map_or_else(
+        || "`yarrow serve` makes one there".to_owned(),
+        |newest| format!("There are backups: `yarrow restore {}` puts one there", newest.name),
+    );
+    let directory = directory.display();
+    let detail = format!("There is no installation in {directory}. {way_out}; --data-dir names another directory.");
+    Err(Error::new(Code::NotFound).detail(detail))
+}
+
+/// Gives what a first start as root has made to whom the directory belongs.
+pub(crate) fn leave_to_owner(directory: &Path) -> Result<()> {
+    let database = directory.join(DATABASE);
+    let logs = ["-wal", "-shm"].map(|end| beside(&database, end));
+    let made = KEYS.into_iter().map(|name| directory.join(name)).chain([database]).chain(logs);
+    for path in made.filter(|path| path.exists()) {
+        files::leave_to_owner(&path).map_err(|error| files::failed_at(&path, error))?;
+    }
+    Ok(())
+}
+
+/// Refuses to go on under another key than the one that the database was filled under. A first start makes the key
+/// before it seeds the words, so a database without them is one whose first start was cut off.
+pub(crate) fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
+    let path = config.installation.data_dir.0.join(SERVER_KEY);
+    if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
+        return Ok(());
+    }
+    let way_out = newest_backup(config).map_or_else(
+        || "`yarrow restore FILE --keys` takes it from a backup".to_owned(),
+        |newest| format!("`yarrow restore {} --keys` takes it from a backup", newest.name),
+    );
+    let detail = format!(
+        "{} is missing, and what the database keeps under it would not be recognised under another. {way_out} and \
+         leaves the database as it is. If auth.secret_key was set, set it again.",
+        path.display()
+    );
+    Err(Error::new(Code::StorageFailed).detail(detail))
+}
+
+/// Opens the database, unless something says that another one was here, and was lost.
+pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, upkeep: Upkeep) -> Result<Store> {
+    let directory = &config.installation.data_dir.0;
+    let path = directory.join(DATABASE);
+    if !path.exists()
+        && let Some(what) = lost_how(config, directory)
+    {
+        return Err(lost(config, &format!("{} {what}", path.display())));
+    }
+    // A first start makes the file before the keys.
+    if has_keys(directory) && store::is_empty(&path) {
+        return Err(damaged(config, &path, "it is empty"));
+    }
+    Store::open(&path, tuning, clock, upkeep)
+}
+
+/// What is said of a database that is not there, although there was one. A first start makes it before the keys, so
+/// keys without it say so.
+fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
+    if has_keys(directory) {
+        return Some("is missing");
+    }
+    if restore::was_cut_off(directory) {
+        return Some("is missing, because a restore was cut off");
+    }
+    // Whoever wants to begin anew can move them away.
+    newest_backup(config).map(|_| "is missing, although there are backups")
+}
+
+/// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.
+pub(crate) fn explain_damage(config: &Config, error: Error) -> Error {
+    let directory = &config.installation.data_dir.0;
+    let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
+    match &error.source {
+        Some(source) if is_ours && store::is_damage(&error) => {
+            damaged(config, &directory.join(DATABASE), &source.to_string()).caused_by(error)
+        }
+        _ => error,
+    }
+}
+
+fn damaged(config: &Config, path: &Path, what: &str) -> Error {
+    lost(config, &format!("{} is damaged ({what})", path.display()))
+}
+
+/// Whether keys of an installation lie in the directory.
+fn has_keys(directory: &Path) -> bool {
+    KEYS.iter().any(|key| directory.join(key).exists())
+}
+
+/// The backup that somebody is pointed to: the newest that was found sound, or else the newest. A directory of backups
+/// that cannot be read has none to point to.
+fn newest_backup(config: &Config) -> Option<backups::Backup> {
+    let all = backups::list(config).ok()?;
+    backups::newest_sound(&all, Clock::default().now()).or_else(|| all.first()).cloned()
+}
+
+/// Says what was lost, and what there is to put in its place.
+fn lost(config: &Config, what: &str) -> Error {
+    let way_out = match newest_backup(config) {
+        Some(newest) => format!(
+            "There is a backup of {}: `yarrow restore {}` puts it in its place and keeps what is there aside",
+            newest.at, newest.name
+        ),
+        None => format!(
+            "There is no backup in {}: see `yarrow restore --help` if there is one elsewhere",
+            config.backup_directory().display()
+        ),
+    };
+    Error::new(Code::StorageFailed).detail(format!("{what}. {way_out}."))
+}

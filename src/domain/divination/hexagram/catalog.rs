@@ -1,0 +1,318 @@
+//! The eight trigrams and the sixty-four hexagrams in King Wen order, with their names and texts.
+//!
+//! Refuses to hold a number outside 1 to 64: a [`Hexagram`] that exists is a real one. The
+//! surprise: a figure is kept as bits with the bottom line lowest, because every transformation
+//! (flipping lines, taking the nuclear figure) is then one operation on a byte.
+
+use super::table;
+use crate::types::Locale;
+
+/// One of the eight figures of three lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Trigram {
+    /// The place in the order of the Unicode signs ☰ to ☷, from zero; always below eight.
+    place: u8,
+}
+
+/// One of the sixty-four figures of six lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hexagram {
+    /// The King Wen number; always from 1 to 64.
+    number: u8,
+}
+
+impl Trigram {
+    /// All eight, in the order of their Unicode signs, which is also the Earlier Heaven order 1 to 8.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..8).map(|place| Self { place })
+    }
+
+    /// The trigram whose sign (☰ to ☷) this is.
+    pub fn from_sign(sign: char) -> Option<Self> {
+        Self::all().find(|trigram| trigram.sign().starts_with(sign))
+    }
+
+    /// The trigram of three lines given bottom up, `true` for yang.
+    pub fn from_figure(figure: [bool; 3]) -> Self {
+        Self::from_bits(pack(&figure))
+    }
+
+    /// The Unicode sign, such as ☵.
+    pub fn sign(self) -> &'static str {
+        self.cell(TRIGRAM_SIGN)
+    }
+
+    /// The three lines bottom up, `true` for yang.
+    pub fn figure(self) -> [bool; 3] {
+        let bits = TRIGRAM_BITS[usize::from(self.place)];
+        std::array::from_fn(|line| bits >> line & 1 == 1)
+    }
+
+    /// The Chinese name, such as 坎.
+    pub fn chinese_name(self) -> &'static str {
+        self.cell(TRIGRAM_NAME)
+    }
+
+    /// The name in pinyin with tones.
+    pub fn pinyin(self) -> &'static str {
+        self.cell(TRIGRAM_PINYIN)
+    }
+
+    /// The usual English name, such as "The Abysmal".
+    pub fn english_name(self) -> &'static str {
+        self.cell(TRIGRAM_ENGLISH)
+    }
+
+    /// The image in nature: 水, water.
+    pub fn image(self, locale: Locale) -> &'static str {
+        self.cell(TRIGRAM_IMAGE + offset(locale))
+    }
+
+    /// The attribute: 险陷, danger.
+    pub fn attribute(self, locale: Locale) -> &'static str {
+        self.cell(TRIGRAM_ATTRIBUTE + offset(locale))
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        Self { place: TRIGRAM_BY_BITS[usize::from(bits & 0b111)] }
+    }
+
+    fn bits(self) -> u8 {
+        TRIGRAM_BITS[usize::from(self.place)]
+    }
+
+    fn cell(self, column: usize) -> &'static str {
+        TRIGRAMS[usize::from(self.place)][column]
+    }
+}
+
+impl Hexagram {
+    /// All sixty-four in King Wen order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..=64).map(|number| Self { number })
+    }
+
+    /// The hexagram with this King Wen number; none outside 1 to 64.
+    pub fn from_number(number: u8) -> Option<Self> {
+        (1..=64).contains(&number).then_some(Self { number })
+    }
+
+    /// The hexagram whose Unicode sign (U+4DC0 to U+4DFF) this is.
+    pub fn from_sign(sign: char) -> Option<Self> {
+        let place = u32::from(sign).checked_sub(FIRST_SIGN)?;
+        Self::from_number(u8::try_from(place.checked_add(1)?).ok()?)
+    }
+
+    /// The hexagram of six lines given bottom up, `true` for yang.
+    pub fn from_figure(figure: [bool; 6]) -> Self {
+        Self::from_bits(pack(&figure))
+    }
+
+    /// The hexagram composed of two trigrams.
+    pub fn from_trigrams(upper: Trigram, lower: Trigram) -> Self {
+        Self::from_bits(upper.bits() << 3 | lower.bits())
+    }
+
+    /// The King Wen number, 1 to 64.
+    pub fn number(self) -> u8 {
+        self.number
+    }
+
+    /// The Unicode sign, such as ䷂.
+    pub fn sign(self) -> &'static str {
+        self.cell(HEXAGRAM_SIGN)
+    }
+
+    /// The six lines bottom up, `true` for yang.
+    pub fn figure(self) -> [bool; 6] {
+        let bits = self.bits();
+        std::array::from_fn(|line| bits >> line & 1 == 1)
+    }
+
+    /// The short Chinese name, such as 屯.
+    pub fn chinese_name(self) -> &'static str {
+        self.cell(HEXAGRAM_NAME)
+    }
+
+    /// The Chinese name with its trigram images, such as 水雷屯.
+    pub fn chinese_full_name(self) -> &'static str {
+        self.cell(HEXAGRAM_FULL_NAME)
+    }
+
+    /// The short name in pinyin with tones.
+    pub fn pinyin(self) -> &'static str {
+        self.cell(HEXAGRAM_PINYIN)
+    }
+
+    /// The usual English name.
+    pub fn english_name(self) -> &'static str {
+        self.cell(HEXAGRAM_ENGLISH)
+    }
+
+    /// The upper (outer) trigram.
+    pub fn upper(self) -> Trigram {
+        Trigram::from_bits(self.bits() >> 3)
+    }
+
+    /// The lower (inner) trigram.
+    pub fn lower(self) -> Trigram {
+        Trigram::from_bits(self.bits())
+    }
+
+    /// The counsel, one or two sentences.
+    pub fn judgement(self, locale: Locale) -> &'static str {
+        self.cell(HEXAGRAM_JUDGEMENT + offset(locale))
+    }
+
+    /// The image formed by the two trigrams, one clause without a full stop.
+    pub fn image(self, locale: Locale) -> &'static str {
+        self.cell(HEXAGRAM_IMAGE + offset(locale))
+    }
+
+    /// The nuclear hexagram: lines 2, 3, 4 below and lines 3, 4, 5 above.
+    #[must_use]
+    pub fn nuclear(self) -> Self {
+        let bits = self.bits();
+        Self::from_bits(bits >> 1 & 0b111 | bits << 1 & 0b11_1000)
+    }
+
+    /// The hexagram after the lines at these positions (1 at the bottom, 6 at the top) turned into
+    /// their opposites. Positions outside 1 to 6 change nothing.
+    #[must_use]
+    pub fn with_lines_changed(self, positions: &[u8]) -> Self {
+        let changed = positions
+            .iter()
+            .filter(|position| (1..=6).contains(*position))
+            .fold(0, |bits: u8, position| bits | 1 << (position - 1));
+        Self::from_bits(self.bits() ^ changed)
+    }
+
+    /// The positions, ascending, at which the lines of the two hexagrams differ.
+    pub fn differing_positions(self, other: Self) -> Vec<u8> {
+        let difference = self.bits() ^ other.bits();
+        (1..=6).filter(|position| difference >> (position - 1) & 1 == 1).collect()
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        Self { number: NUMBER_BY_BITS[usize::from(bits & 0b11_1111)] }
+    }
+
+    fn bits(self) -> u8 {
+        HEXAGRAM_BITS[self.row()]
+    }
+
+    fn cell(self, column: usize) -> &'static str {
+        HEXAGRAMS[self.row()][column]
+    }
+
+    fn row(self) -> usize {
+        usize::from(self.number) - 1
+    }
+}
+
+/// What a changing line at this position (1 to 6) says, by whether it turns from yang or from yin.
+/// Positions outside the figure have nothing to say.
+pub(super) fn line_meaning(position: u8, from_yang: bool, locale: Locale) -> &'static str {
+    let Some(place) = position.checked_sub(1).filter(|place| *place < 6) else {
+        return "";
+    };
+    let row = usize::from(place) * 2 + usize::from(!from_yang);
+    LINE_MEANINGS[row][LINE_MEANING + offset(locale)]
+}
+
+const FIRST_SIGN: u32 = 0x4DC0;
+
+const TRIGRAM_SIGN: usize = 0;
+const TRIGRAM_LINES: usize = 1;
+const TRIGRAM_NAME: usize = 2;
+const TRIGRAM_PINYIN: usize = 3;
+const TRIGRAM_ENGLISH: usize = 4;
+const TRIGRAM_IMAGE: usize = 5;
+const TRIGRAM_ATTRIBUTE: usize = 7;
+
+const HEXAGRAM_NUMBER: usize = 0;
+const HEXAGRAM_SIGN: usize = 1;
+const HEXAGRAM_LINES: usize = 2;
+const HEXAGRAM_NAME: usize = 3;
+const HEXAGRAM_FULL_NAME: usize = 4;
+const HEXAGRAM_PINYIN: usize = 5;
+const HEXAGRAM_ENGLISH: usize = 6;
+const HEXAGRAM_JUDGEMENT: usize = 7;
+const HEXAGRAM_IMAGE: usize = 9;
+
+const LINE_POSITION: usize = 0;
+const LINE_MEANING: usize = 2;
+
+static TRIGRAMS: [[&str; 9]; 8] = TRIGRAM_CELLS;
+const TRIGRAM_CELLS: [[&str; 9]; 8] = table::cells(include_str!("../../../../assets/trigrams.tsv"));
+const TRIGRAM_BITS: [u8; 8] = trigram_bits();
+const TRIGRAM_BY_BITS: [u8; 8] = places_by_bits(TRIGRAM_BITS, 0);
+
+static HEXAGRAMS: [[&str; 11]; 64] = HEXAGRAM_CELLS;
+const HEXAGRAM_CELLS: [[&str; 11]; 64] = table::cells(include_str!("../../../../assets/hexagrams.tsv"));
+static HEXAGRAM_BITS: [u8; 64] = HEXAGRAM_BITS_BY_ROW;
+const HEXAGRAM_BITS_BY_ROW: [u8; 64] = hexagram_bits();
+static NUMBER_BY_BITS: [u8; 64] = places_by_bits(HEXAGRAM_BITS_BY_ROW, 1);
+
+static LINE_MEANINGS: [[&str; 4]; 12] = line_meanings();
+
+/// In every table the English cell stands right after the Chinese one.
+const fn offset(locale: Locale) -> usize {
+    match locale {
+        Locale::Chinese => 0,
+        Locale::English => 1,
+    }
+}
+
+fn pack(lines: &[bool]) -> u8 {
+    lines.iter().rev().fold(0, |bits, is_yang| bits << 1 | u8::from(*is_yang))
+}
+
+const fn trigram_bits() -> [u8; 8] {
+    let mut bits = [0; 8];
+    let mut row = 0;
+    while row < 8 {
+        bits[row] = table::figure(TRIGRAM_CELLS[row][TRIGRAM_LINES], 3);
+        row += 1;
+    }
+    bits
+}
+
+const fn hexagram_bits() -> [u8; 64] {
+    let mut bits = [0; 64];
+    let mut row = 0;
+    while row < 64 {
+        table::assert_number(HEXAGRAM_CELLS[row][HEXAGRAM_NUMBER], row + 1);
+        bits[row] = table::figure(HEXAGRAM_CELLS[row][HEXAGRAM_LINES], 6);
+        row += 1;
+    }
+    bits
+}
+
+/// Turns "row to figure" into "figure to row, counted from `first`". Two rows with the same figure
+/// stop the build, so that with as many rows as figures every figure has its row.
+#[allow(clippy::cast_possible_truncation, reason = "a constant has no try_from, and there are at most 64 rows")]
+const fn places_by_bits<const COUNT: usize>(bits: [u8; COUNT], first: u8) -> [u8; COUNT] {
+    let mut places = [u8::MAX; COUNT];
+    let mut row = 0;
+    while row < COUNT {
+        let figure = bits[row] as usize;
+        assert!(places[figure] == u8::MAX, "two rows have the same figure");
+        places[figure] = first + row as u8;
+        row += 1;
+    }
+    places
+}
+
+const fn line_meanings() -> [[&'static str; 4]; 12] {
+    let cells: [[&'static str; 4]; 12] = table::cells(include_str!("../../../../assets/lines.tsv"));
+    let mut row = 0;
+    while row < 12 {
+        table::assert_number(cells[row][LINE_POSITION], row / 2 + 1);
+        row += 1;
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests;

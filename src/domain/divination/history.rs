@@ -1,0 +1,322 @@
+//! Castings that first-generation clients store here, each under the client's own record id.
+//!
+//! What the client sent as `jsonData` and `timestamp` is kept and given back to the byte, and means nothing to the
+//! service: order and limits follow the server's own sequence. Deactivating hides a user's records for some weeks
+//! before they are deleted; saving one of them again makes it a new record.
+
+mod orphans;
+
+use std::{borrow::Cow, ops::ControlFlow, time::Duration};
+
+use rusqlite::Params;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    domain::{Each, operations::free_space_scrub},
+    error::{Code, Result},
+    store::{Pending, Read, Row, Write},
+    types::{JsonText, Page, Timestamp, UserId},
+};
+
+pub use orphans::{delete_orphans_in, next_owner_in};
+
+/// Records that one unpaged list holds at most.
+const UNPAGED: u32 = 1000;
+
+/// A casting as the client saves it.
+#[derive(Clone, Debug)]
+pub struct Draft<'text> {
+    pub local_record_id: Cow<'text, str>,
+    pub question_type: Option<Cow<'text, str>>,
+    pub question: Option<Cow<'text, str>>,
+    pub json_data: Option<JsonText<'text>>,
+    pub ai_result: Option<Cow<'text, str>>,
+    pub client_timestamp: Option<JsonText<'text>>,
+}
+
+/// What a record goes on saying because the draft says nothing of it.
+struct Rest {
+    question_type: Option<String>,
+    question: Option<String>,
+    json_data: Option<String>,
+    ai_result: Option<String>,
+    client_timestamp: Option<String>,
+}
+
+impl Draft<'_> {
+    fn completed_by(self, rest: Rest) -> Self {
+        Self {
+            local_record_id: self.local_record_id,
+            question_type: self.question_type.or(rest.question_type.map(Cow::Owned)),
+            question: self.question.or(rest.question.map(Cow::Owned)),
+            json_data: self.json_data.or(rest.json_data.map(JsonText::from_stored)),
+            ai_result: self.ai_result.or(rest.ai_result.map(Cow::Owned)),
+            client_timestamp: self.client_timestamp.or(rest.client_timestamp.map(JsonText::from_stored)),
+        }
+    }
+}
+
+/// A casting as it is kept.
+#[derive(Clone, Debug)]
+pub struct Record<'text> {
+    pub draft: Draft<'text>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A record that was saved, and whether it is a new one.
+#[derive(Clone, Debug)]
+pub struct SavedRecord {
+    pub record: Record<'static>,
+    pub is_new: bool,
+}
+
+/// Saves a record, or changes what is said of the one that has the same record id; the rest of that stays.
+///
+/// # Errors
+/// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
+pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedRecord> {
+    let limit = i64::from(app.config.limits.history_records);
+    app.store.write_checked_first(move |tx| {
+        let sequence = newest_in(tx, user)? + 1;
+        // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
+        if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
+            return Err(Code::HistoryFull.into());
+        }
+        if !insert_in(tx, user, sequence, &draft)? {
+            if let Some((created_at, rest)) = change_in(tx, user, &draft)? {
+                let record = Record { draft: draft.completed_by(rest), created_at, updated_at: tx.now };
+                return Ok(SavedRecord { record, is_new: false });
+            }
+            renew_in(tx, user, sequence, &draft)?;
+        }
+        let record = Record { draft, created_at: tx.now, updated_at: tx.now };
+        Ok(SavedRecord { record, is_new: true })
+    })
+}
+
+/// Hands over the user's records where they lie, newest first, until that is enough, and says how many there are: those
+/// of one page, or without one up to a thousand.
+pub fn list(
+    app: &App,
+    user: UserId,
+    question_type: Option<&str>,
+    page: Option<Page>,
+    mut each: impl FnMut(Record<'_>) -> Result<ControlFlow<()>>,
+) -> Result<i64> {
+    let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
+    app.store.read(|tx| {
+        let mut found = 0;
+        let ended = tx.each_until(
+            "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
+             updated_at, json_data_crc32 from history where user_id = ?1 and deactivated_at is null \
+             and (?2 is null or question_type = ?2) order by sequence desc limit ?3 offset ?4",
+            (user.0, question_type, page.size, page.offset()),
+            |row| {
+                found += 1;
+                each(record_of(row)?)
+            },
+        )?;
+        let total = page.total_if_last(found).filter(|_| ended.is_continue());
+        total.map_or_else(|| count_in(tx, user, question_type), Ok)
+    })
+}
+
+pub fn count(app: &App, user: UserId) -> Result<i64> {
+    app.store.read(|tx| count_in(tx, user, None))
+}
+
+/// Deletes the records with these ids and says how many there were.
+pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
+    app.store.write(move |tx| {
+        let mut deleted = 0;
+        for id in &local_record_ids {
+            deleted += tx.execute(
+                "delete from history where user_id = ?1 and local_record_id = ?2 and deactivated_at is null",
+                (user.0, id),
+            )?;
+        }
+        if deleted > 0 {
+            free_space_scrub::note_in(tx)?;
+        }
+        Ok(deleted)
+    })
+}
+
+/// Hides all of the user's records and says how many there were. No more hidden ones are kept than a user may have of
+/// the others: the oldest go.
+pub fn deactivate_all(app: &App, user: UserId) -> Pending<usize> {
+    let limit = app.config.limits.history_records;
+    // Nothing in it can fail but the disk, and what it rewrites may be too much to be kept in memory for an undoing.
+    app.store.write_checked_first(move |tx| {
+        let hidden = tx.execute(
+            "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
+            (user.0, tx.now.0),
+        )?;
+        let deleted = tx.execute(
+            "delete from history where user_id = ?1 and sequence <= (select sequence from history \
+             where user_id = ?1 and deactivated_at is not null order by sequence desc limit 1 offset ?2)",
+            (user.0, limit),
+        )?;
+        if deleted > 0 {
+            free_space_scrub::note_in(tx)?;
+        }
+        Ok(hidden)
+    })
+}
+
+/// Deletes all of the user's records, hidden ones too.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from history where user_id = ?1", [user.0]).map(drop)
+}
+
+/// The user's records, hidden ones too.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let hidden = "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
+                  updated_at, json_data_crc32, deactivated_at from history where user_id = ?1 order by sequence";
+    tx.each(hidden, [user.0], |row| {
+        let deactivated_at: Option<i64> = row.get(9)?;
+        let Record { draft, created_at, updated_at } = record_of(row)?;
+        each(json!({
+            "localRecordId": draft.local_record_id,
+            "questionType": draft.question_type,
+            "question": draft.question,
+            "jsonData": draft.json_data,
+            "aiResult": draft.ai_result,
+            "timestamp": draft.client_timestamp,
+            "createdAt": created_at,
+            "updatedAt": updated_at,
+            "deactivatedAt": deactivated_at.map(Timestamp),
+        }))
+    })
+}
+
+/// Deletes up to `limit` records that were deactivated longer ago than `age`.
+pub fn delete_deactivated_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from history where id in (select id from history where deactivated_at <= ?1 \
+         order by deactivated_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<i64> {
+    tx.one(
+        "select count(*) from history where user_id = ?1 and deactivated_at is null \
+         and (?2 is null or question_type = ?2)",
+        (user.0, question_type),
+        |row| row.get(0),
+    )
+}
+
+/// Whether the user has an active record by this id.
+fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
+    tx.one(
+        "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null)",
+        (local_record_id, user.0),
+        |row| row.get(0),
+    )
+}
+
+/// Inserts the record as the user's newest, unless there is one by its id; true if it was inserted. The reference to
+/// the user refuses it if the account was deleted since the token was looked at.
+///
+/// A plain statement: one that selects what it inserts, or returns what it inserted, makes a temporary table each time,
+/// which costs as much as the row.
+fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<bool> {
+    let inserted = tx.execute(
+        "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
+         client_timestamp, created_at, updated_at, json_data_crc32) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10) \
+         on conflict (user_id, local_record_id) do nothing",
+        new_row(tx, user, sequence, draft),
+    )?;
+    Ok(inserted == 1)
+}
+
+/// The sequence number of the user's newest record, 0 without any.
+fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))
+}
+
+/// Makes a deactivated record the user's newest, with what it now says.
+fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<()> {
+    tx.execute(
+        "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
+         client_timestamp = ?8, created_at = ?9, updated_at = ?9, json_data_crc32 = ?10, deactivated_at = null \
+         where user_id = ?1 and local_record_id = ?3",
+        new_row(tx, user, sequence, draft),
+    )
+    .map(drop)
+}
+
+/// Has the active record by this id say what the draft says, if there is one, and tells when it was made and what it
+/// says of that which the draft leaves out.
+fn change_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<(Timestamp, Rest)>> {
+    tx.first(
+        "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
+         json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
+         client_timestamp = coalesce(?7, client_timestamp), updated_at = ?8, \
+         json_data_crc32 = case when ?5 is null then json_data_crc32 else ?9 end \
+         where user_id = ?1 and local_record_id = ?2 and deactivated_at is null \
+         returning created_at, case when ?3 is null then question_type end, case when ?4 is null then question end, \
+         case when ?5 is null then json_data end, case when ?6 is null then ai_result end, \
+         case when ?7 is null then client_timestamp end",
+        (
+            user.0,
+            draft.local_record_id.as_ref(),
+            draft.question_type.as_deref(),
+            draft.question.as_deref(),
+            draft.json_data.as_ref().map(JsonText::as_str),
+            draft.ai_result.as_deref(),
+            draft.client_timestamp.as_ref().map(JsonText::as_str),
+            tx.now.0,
+            draft.json_data.as_ref().map(JsonText::checksum),
+        ),
+        |row| {
+            let rest = Rest {
+                question_type: row.get(1)?,
+                question: row.get(2)?,
+                json_data: row.get(3)?,
+                ai_result: row.get(4)?,
+                client_timestamp: row.get(5)?,
+            };
+            Ok((Timestamp(row.get(0)?), rest))
+        },
+    )
+}
+
+/// User, sequence, record id, what the record says, the time, and the checksum: what the statements that make a record
+/// new take.
+fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft Draft<'_>) -> impl Params + use<'draft> {
+    (
+        user.0,
+        sequence,
+        draft.local_record_id.as_ref(),
+        draft.question_type.as_deref(),
+        draft.question.as_deref(),
+        draft.json_data.as_ref().map(JsonText::as_str),
+        draft.ai_result.as_deref(),
+        draft.client_timestamp.as_ref().map(JsonText::as_str),
+        tx.now.0,
+        draft.json_data.as_ref().map(JsonText::checksum),
+    )
+}
+
+fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<Record<'row>> {
+    let checksum = row.get(8)?;
+    let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
+    Ok(Record {
+        draft: Draft {
+            local_record_id: row.get_ref(0)?.as_str()?.into(),
+            question_type: text(1)?.map(Cow::Borrowed),
+            question: text(2)?.map(Cow::Borrowed),
+            json_data: text(3)?.map(|text| JsonText::from_stored_with(text, checksum)),
+            ai_result: text(4)?.map(Cow::Borrowed),
+            client_timestamp: text(5)?.map(JsonText::from_stored),
+        },
+        created_at: Timestamp(row.get(6)?),
+        updated_at: Timestamp(row.get(7)?),
+    })
+}

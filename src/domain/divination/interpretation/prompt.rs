@@ -1,0 +1,44 @@
+//! What a model is told: instructions of ours, and the user's words as data apart from them.
+
+use serde_json::json;
+
+use super::Question;
+use crate::{
+    domain::divination::hexagram::Facts,
+    providers::llm::{Message, Role, builtin::Reading},
+    types::{JsonText, Locale},
+};
+
+/// The version of the instructions, kept with every record.
+pub(super) const VERSION: &str = "1";
+
+const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh.txt");
+const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
+
+/// The instructions as system message; question, casting and computed structure as one JSON object from the user.
+pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<Message> {
+    let instructions = match question.locale {
+        Locale::Chinese => CHINESE,
+        Locale::English => ENGLISH,
+    };
+    let data = json!({
+        "questionType": question.question_type,
+        "question": question.question,
+        "divinationData": question.divination_data.as_ref().map(JsonText::content),
+        "structure": facts.described(question.locale),
+    });
+    vec![
+        Message { role: Role::System, content: instructions.trim().to_owned() },
+        Message { role: Role::User, content: data.to_string() },
+    ]
+}
+
+/// The same for the offline interpreter, which reads the structure itself.
+pub(super) fn reading(question: &Question, facts: &Facts) -> Reading {
+    Reading {
+        locale: question.locale,
+        question_type: question.question_type.clone(),
+        question: question.question.clone(),
+        facts: facts.described(question.locale),
+    }
+}

@@ -1,0 +1,333 @@
+//! The record of an interpretation: begun before the call, finished after it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Question;
+use crate::{
+    app::App,
+    concurrency::sliding_window::SURPLUS,
+    domain::{
+        Each,
+        divination::{
+            budget::{self, Used},
+            model_calls::{Outcome, Status},
+        },
+        identity::users,
+    },
+    error::{Code, Result},
+    store::{Read, Row, Write},
+    types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId, milliseconds},
+};
+
+/// The columns of a record, in the order in which [`record_of`] reads them.
+macro_rules! columns {
+    () => {
+        "trace_id, user_id, question_type, question, divination_data, status, provider, model, prompt_version, \
+         result, prompt_tokens, completion_tokens, cost_micros, failover, first_token_ms, duration_ms, error_class, \
+         created_at, finished_at, finish_reason"
+    };
+}
+
+/// A call and all that is known of it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub trace_id: String,
+    pub user: UserId,
+    pub question_type: Option<String>,
+    /// Empty once the user has been erased.
+    pub question: String,
+    pub divination_data: Option<JsonText<'static>>,
+    pub status: Status,
+    pub provider: String,
+    pub model: String,
+    pub prompt_version: String,
+    pub result: Option<String>,
+    /// As the provider counted; nothing where it did not say.
+    pub prompt_tokens: Option<i64>,
+    pub completion_tokens: Option<i64>,
+    /// By the price list; nothing where the tokens or the price are not known.
+    pub cost: Option<Micros>,
+    /// What kept the first model from answering, if the second was asked.
+    pub failover: Option<String>,
+    pub first_token_ms: Option<i64>,
+    pub duration_ms: Option<i64>,
+    pub error_class: Option<String>,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    /// `stop`, or `length` when the limit of tokens cut the result; nothing where there is none.
+    pub finish_reason: Option<String>,
+}
+
+pub(super) struct Draft {
+    pub trace_id: String,
+    pub user: UserId,
+    pub question: Question,
+    pub provider: &'static str,
+    pub model: String,
+    pub prompt_version: &'static str,
+    pub keeper: Keeper,
+}
+
+/// What decides how long a record stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeper {
+    /// The session that it belongs to.
+    Session,
+    /// How many newer ones there are.
+    Age,
+}
+
+/// The user's records, newest first.
+pub fn list_of_user(app: &App, user: UserId, page: Page) -> Result<Listing<Record>> {
+    list_of_user_between(app, user, Timestamp(i64::MIN), Timestamp(i64::MAX), page)
+}
+
+/// The user's records of `[from, to)`, newest first.
+pub fn list_of_user_between(
+    app: &App,
+    user: UserId,
+    from: Timestamp,
+    to: Timestamp,
+    page: Page,
+) -> Result<Listing<Record>> {
+    app.store.read(|tx| {
+        let items = tx.all(
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3 \
+                 order by created_at desc, id desc limit ?4 offset ?5"
+            ),
+            (user.0, from.0, to.0, page.size, page.offset()),
+            record_of,
+        )?;
+        let count = "select count(*) from interpretations where user_id = ?1 and created_at >= ?2 and created_at < ?3";
+        Ok(Listing { items, total: tx.one(count, (user.0, from.0, to.0), |row| row.get(0))? })
+    })
+}
+
+/// Calls that failed or were interrupted, newest first.
+pub fn list_failed(app: &App, page: Page) -> Result<Listing<Record>> {
+    app.store.read(|tx| {
+        let items = tx.all(
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where status in ('failed', 'interrupted') order by id desc limit ?1 offset ?2"
+            ),
+            (page.size, page.offset()),
+            record_of,
+        )?;
+        let count = "select count(*) from interpretations where status in ('failed', 'interrupted')";
+        Ok(Listing { items, total: tx.one(count, (), |row| row.get(0))? })
+    })
+}
+
+/// Calls that took at least so long, newest first.
+pub fn list_slow(app: &App, duration: Duration, page: Page) -> Result<Listing<Record>> {
+    let duration_ms = milliseconds(duration);
+    app.store.read(|tx| {
+        // The `+` keeps the planner from walking the whole table in the order of ids: slow calls are few, and of those
+        // only as many ids are sorted as are shown.
+        let items = tx.all(
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where id in (select id from interpretations where duration_ms >= ?1 \
+                 order by +id desc limit ?2 offset ?3) order by id desc"
+            ),
+            (duration_ms, page.size, page.offset()),
+            record_of,
+        )?;
+        let count = "select count(*) from interpretations where duration_ms >= ?1";
+        Ok(Listing { items, total: tx.one(count, [duration_ms], |row| row.get(0))? })
+    })
+}
+
+pub fn count_of_user(app: &App, user: UserId) -> Result<i64> {
+    let count = "select count(*) from interpretations where user_id = ?1";
+    app.store.read(|tx| tx.one(count, [user.0], |row| row.get(0)))
+}
+
+/// How many calls began in `[from, to)`.
+pub fn count_between(app: &App, from: Timestamp, to: Timestamp) -> Result<i64> {
+    let count = "select count(*) from interpretations where created_at >= ?1 and created_at < ?2";
+    app.store.read(|tx| tx.one(count, (from.0, to.0), |row| row.get(0)))
+}
+
+/// The record with this trace id; with an owner, only if it is theirs.
+///
+/// # Errors
+/// `not_found` also for the record of somebody else than the owner.
+pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result<Record> {
+    app.store.read(|tx| {
+        tx.first(
+            concat!(
+                "select ",
+                columns!(),
+                " from interpretations where trace_id = ?1 and (?2 is null or user_id = ?2)"
+            ),
+            (trace_id, owner.map(|owner| owner.0)),
+            record_of,
+        )?
+        .ok_or_else(|| Code::NotFound.into())
+    })
+}
+
+/// Where the record stands among all, by its age, and how its call does.
+pub fn standing_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, Status)>> {
+    let sql = "select id, status from interpretations where trace_id = ?1";
+    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.named(1, Status::named)?)))
+}
+
+/// Deletes a record. What a running call answers is then dropped.
+pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    tx.execute("delete from interpretations where trace_id = ?1", [trace_id]).map(drop)
+}
+
+/// Takes the texts out of the user's records, and ends the calls that are running. How long calls took stays known.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute(
+        "update interpretations set question_type = null, question = '', divination_data = null, result = null, \
+         status = case status when 'running' then 'cancelled' else status end, \
+         finished_at = coalesce(finished_at, ?2) where user_id = ?1",
+        (user.0, tx.now.0),
+    )
+    .map(drop)
+}
+
+/// Whether the record is gone, or has nothing more to say because its user is.
+pub(super) fn is_erased_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
+    tx.one(
+        "select not exists (select 1 from interpretations where trace_id = ?1 and question <> '')",
+        [trace_id],
+        |row| row.get(0),
+    )
+}
+
+/// The user's records.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let sql = concat!("select ", columns!(), " from interpretations where user_id = ?1 order by created_at, id");
+    tx.each(sql, [user.0], |row| {
+        let record = record_of(row)?;
+        each(json!({
+            "traceId": record.trace_id,
+            "questionType": record.question_type,
+            "question": record.question,
+            "divinationData": record.divination_data,
+            "status": record.status.name(),
+            "provider": record.provider,
+            "model": record.model,
+            "result": record.result,
+            "finishReason": record.finish_reason,
+            "durationMs": record.duration_ms,
+            "createdAt": record.created_at,
+            "finishedAt": record.finished_at,
+        }))
+    })
+}
+
+/// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too
+/// many one by one.
+pub(super) fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+    tx.execute(
+        "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
+         order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running' and of_session = 0",
+        (user.0, SURPLUS, kept),
+    )
+    .map(drop)
+}
+
+pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
+    users::require_in(tx, draft.user)?;
+    tx.execute(
+        "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
+         model, prompt_version, created_at, of_session) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10)",
+        (
+            &draft.trace_id,
+            draft.user.0,
+            &draft.question.question_type,
+            &draft.question.question,
+            draft.question.divination_data.as_ref().map(JsonText::as_str),
+            draft.provider,
+            &draft.model,
+            draft.prompt_version,
+            tx.now.0,
+            draft.keeper == Keeper::Session,
+        ),
+    )
+    .map(drop)
+}
+
+/// Writes what came of a call. Nothing if the record does not say that it runs.
+pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<Option<Record>> {
+    let (prompt_tokens, completion_tokens) = outcome.tokens();
+    tx.first(
+        concat!(
+            "update interpretations set status = ?2, result = ?3, provider = ?4, model = ?5, prompt_tokens = ?6, \
+             completion_tokens = ?7, cost_micros = ?8, failover = ?9, first_token_ms = ?10, duration_ms = ?11, \
+             error_class = ?12, finished_at = ?13, finish_reason = ?14 where trace_id = ?1 and status = 'running' returning ",
+            columns!()
+        ),
+        (
+            trace_id,
+            outcome.status.name(),
+            &outcome.text,
+            outcome.provider,
+            &outcome.model,
+            prompt_tokens,
+            completion_tokens,
+            outcome.cost.map(Micros::as_i64),
+            &outcome.failover,
+            outcome.first_token_ms(),
+            outcome.duration_ms(),
+            &outcome.error_class,
+            tx.now.0,
+            &outcome.finish_reason,
+        ),
+        record_of,
+    )
+}
+
+/// Says of all calls that run that they were interrupted, counts them, and says how many they were.
+pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
+    let closed = tx.all(
+        "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
+         where status = 'running' returning provider, model, created_at",
+        [tx.now.0],
+        |row| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?))),
+    )?;
+    let count = closed.len();
+    for (provider, model, created_at) in closed {
+        let used = Used::interrupted(super::KIND, provider, model);
+        budget::count_in(tx, &zone.today(created_at).to_string(), &used)?;
+    }
+    Ok(count)
+}
+
+fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record {
+        trace_id: row.get(0)?,
+        user: UserId(row.get(1)?),
+        question_type: row.get(2)?,
+        question: row.get(3)?,
+        divination_data: row.get::<Option<String>>(4)?.map(JsonText::from_stored),
+        status: row.named(5, Status::named)?,
+        provider: row.get(6)?,
+        model: row.get(7)?,
+        prompt_version: row.get(8)?,
+        result: row.get(9)?,
+        prompt_tokens: row.get(10)?,
+        completion_tokens: row.get(11)?,
+        cost: row.get::<Option<i64>>(12)?.map(Micros::from_stored),
+        failover: row.get(13)?,
+        first_token_ms: row.get(14)?,
+        duration_ms: row.get(15)?,
+        error_class: row.get(16)?,
+        created_at: Timestamp(row.get(17)?),
+        finished_at: row.get::<Option<i64>>(18)?.map(Timestamp),
+        finish_reason: row.get(19)?,
+    })
+}

@@ -1,0 +1,178 @@
+//! The rows of sessions.
+
+use std::time::Duration;
+
+use super::Method;
+use crate::{
+    domain::{
+        divination::{
+            hexagram::{Cast, Lines},
+            interpretation,
+        },
+        operations::idempotency,
+    },
+    error::{Code, Result},
+    store::{Read, Row, Write},
+    types::{Timestamp, UserId, milliseconds},
+};
+
+/// The columns in the order in which [`session_of`] reads them.
+macro_rules! select_sessions {
+    ($rest:literal) => {
+        concat!(
+            "select id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, points_spent, \
+             idempotency_key, created_at, trace_id, model, duration_ms, interpreted_at from sessions ",
+            $rest
+        )
+    };
+}
+
+/// Where sessions are made, as idempotency keys know it.
+const ROUTE: &str = "/api/v1/sessions";
+
+/// A casting that is kept.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub id: String,
+    pub user: UserId,
+    /// Counts the user's sessions in the order in which they were made.
+    pub sequence: i64,
+    pub question: String,
+    pub question_type: Option<String>,
+    pub method: Method,
+    pub cast: Cast,
+    /// When the user cast, by their own account.
+    pub cast_at: Timestamp,
+    pub time_zone: String,
+    pub points_spent: i64,
+    /// The key of the request that made it, whose kept answer goes with the session.
+    pub idempotency_key: Option<String>,
+    /// The first interpretation that succeeded.
+    pub interpretation: Option<Interpreted>,
+    pub created_at: Timestamp,
+}
+
+/// What a session knows of its interpretation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interpreted {
+    pub trace_id: String,
+    pub model: String,
+    pub duration: Duration,
+    pub at: Timestamp,
+}
+
+pub(super) fn next_sequence_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    let last = "select coalesce(max(sequence), 0) + 1 from sessions where user_id = ?1";
+    tx.one(last, [user.0], |row| row.get(0))
+}
+
+pub(super) fn insert_in(tx: &Write<'_>, session: &Session) -> Result<()> {
+    tx.execute(
+        "insert into sessions (id, user_id, sequence, question, question_type, method, lines, cast_at, time_zone, \
+         points_spent, idempotency_key, created_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        (
+            &session.id,
+            session.user.0,
+            session.sequence,
+            &session.question,
+            &session.question_type,
+            session.method.name(),
+            session.cast.lines().to_string(),
+            session.cast_at.0,
+            &session.time_zone,
+            session.points_spent,
+            &session.idempotency_key,
+            session.created_at.0,
+        ),
+    )
+    .map(drop)
+}
+
+pub(super) fn find_in(tx: &Read<'_>, user: UserId, id: &str) -> Result<Session> {
+    tx.first(select_sessions!("where id = ?1 and user_id = ?2"), (id, user.0), session_of)?
+        .ok_or_else(|| Code::NotFound.into())
+}
+
+/// The user's sessions before this one, newest first.
+pub(super) fn before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
+    tx.all(
+        select_sessions!("where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3"),
+        (user.0, sequence, limit),
+        session_of,
+    )
+}
+
+/// The user's sessions after this one, the oldest first.
+pub(super) fn after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
+    tx.all(
+        select_sessions!("where user_id = ?1 and sequence > ?2 order by sequence limit ?3"),
+        (user.0, sequence, limit),
+        session_of,
+    )
+}
+
+/// Deletes a call of a session and its record.
+pub(super) fn delete_call_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
+    interpretation::delete_in(tx, trace_id)?;
+    tx.execute("delete from session_calls where trace_id = ?1", [trace_id]).map(drop)
+}
+
+/// The model calls that the session caused.
+pub(super) fn calls_in(tx: &Read<'_>, session_id: &str) -> Result<Vec<String>> {
+    tx.all("select trace_id from session_calls where session_id = ?1", [session_id], |row| row.get(0))
+}
+
+pub(super) fn add_call_in(tx: &Write<'_>, session_id: &str, trace_id: &str) -> Result<()> {
+    let add = "insert into session_calls (trace_id, session_id) values (?1, ?2)";
+    tx.execute(add, (trace_id, session_id)).map(drop)
+}
+
+/// Notes the first interpretation that succeeded; a later one changes nothing.
+pub(super) fn note_interpretation_in(tx: &Write<'_>, session_id: &str, interpreted: &Interpreted) -> Result<()> {
+    tx.execute(
+        "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5 \
+         where id = ?1 and trace_id is null",
+        (session_id, &interpreted.trace_id, &interpreted.model, milliseconds(interpreted.duration), interpreted.at.0),
+    )
+    .map(drop)
+}
+
+/// Deletes the session and everything that says what was in it.
+pub(super) fn delete_in(tx: &Write<'_>, session: &Session) -> Result<()> {
+    for trace_id in calls_in(tx, &session.id)? {
+        interpretation::delete_in(tx, &trace_id)?;
+    }
+    if let Some(key) = &session.idempotency_key {
+        idempotency::forget_in(tx, &idempotency::user(session.user), ROUTE, key, session.created_at)?;
+    }
+    tx.execute("delete from sessions where id = ?1", [&session.id]).map(drop)
+}
+
+fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let lines: Lines = row.get_ref(6)?.as_str()?.parse().map_err(|_| rusqlite::Error::InvalidQuery)?;
+    let trace_id: Option<String> = row.get(12)?;
+    let interpretation = match trace_id {
+        None => None,
+        Some(trace_id) => Some(Interpreted {
+            trace_id,
+            model: row.get(13)?,
+            duration: Duration::from_millis(row.get::<i64>(14)?.unsigned_abs()),
+            at: Timestamp(row.get(15)?),
+        }),
+    };
+    Ok(Session {
+        id: row.get(0)?,
+        user: UserId(row.get(1)?),
+        sequence: row.get(2)?,
+        question: row.get(3)?,
+        question_type: row.get(4)?,
+        method: row.named(5, Method::named)?,
+        cast: Cast::from_lines(lines),
+        cast_at: Timestamp(row.get(7)?),
+        time_zone: row.get(8)?,
+        points_spent: row.get(9)?,
+        idempotency_key: row.get(10)?,
+        interpretation,
+        created_at: Timestamp(row.get(11)?),
+    })
+}

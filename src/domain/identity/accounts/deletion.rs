@@ -1,0 +1,101 @@
+//! Leaving: everything that says who somebody was goes in one write, or nothing does.
+//!
+//! What stays, stays under the user's number, which is given to nobody else: ledger entries and what coins there were,
+//! orders (a payment that still comes in is left to a person), how long model calls took, that texts were refused, and
+//! the network log until its retention ends. The points of an account with an email address are parked for that
+//! address; those of an account with only a phone number stay where they are, because nothing may be kept of the
+//! number.
+
+use std::sync::Arc;
+
+use crate::{
+    app::App,
+    config::Auth,
+    domain::{
+        divination::{budget, history, interpretation, model_calls, sessions},
+        identity::{
+            codes::{self, Recipient},
+            known_emails::{self, Mark},
+            preferences, tokens, users,
+        },
+        messaging::{feedback, notifications},
+        moderation::{shadow, violations},
+        money::invites,
+        operations::{free_space_scrub, idempotency},
+    },
+    error::Result,
+    keys::ServerKey,
+    store::{Pending, Read, Write},
+    types::{Secret, TimeZone, UserId},
+};
+
+/// Who has an account deleted.
+#[derive(Clone, Debug)]
+pub enum EraseBy {
+    /// Its owner, who must have proved a code a short while ago.
+    Owner {
+        token: Secret,
+    },
+    Operator,
+}
+
+/// Deletes the account. Looks for what nothing finds by its user first, which blocks; the write comes after that.
+///
+/// When it is answered, the rows with the user's addresses, texts and tokens are overwritten in the database file and
+/// gone from its log; if somebody was reading from the log, it is emptied half a minute later at most, or at the next
+/// start. Copies that SQLite left in unused space when it moved rows go in the pass that follows: see [`residue`].
+///
+/// # Errors
+/// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
+/// cannot be parked until the account is repaired.
+pub fn erase(app: &App, user: UserId, by: EraseBy) -> Result<Pending<()>> {
+    let (config, key) = (Arc::clone(&app.config), app.keys.clone());
+    let answers = app.store.read(|tx| {
+        // Whoever may not is refused before anything is looked for.
+        by.require_in(tx, &config.auth)?;
+        idempotency::find_user_in(tx, user)
+    })?;
+    // All that can refuse it comes before the first change, and what it deletes may be too much to be kept in memory for
+    // an undoing.
+    Ok(app.store.write_checked_first(move |tx| {
+        by.require_in(tx, &config.auth)?;
+        erase_in(tx, &key, &config.limits.time_zone, user, &answers)
+    }))
+}
+
+impl EraseBy {
+    fn require_in(&self, tx: &Read<'_>, limits: &Auth) -> Result<()> {
+        match self {
+            Self::Owner { token } => tokens::require_recent_sign_in_in(tx, limits, token.reveal()),
+            Self::Operator => Ok(()),
+        }
+    }
+}
+
+/// Days that stay are those of `home`.
+fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answers: &idempotency::Found) -> Result<()> {
+    let user = users::find_in(tx, id)?;
+    if let Some(email) = &user.email {
+        known_emails::park_in(tx, Mark::of(key, email), id)?;
+    }
+    for address in user.addresses() {
+        codes::erase_in(tx, &Recipient::of(key, address.as_str()))?;
+    }
+    // Each session leaves its anonymous snapshot, which says whether it was interpreted: before the records go.
+    sessions::erase_user_in(tx, home, id)?;
+    invites::leave_in(tx, key, id)?;
+    notifications::erase_user_in(tx, id)?;
+    preferences::erase_user_in(tx, id)?;
+    feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
+    budget::erase_user_in(tx, home, id)?;
+    model_calls::hourly::erase_user_in(tx, id)?;
+    tokens::end_all_in(tx, id)?;
+    history::erase_user_in(tx, id)?;
+    interpretation::erase_user_in(tx, id)?;
+    violations::erase_user_in(tx, id)?;
+    shadow::erase_user_in(tx, id)?;
+    idempotency::erase_user_in(tx, answers)?;
+    users::delete_in(tx, id)?;
+    tx.leave_no_trace();
+    free_space_scrub::note_in(tx)
+}

@@ -1,0 +1,129 @@
+//! Everything that is held of a user, as one JSON document, for the user.
+//!
+//! It is written row by row from one view of the database, so that an account of any size is told whole and in little
+//! memory.
+
+use std::io::{self, BufWriter, Write};
+
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    domain::{
+        Each,
+        divination::{budget, chat, history, interpretation, sessions},
+        identity::{preferences, tokens, users},
+        messaging::{feedback, notifications},
+        moderation::{shadow, violations},
+        money::{
+            invites,
+            ledger::{self, Asset},
+            payments,
+        },
+        operations::network_log,
+    },
+    error::{Code, Error, Result},
+    store::Read,
+    types::UserId,
+};
+
+/// Writes everything that is held of the user.
+///
+/// # Errors
+/// `not_found`; `overloaded` while too many exports are made; `storage_full` and `storage_failed` when it cannot be
+/// written there.
+pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
+    let _place = app.exports.enter()?;
+    let home = &app.config.limits.time_zone;
+    let mut out = BufWriter::new(out);
+    app.store.read(|tx| {
+        let mut document = Document::begin(&mut out)?;
+        document.member("exportedAt", &json!(tx.now))?;
+        document.member("account", &account_in(tx, user)?)?;
+        document.list("devices", |each| tokens::export_in(tx, user, each))?;
+        document.list("points", |each| ledger::export_in(tx, user, Asset::Point, each))?;
+        document.list("coins", |each| ledger::export_in(tx, user, Asset::Coin, each))?;
+        document.list("corrections", |each| ledger::export_changes_in(tx, user, each))?;
+        document.list("orders", |each| payments::export_in(tx, user, each))?;
+        document.list("history", |each| history::export_in(tx, user, each))?;
+        document.list("interpretations", |each| interpretation::export_in(tx, user, each))?;
+        document.list("sessions", |each| sessions::export_in(tx, user, each))?;
+        document.list("chats", |each| chat::export_in(tx, user, each))?;
+        document.list("modelUse", |each| budget::export_in(tx, home, user, each))?;
+        document.member("invites", &invites::export_in(tx, user)?)?;
+        document.member("preferences", &preferences::export_in(tx, user)?)?;
+        document.list("notifications", |each| notifications::export_in(tx, user, each))?;
+        document.list("notificationMarks", |each| notifications::export_marks_in(tx, user, each))?;
+        document.list("feedback", |each| feedback::export_in(tx, user, each))?;
+        document.list("violations", |each| violations::export_in(tx, user, each))?;
+        document.list("disagreements", |each| shadow::export_in(tx, user, each))?;
+        document.list("requests", |each| network_log::search::export_in(tx, user, each))?;
+        document.end()
+    })
+}
+
+fn account_in(tx: &Read<'_>, id: UserId) -> Result<Value> {
+    let (user, profile) = (users::find_in(tx, id)?, users::profile_in(tx, id)?);
+    Ok(json!({
+        "id": user.id,
+        "email": user.email,
+        "phoneNumber": user.phone_number,
+        "nickname": profile.nickname,
+        "gender": profile.gender.name(),
+        "birthday": profile.birthday,
+        "signature": profile.signature,
+        "createdAt": user.created_at,
+        "points": ledger::account_in(tx, id, Asset::Point)?.balance,
+        "coins": ledger::account_in(tx, id, Asset::Coin)?.balance,
+    }))
+}
+
+/// A JSON object that is written member by member.
+struct Document<'out> {
+    out: &'out mut dyn Write,
+    is_first: bool,
+}
+
+impl<'out> Document<'out> {
+    fn begin(out: &'out mut dyn Write) -> Result<Self> {
+        out.write_all(b"{").map_err(unwritable)?;
+        Ok(Self { out, is_first: true })
+    }
+
+    fn member(&mut self, name: &str, value: &Value) -> Result<()> {
+        self.name(name)?;
+        write_value(self.out, value)
+    }
+
+    /// A list whose items are handed over one by one.
+    fn list(&mut self, name: &str, fill: impl FnOnce(Each<'_>) -> Result<()>) -> Result<()> {
+        self.name(name)?;
+        self.out.write_all(b"[").map_err(unwritable)?;
+        let (out, mut separator) = (&mut *self.out, "\n");
+        fill(&mut |item| {
+            out.write_all(separator.as_bytes()).map_err(unwritable)?;
+            separator = ",\n";
+            write_value(out, &item)
+        })?;
+        self.out.write_all(b"]").map_err(unwritable)
+    }
+
+    fn name(&mut self, name: &str) -> Result<()> {
+        let separator = if self.is_first { "\n" } else { ",\n" };
+        self.is_first = false;
+        write!(self.out, "{separator}\"{name}\": ").map_err(unwritable)
+    }
+
+    fn end(self) -> Result<()> {
+        self.out.write_all(b"\n}\n").and_then(|()| self.out.flush()).map_err(unwritable)
+    }
+}
+
+fn write_value(out: &mut dyn Write, value: &Value) -> Result<()> {
+    serde_json::to_writer(out, value).map_err(|error| unwritable(error.into()))
+}
+
+fn unwritable(error: io::Error) -> Error {
+    let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
+    Error::new(code).detail("The export cannot be written.").caused_by(error)
+}

@@ -1,0 +1,106 @@
+//! Accounts: coming in by an address and a code, staying by a token, and leaving.
+
+mod send_code;
+mod export;
+mod sign_in;
+mod deletion;
+
+pub use deletion::{EraseBy, erase};
+pub use export::export;
+pub use send_code::{CodeRequest, SentCode, code_digits, send_code};
+pub use sign_in::{SignIn, SignedIn, change_address, sign_in};
+
+use std::sync::Arc;
+
+use crate::{
+    app::App,
+    domain::{
+        identity::{
+            tokens::{self, Issued, Standing},
+            users::{self, Profile, User},
+        },
+        money::{
+            ledger::{self, Asset},
+            points,
+        },
+    },
+    error::{Code, Result},
+    store::Pending,
+    types::{Secret, Timestamp, UserId},
+};
+
+/// What a validated token stands for now.
+#[derive(Clone, Debug)]
+pub struct Validated {
+    pub user: User,
+    /// The token to use from now on.
+    pub token: Secret,
+    pub expires_at: Timestamp,
+    /// The token is another than the one that was shown.
+    pub refreshed: bool,
+}
+
+/// Says whom a token speaks for, replacing it when it is close to its end. Nothing for a token that is no good.
+pub fn validate_token(app: &App, token: &Secret) -> Pending<Option<Validated>> {
+    let limits = &app.config.auth;
+    let known = app.store.read(|tx| match tokens::standing_in(tx, limits, token.reveal())? {
+        Standing::Valid { user, expires_at, renewable: false, .. } => {
+            let user = users::find_in(tx, user)?;
+            Ok(Some(Some(Validated { user, token: token.clone(), expires_at, refreshed: false })))
+        }
+        Standing::Unknown => Ok(Some(None)),
+        Standing::Valid { .. } | Standing::InGrace { .. } | Standing::Reused => Ok(None),
+    });
+    match known {
+        Ok(Some(answer)) => Pending::known(Ok(answer)),
+        Ok(None) => validate_by_replacing(app, token),
+        Err(error) => Pending::known(Err(error)),
+    }
+}
+
+fn validate_by_replacing(app: &App, token: &Secret) -> Pending<Option<Validated>> {
+    let (token, config, key) = (token.clone(), Arc::clone(&app.config), app.keys.clone());
+    app.store.write(move |tx| match tokens::replace_in(tx, &key, &config.auth, token.reveal()) {
+        Ok(issued) => {
+            let user = users::find_in(tx, issued.user)?;
+            Ok(Some(Validated { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
+        }
+        Err(error) if error.code == Code::Unauthenticated => Ok(None),
+        Err(error) => Err(error),
+    })
+}
+
+/// Replaces a token by its successor.
+///
+/// # Errors
+/// `unauthenticated` for a token that is no good.
+pub fn refresh_token(app: &App, token: &Secret) -> Pending<Issued> {
+    let (token, config, key) = (token.clone(), Arc::clone(&app.config), app.keys.clone());
+    app.store.write(move |tx| tokens::replace_in(tx, &key, &config.auth, token.reveal()))
+}
+
+/// Ends the sign-in that the token belongs to. An unknown token is as signed out as one can be.
+pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
+    let token = token.clone();
+    app.store.write(move |tx| tokens::revoke_in(tx, token.reveal()))
+}
+
+/// An account as it stands.
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub user: User,
+    pub profile: Profile,
+    pub points: i64,
+    pub coins: i64,
+}
+
+pub fn find(app: &App, user: UserId) -> Result<Account> {
+    app.store.read(|tx| {
+        Ok(Account {
+            user: users::find_in(tx, user)?,
+            profile: users::profile_in(tx, user)?,
+            points: points::balance_in(tx, user)?,
+            coins: ledger::account_in(tx, user, Asset::Coin)?.balance,
+        })
+    })
+}

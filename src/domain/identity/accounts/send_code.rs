@@ -1,0 +1,150 @@
+//! Sending codes: the place in the budgets is taken before the message goes out, and given back only when it certainly
+//! did not.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{
+    app::App,
+    concurrency::semaphore::Slot,
+    domain::identity::{
+        codes::{self, NewCode, Purpose, Recipient},
+        users::Address,
+    },
+    error::{Code, Error, Result},
+    providers::{Failure, FailureKind, email::letter, sms::CodeMessage},
+    types::{Locale, PhoneNumber, Secret, random_digits},
+};
+
+const SMS_CODE_DIGITS: usize = 6;
+const EMAIL_CODE_DIGITS: usize = 8;
+
+/// A code that somebody asks for.
+#[derive(Clone, Debug)]
+pub struct CodeRequest {
+    pub address: Address,
+    pub purpose: Purpose,
+    /// The language of the message.
+    pub locale: Locale,
+    /// Who asks, for the budgets.
+    pub client: IpAddr,
+}
+
+/// The terms of a code that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct SentCode {
+    pub expires_in: Duration,
+    pub resend_after: Duration,
+}
+
+/// Sends a code. Blocks on the provider. Whether the address is anybody's makes no difference.
+///
+/// # Errors
+/// `too_many_requests` when a budget is spent. When the provider fails, `provider_unavailable`: no code is left live
+/// and no budget used. When it is unknown whether the message went out, `provider_timeout`: the code stays live and
+/// the budget used, because the message may well arrive.
+pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
+    let config = Arc::clone(&app.config);
+    let sent = SentCode { expires_in: lifetime(app, &request.address), resend_after: config.auth.resend_after };
+    if let Some(fixed) = config.auth.review_accounts.get(request.address.as_str()) {
+        let new_code = new_code(app, request, fixed.expose_secret());
+        app.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
+        return Ok(sent);
+    }
+    let code = random_digits(code_digits(&request.address))?;
+    let new_code = new_code(app, request, code.reveal());
+    let network = codes::client_network(request.client);
+    // Who has spent a budget is told so before anything else: a flood must not take the places of others.
+    app.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
+    let _slot = slot(app, &request.address)?;
+    let reserved = new_code.clone();
+    let reservation = app
+        .store
+        .write(move |tx| {
+            let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &network)?;
+            codes::make_live_in(tx, &config.auth, &reserved)?;
+            Ok(reservation)
+        })
+        .wait()?;
+    let Err(failure) = deliver(app, request, &code) else {
+        app.code_tally.sent.add(1);
+        return Ok(sent);
+    };
+    tracing::warn!(%failure, "a verification code could not be sent");
+    if !failure.is_certainly_not_accepted() {
+        return Err(Error::new(Code::ProviderTimeout).caused_by(failure));
+    }
+    app.store
+        .write(move |tx| {
+            codes::withdraw_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
+            codes::give_back_in(tx, reservation)
+        })
+        .wait()?;
+    let code = match failure.kind {
+        FailureKind::RecipientLimited => Code::TooManyRequests,
+        _ => Code::ProviderUnavailable,
+    };
+    Err(Error::new(code).retry_after(failure.retry_after).caused_by(failure))
+}
+
+/// How long a code to this address is valid.
+fn lifetime(app: &App, address: &Address) -> Duration {
+    match address {
+        Address::Phone(_) => app.config.auth.code_lifetime,
+        Address::Email(_) => app.config.auth.email_code_lifetime,
+    }
+}
+
+/// How long the codes are that go to an address.
+pub const fn code_digits(address: &Address) -> usize {
+    match address {
+        Address::Phone(_) => SMS_CODE_DIGITS,
+        Address::Email(_) => EMAIL_CODE_DIGITS,
+    }
+}
+
+fn slot<'app>(app: &'app App, address: &Address) -> Result<Slot<'app>> {
+    match address {
+        Address::Phone(_) => app.sms_sending.enter(),
+        Address::Email(_) => app.email_sending.enter(),
+    }
+}
+
+fn new_code(app: &App, request: &CodeRequest, code: &str) -> NewCode {
+    let (address, purpose) = (request.address.as_str(), request.purpose);
+    NewCode {
+        recipient: Recipient::of(&app.keys, address),
+        purpose,
+        hmac: codes::hmac(&app.keys, address, purpose, code),
+        lifetime: lifetime(app, &request.address),
+    }
+}
+
+fn deliver(app: &App, request: &CodeRequest, code: &Secret) -> Result<(), Failure> {
+    let minutes = lifetime(app, &request.address).as_secs().div_ceil(60);
+    let now = || app.clock.now().0;
+    match &request.address {
+        Address::Phone(number) => {
+            let message = text_message(app, number, code, minutes);
+            app.sms_breaker.run(now, || app.sms.send_code(&message)).map(drop)
+        }
+        Address::Email(email) => {
+            let template = match request.purpose {
+                Purpose::SignIn => letter::SIGN_IN,
+                Purpose::Address => letter::ADDRESS,
+            };
+            let values = [("code", code.reveal()), ("minutes", &minutes.to_string())];
+            let message = template.filled(email.clone(), request.locale, &values);
+            app.email_breaker.run(now, || app.email.send(&message))
+        }
+    }
+}
+
+fn text_message(app: &App, phone_number: &PhoneNumber, code: &Secret, minutes: u64) -> CodeMessage {
+    CodeMessage {
+        phone_number: phone_number.e164(&app.phone_rules),
+        code: SecretString::from(code.reveal()),
+        expires_in_minutes: u32::try_from(minutes).unwrap_or(u32::MAX),
+    }
+}

@@ -1,0 +1,162 @@
+//! Coming in: an address, a code that was sent to it, a token for whoever proves to have read the code. And giving an
+//! account that is there another address.
+
+use std::sync::Arc;
+
+use crate::{
+    app::App,
+    config::{self, Auth},
+    domain::{
+        identity::{
+            codes::{self, Purpose, Recipient},
+            known_emails::{self, Mark, Terms, Welcome},
+            tokens::{self, Issued},
+            users::{self, Address, User},
+        },
+        money::{
+            coins,
+            invites::{self, InviteCode, Redeemed},
+        },
+    },
+    error::{Code, Error, Result},
+    keys::ServerKey,
+    store::{Pending, Write},
+    types::{Secret, UserId},
+};
+
+/// An address and the code that was sent to it.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    pub address: Address,
+    pub code: String,
+    /// What the device calls itself.
+    pub label: String,
+    /// Somebody's invite code, to be redeemed at the same time.
+    pub invite_code: Option<InviteCode>,
+}
+
+/// A user who has just signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    pub user: User,
+    pub issued: Issued,
+    pub is_new_user: bool,
+    /// What came with the address, if it came with this sign-in.
+    pub welcome: Welcome,
+    /// What came of the invite code, if there was one: what it earned, or why it earned nothing.
+    pub invite: Option<Result<Redeemed, Code>>,
+}
+
+/// Exchanges an address and its code for a token, making the account if the address is new. An invite code that cannot
+/// be redeemed keeps nobody out: the code of the sign-in is used up, and the invite can be redeemed later.
+///
+/// # Errors
+/// `invalid_code`, whatever it is that does not fit.
+pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
+    let SignIn { address, code, label, invite_code } = sign_in;
+    let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
+    let recipient = Recipient::of(&app.keys, address.as_str());
+    let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
+    let tally = Arc::clone(&app.code_tally);
+    app.store.write_checked_first(move |tx| {
+        tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
+        let signed_in = match users::find_by_address_in(tx, &address)? {
+            Some(user) if invite_code.is_none() => enter_in(tx, &config.auth, user, &label)?,
+            // What can fail after a change is undone as a whole.
+            known => tx.attempt(|tx| {
+                let is_new_user = known.is_none();
+                let user = known.map_or_else(|| users::create_in(tx, &address), Ok)?;
+                let mut welcome = Welcome::default();
+                if is_new_user {
+                    coins::open_in(tx, &key, user.id, &address, config.coins.initial)?;
+                    welcome = welcome_in(tx, &key, user.id, &address, false, terms)?;
+                }
+                let redeem = |code| redeem_in(tx, &key, &config.points, user.id, code);
+                let invite = invite_code.as_ref().map(redeem).transpose()?;
+                Ok(SignedIn { is_new_user, welcome, invite, ..enter_in(tx, &config.auth, user, &label)? })
+            })?,
+        };
+        codes::withdraw_in(tx, &recipient, Purpose::SignIn, hmac)?;
+        Ok(signed_in)
+    })
+}
+
+/// Signs a user in to whom nothing else happens by it.
+fn enter_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<SignedIn> {
+    let issued = tokens::issue_in(tx, limits, &user, label)?;
+    Ok(SignedIn { user, issued, is_new_user: false, welcome: Welcome::default(), invite: None })
+}
+
+/// Gives the user another address, which a code for this purpose proves to be theirs. One of its kind is replaced, and
+/// then the user's other devices are signed out, because whoever has the old address may hold one of them.
+///
+/// # Errors
+/// `step_up_required`; `invalid_code`; `address_taken` for another account's address, which only its owner can learn:
+/// the code stays used.
+pub fn change_address(
+    app: &App,
+    user: UserId,
+    token: Secret,
+    address: Address,
+    code: &str,
+) -> Pending<(User, Welcome)> {
+    let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::Address, code);
+    let recipient = Recipient::of(&app.keys, address.as_str());
+    let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
+    let tally = Arc::clone(&app.code_tally);
+    app.store.write(move |tx| {
+        tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
+        tally.note(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
+        let before = users::find_in(tx, user)?.address_like(&address);
+        if before.as_ref() == Some(&address) {
+            return Ok((users::find_in(tx, user)?, Welcome::default()));
+        }
+        let invited = invites::Standing::of_in(tx, &key, user)?;
+        let changed = users::change_address_in(tx, user, &address).map_err(keeping_the_code_used)?;
+        invited.follow_in(tx, &key, user)?;
+        if let Some(before) = &before {
+            codes::erase_in(tx, &Recipient::of(&key, before.as_str()))?;
+            tokens::end_others_in(tx, user, token.reveal())?;
+        }
+        let welcome = welcome_in(tx, &key, user, &address, before.is_some(), terms)?;
+        Ok((changed, welcome))
+    })
+}
+
+/// Redeems a code if it can be redeemed, and says why if it cannot.
+fn redeem_in(
+    tx: &Write<'_>,
+    key: &ServerKey,
+    rules: &config::Points,
+    user: UserId,
+    code: &InviteCode,
+) -> Result<Result<Redeemed, Code>> {
+    match tx.attempt(|tx| invites::redeem_in(tx, key, rules, user, code)) {
+        Ok(redeemed) => Ok(Ok(redeemed)),
+        Err(error) if invites::REFUSALS.contains(&error.code) => Ok(Err(error.code)),
+        Err(error) => Err(error),
+    }
+}
+
+fn keeping_the_code_used(error: Error) -> Error {
+    if error.code == Code::AddressTaken { error.keeping_changes() } else { error }
+}
+
+fn terms(app: &App) -> Terms {
+    Terms { signup_bonus: app.config.points.signup_bonus, kept_for: app.config.retention.parked_points }
+}
+
+/// What the address brings along. Phone numbers bring nothing: points belong to email addresses.
+fn welcome_in(
+    tx: &Write<'_>,
+    key: &ServerKey,
+    user: UserId,
+    address: &Address,
+    is_replacement: bool,
+    terms: Terms,
+) -> Result<Welcome> {
+    match address {
+        Address::Phone(_) => Ok(Welcome::default()),
+        Address::Email(email) => known_emails::welcome_in(tx, Mark::of(key, email), user, is_replacement, terms),
+    }
+}

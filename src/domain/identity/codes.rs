@@ -1,0 +1,254 @@
+//! Verification codes and what sending them may cost.
+//!
+//! A code exists as an HMAC under the server key, at most one for an address and purpose, and allows a few tries. The
+//! address is an HMAC too: what was sent outlives an account by some days, because the budgets go on, and must not name
+//! who has left. The budgets for sending are rolling windows over rows, so a restart, another process or another
+//! caller's address resets nothing. Right and wrong codes differ in nothing but the outcome: an address that was never
+//! sent a code answers like one that was.
+
+mod seen;
+
+use std::{net::IpAddr, time::Duration};
+
+use subtle::ConstantTimeEq;
+
+use crate::{
+    concurrency::sliding_window::{self, HOUR, Window},
+    config::Auth,
+    error::{Code, Error, Result},
+    keys::ServerKey,
+    metrics::Counter,
+    store::{Read, Write},
+    types::{Secret, named},
+};
+
+pub use seen::{KeptCode, LiveCode, SentCode, clear_in, count_in, expired_after_in, kept_after_in, live_in, sent_in};
+
+const DAY: Duration = Duration::from_hours(24);
+
+named! {
+    /// What a code is for. A code for one purpose is no use for another.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Purpose {
+        SignIn = "sign_in",
+        /// To give an account another address.
+        Address = "address",
+    }
+}
+
+/// What came of codes since the start.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// A provider took them.
+    pub sent: Counter,
+    /// They were proved.
+    pub verified: Counter,
+    /// Wrong, expired, used, or out of tries.
+    pub rejected: Counter,
+}
+
+impl Tally {
+    /// Counts a code that was tried, and hands the outcome on.
+    pub fn note<T>(&self, outcome: Result<T>) -> Result<T> {
+        match &outcome {
+            Ok(_) => self.verified.add(1),
+            Err(_) => self.rejected.add(1),
+        }
+        outcome
+    }
+}
+
+/// How many codes were sent in the last 24 hours.
+pub fn spent_in(tx: &Read<'_>) -> Result<u64> {
+    tx.one("select count(*) from code_sends where sent_at > ?1", [tx.now.minus(DAY).0], |row| row.get(0).map(u32::into))
+}
+
+/// How a code is kept: its HMAC, bound to the address and the purpose.
+pub fn hmac(key: &ServerKey, address: &str, purpose: Purpose, code: &str) -> [u8; 32] {
+    key.authenticate(&["code", purpose.name(), address, code])
+}
+
+/// Under what an address is known here: its HMAC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient(String);
+
+impl Recipient {
+    pub fn of(key: &ServerKey, address: &str) -> Self {
+        Self(Secret::from_bytes(&key.authenticate(&["recipient", address])).reveal().to_owned())
+    }
+}
+
+/// The network that a client's sending budget is counted for: the address itself, or the /64 of an IPv6 address,
+/// because one subscriber has a whole one.
+pub fn client_network(client: IpAddr) -> String {
+    match client.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
+/// A message that is about to be sent, with its place in the budgets taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Reservation(i64);
+
+/// Takes a place in every budget.
+///
+/// # Errors
+/// `too_many_requests`, with the time until the last of the exhausted windows opens again.
+pub fn reserve_in(tx: &Write<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<Reservation> {
+    require_budget_in(tx, limits, recipient, client_network)?;
+    let id = tx.one(
+        "insert into code_sends (address, client_network, sent_at) values (?1, ?2, ?3) returning id",
+        (recipient.0.as_str(), client_network, tx.now.0),
+        |row| row.get(0),
+    )?;
+    warn_of_spending(tx, limits.sends_per_day)?;
+    Ok(Reservation(id))
+}
+
+/// Refuses who has no place left in some budget, without taking one.
+///
+/// # Errors
+/// As [`reserve_in`].
+pub fn require_budget_in(tx: &Read<'_>, limits: &Auth, recipient: &Recipient, client_network: &str) -> Result<()> {
+    let address = recipient.0.as_str();
+    let per_address =
+        "select sent_at from code_sends where address = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+    let per_client = "select sent_at from code_sends where client_network = ?1 and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+    let over_all =
+        "select sent_at from code_sends where ?1 = '' and sent_at <= ?3 order by sent_at desc limit 1 offset ?2";
+    let windows = [
+        (per_address, address, 1, limits.resend_after),
+        (per_address, address, limits.sends_per_address_hour, HOUR),
+        (per_address, address, limits.sends_per_address_day, DAY),
+        (per_client, client_network, limits.sends_per_client_hour, HOUR),
+        (per_client, client_network, limits.sends_per_client_day, DAY),
+        (over_all, "", limits.sends_per_day, DAY),
+    ];
+    let windows = windows.map(|(newest_first, key, allowed, length)| Window { newest_first, key, allowed, length });
+    sliding_window::require_open_in(tx, &windows)
+}
+
+/// Says so in the log when half of the day's budget, and when all of it, is spent.
+fn warn_of_spending(tx: &Write<'_>, budget: u32) -> Result<()> {
+    let spent: u32 = tx.one(
+        "select count(*) from (select 1 from code_sends where sent_at > ?1 limit ?2)",
+        (tx.now.minus(DAY).0, budget),
+        |row| row.get(0),
+    )?;
+    if spent == budget / 2 || spent == budget {
+        tracing::warn!(spent, budget, "the day's budget for verification codes is being spent");
+    }
+    Ok(())
+}
+
+/// Gives the place in the budgets back, because nothing was sent.
+pub fn give_back_in(tx: &Write<'_>, reservation: Reservation) -> Result<()> {
+    tx.execute("delete from code_sends where id = ?1", [reservation.0]).map(drop)
+}
+
+/// A code that is to become the one live code of its recipient and purpose.
+#[derive(Clone, Debug)]
+pub struct NewCode {
+    pub recipient: Recipient,
+    pub purpose: Purpose,
+    pub hmac: [u8; 32],
+    pub lifetime: Duration,
+}
+
+/// Makes this the one live code of the recipient, with all its tries.
+pub fn make_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
+    tx.execute(
+        "insert into codes (address, purpose, code_hmac, tries_left, expires_at) values (?1, ?2, ?3, ?4, ?5) \
+         on conflict (address, purpose) do update set code_hmac = excluded.code_hmac, \
+         tries_left = excluded.tries_left, expires_at = excluded.expires_at",
+        (&code.recipient.0, code.purpose.name(), code.hmac, limits.code_tries, tx.now.plus(code.lifetime).0),
+    )
+    .map(drop)
+}
+
+/// Makes the fixed code of a review account live. Asking again does not give the tries back: asking costs nothing
+/// here, so that otherwise anybody could guess for ever.
+pub fn make_fixed_live_in(tx: &Write<'_>, limits: &Auth, code: &NewCode) -> Result<()> {
+    let is_live: Option<bool> = tx.first(
+        "select true from codes where address = ?1 and purpose = ?2 and expires_at > ?3",
+        (&code.recipient.0, code.purpose.name(), tx.now.0),
+        |row| row.get(0),
+    )?;
+    if is_live.is_none() {
+        make_live_in(tx, limits, code)?;
+    }
+    Ok(())
+}
+
+/// Takes the live code away if it is still this one.
+pub fn withdraw_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    tx.execute(
+        "delete from codes where address = ?1 and purpose = ?2 and code_hmac = ?3",
+        (&recipient.0, purpose.name(), hmac),
+    )
+    .map(drop)
+}
+
+/// Consumes the code if it is right, and takes a try if it is not.
+///
+/// # Errors
+/// As [`prove_in`].
+pub fn consume_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    prove_in(tx, recipient, purpose, hmac)?;
+    withdraw_in(tx, recipient, purpose, hmac)
+}
+
+/// Makes sure that the code is right, and takes a try if it is not. Whoever proves a code then withdraws it, in the
+/// same operation.
+///
+/// # Errors
+/// `invalid_code`, the same whether the code is wrong, expired, used or out of tries; the try stays taken.
+pub fn prove_in(tx: &Write<'_>, recipient: &Recipient, purpose: Purpose, hmac: [u8; 32]) -> Result<()> {
+    let kept: Option<[u8; 32]> = tx.first(
+        "select code_hmac from codes where address = ?1 and purpose = ?2 and tries_left > 0 and expires_at > ?3",
+        (&recipient.0, purpose.name(), tx.now.0),
+        |row| row.get(0),
+    )?;
+    // An address without a live code is compared as well, with a value that nothing equals.
+    let kept_or_none = kept.unwrap_or([0; 32]);
+    if bool::from(kept_or_none.ct_eq(&hmac)) && kept.is_some() {
+        return Ok(());
+    }
+    tx.execute(
+        "update codes set tries_left = tries_left - 1 where address = ?1 and purpose = ?2 and tries_left > 0",
+        (&recipient.0, purpose.name()),
+    )?;
+    Err(Error::new(Code::InvalidCode).keeping_changes())
+}
+
+/// Deletes the live codes of a recipient. What was sent to them goes on counting.
+pub fn erase_in(tx: &Write<'_>, recipient: &Recipient) -> Result<()> {
+    tx.execute("delete from codes where address = ?1", [&recipient.0]).map(drop)
+}
+
+/// Deletes up to `limit` records of messages that no window counts any more.
+pub fn delete_old_sends_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "delete from code_sends where id in \
+         (select id from code_sends where sent_at <= ?1 order by sent_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_its_ipv4_address_or_its_ipv6_network() {
+        let network = |text: &str| client_network(text.parse().unwrap());
+        assert_eq!(network("203.0.113.9"), "203.0.113.9");
+        assert_eq!(network("::ffff:203.0.113.9"), "203.0.113.9");
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), network("2001:db8:1:2:ffff::1"));
+        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+    }
+}

@@ -1,0 +1,117 @@
+//! What is remembered of an email address after its account is gone: that it had its bonus, and for a time the points
+//! that its account had.
+//!
+//! An address is known here by its HMAC only. A row is made when an address first comes to an account and is never
+//! deleted, so that leaving and coming back earns nothing; the points that were parked are given back once, to
+//! whichever account the address comes to next.
+
+use std::time::Duration;
+
+use crate::{
+    domain::money::points,
+    error::Result,
+    keys::ServerKey,
+    store::{Read, Write},
+    types::{EmailAddress, Timestamp, UserId, fill_random, hex},
+};
+
+/// Under what an address is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark([u8; 32]);
+
+impl Mark {
+    pub fn of(key: &ServerKey, email: &EmailAddress) -> Self {
+        Self(key.authenticate(&["known email", email.as_str()]))
+    }
+}
+
+/// What an account gets when an address comes to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Welcome {
+    /// The bonus; none for an address or a user who had it before, nor for an address in the place of another.
+    pub granted: i64,
+    /// What was parked under the address.
+    pub restored: i64,
+}
+
+/// The terms of a welcome.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub signup_bonus: u32,
+    /// How long points stay parked.
+    pub kept_for: Duration,
+}
+
+/// Gives the user what an address that has just become theirs brings along. One in the place of another brings no
+/// bonus: the other one did, to this account or to one before it.
+///
+/// # Errors
+/// Those of posting to the ledger.
+pub fn welcome_in(tx: &Write<'_>, mark: Mark, user: UserId, is_replacement: bool, terms: Terms) -> Result<Welcome> {
+    let Some(parked) = find_in(tx, mark)? else {
+        tx.execute("insert into known_emails (email_hmac, known_since) values (?1, ?2)", (mark.0, tx.now.0))?;
+        let bonus = if is_replacement { 0 } else { terms.signup_bonus };
+        let granted = points::grant_signup_bonus_in(tx, user, bonus)?;
+        return Ok(Welcome { granted, restored: 0 });
+    };
+    match parked {
+        Some(parked) if tx.now < parked.at.plus(terms.kept_for) => {
+            clear_in(tx, mark)?;
+            points::restore_in(tx, user, parked.points, &parked.name)?;
+            Ok(Welcome { granted: 0, restored: parked.points })
+        }
+        _ => Ok(Welcome::default()),
+    }
+}
+
+/// Takes the points out of the user's account and keeps them for the address, which the user is about to leave.
+///
+/// # Errors
+/// `account_inconsistent`.
+pub fn park_in(tx: &Write<'_>, mark: Mark, user: UserId) -> Result<()> {
+    let mut name = [0; 16];
+    fill_random(&mut name)?;
+    let name = hex(&name);
+    let points = points::park_in(tx, user, &name)?;
+    if points == 0 {
+        return Ok(());
+    }
+    tx.execute(
+        "insert into known_emails (email_hmac, known_since, parked_points, parking, parked_at) \
+         values (?1, ?2, ?3, ?4, ?2) on conflict (email_hmac) do update set \
+         parked_points = excluded.parked_points, parking = excluded.parking, parked_at = excluded.parked_at",
+        (mark.0, tx.now.0, points, name),
+    )
+    .map(drop)
+}
+
+/// Forgets up to `limit` parked balances that are older than `age`. That the addresses had their bonus stays known.
+pub fn forget_parked_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    tx.execute(
+        "update known_emails set parked_points = null, parking = null, parked_at = null where email_hmac in \
+         (select email_hmac from known_emails where parked_at <= ?1 order by parked_at limit ?2)",
+        (tx.now.minus(age).0, limit),
+    )
+}
+
+struct Parked {
+    points: i64,
+    name: String,
+    at: Timestamp,
+}
+
+fn clear_in(tx: &Write<'_>, mark: Mark) -> Result<()> {
+    let sql = "update known_emails set parked_points = null, parking = null, parked_at = null where email_hmac = ?1";
+    tx.execute(sql, [mark.0]).map(drop)
+}
+
+/// Nothing for an address that is not known; the inner nothing for one under which nothing is parked.
+#[expect(clippy::option_option, reason = "known with nothing parked is another thing than unknown")]
+fn find_in(tx: &Read<'_>, mark: Mark) -> Result<Option<Option<Parked>>> {
+    tx.first("select parked_points, parking, parked_at from known_emails where email_hmac = ?1", [mark.0], |row| {
+        match row.get(0)? {
+            Some(points) => Ok(Some(Parked { points, name: row.get(1)?, at: Timestamp(row.get(2)?) })),
+            None => Ok(None),
+        }
+    })
+}

@@ -1,0 +1,154 @@
+//! What users want: which kinds of notification they see, their language, their time zone.
+//!
+//! Who never chose has no row. System notices cannot be switched off, so there is nothing here that could do it.
+
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    domain::identity::users,
+    error::Result,
+    store::{Pending, Read, Row, Write},
+    types::{Locale, TimeZone, Timestamp, UserId, named},
+};
+
+named! {
+    /// The kinds of notification.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// About the service itself: outages, changed terms. Always shown.
+        System = "system",
+        /// About the user's own account: points, invites.
+        Account = "account",
+        /// Events and what is new.
+        Activity = "activity",
+        /// Offers.
+        Promotion = "promotion",
+    }
+}
+
+/// What a user wants.
+#[derive(Clone, Debug)]
+pub struct Preferences {
+    pub account: bool,
+    pub activity: bool,
+    pub promotion: bool,
+    pub locale: Option<Locale>,
+    pub time_zone: Option<TimeZone>,
+    /// Nothing for who never chose.
+    pub updated_at: Option<Timestamp>,
+}
+
+impl Preferences {
+    /// Of who never chose.
+    pub const DEFAULT: Self =
+        Self { account: true, activity: true, promotion: true, locale: None, time_zone: None, updated_at: None };
+
+    pub const fn shows(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::System => true,
+            Kind::Account => self.account,
+            Kind::Activity => self.activity,
+            Kind::Promotion => self.promotion,
+        }
+    }
+}
+
+/// What a request changes; the rest stays.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    pub account: Option<bool>,
+    pub activity: Option<bool>,
+    pub promotion: Option<bool>,
+    /// The inner nothing takes the choice back.
+    pub locale: Option<Option<Locale>>,
+    /// Likewise.
+    pub time_zone: Option<Option<TimeZone>>,
+}
+
+pub fn find(app: &App, user: UserId) -> Result<Preferences> {
+    app.store.read(|tx| find_in(tx, user))
+}
+
+/// Changes what is named, and answers with the whole.
+pub fn change(app: &App, user: UserId, change: Change) -> Pending<Preferences> {
+    app.store.write(move |tx| change_in(tx, user, &change))
+}
+
+/// The language that the user chose, or else the one that the request asks for.
+pub fn locale(app: &App, user: UserId, asked: Locale) -> Result<Locale> {
+    Ok(find(app, user)?.locale.unwrap_or(asked))
+}
+
+/// Where the user is, if they do not say it now.
+///
+/// # Errors
+/// Storage errors.
+pub fn time_zone(app: &App, user: UserId) -> Result<TimeZone> {
+    Ok(find(app, user)?.time_zone.unwrap_or_else(|| app.config.limits.time_zone.clone()))
+}
+
+pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {
+    let found = tx.first(
+        "select account, activity, promotion, locale, time_zone, updated_at from preferences where user_id = ?1",
+        [user.0],
+        preferences_of,
+    )?;
+    Ok(found.unwrap_or(Preferences::DEFAULT))
+}
+
+/// What the user chose; nothing for who never chose.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
+    let chosen = find_in(tx, user)?;
+    Ok(chosen.updated_at.map_or(Value::Null, |updated_at| {
+        json!({
+            "account": chosen.account,
+            "activity": chosen.activity,
+            "promotion": chosen.promotion,
+            "locale": chosen.locale.map(Locale::name),
+            "timeZone": chosen.time_zone.as_ref().map(ToString::to_string),
+            "updatedAt": updated_at,
+        })
+    }))
+}
+
+/// Forgets what the user chose.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    tx.execute("delete from preferences where user_id = ?1", [user.0]).map(drop)
+}
+
+fn change_in(tx: &Write<'_>, user: UserId, change: &Change) -> Result<Preferences> {
+    users::require_in(tx, user)?;
+    tx.one(
+        "insert into preferences (user_id, account, activity, promotion, locale, time_zone, updated_at) \
+         values (?1, coalesce(?2, true), coalesce(?3, true), coalesce(?4, true), ?6, ?8, ?9) \
+         on conflict (user_id) do update set account = coalesce(?2, account), activity = coalesce(?3, activity), \
+         promotion = coalesce(?4, promotion), locale = case when ?5 then ?6 else locale end, \
+         time_zone = case when ?7 then ?8 else time_zone end, updated_at = ?9 \
+         returning account, activity, promotion, locale, time_zone, updated_at",
+        (
+            user.0,
+            change.account,
+            change.activity,
+            change.promotion,
+            change.locale.is_some(),
+            change.locale.flatten().map(Locale::name),
+            change.time_zone.is_some(),
+            change.time_zone.as_ref().and_then(Option::as_ref).map(ToString::to_string),
+            tx.now.0,
+        ),
+        preferences_of,
+    )
+}
+
+fn preferences_of(row: &Row<'_>) -> rusqlite::Result<Preferences> {
+    let (locale, time_zone): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
+    Ok(Preferences {
+        account: row.get(0)?,
+        activity: row.get(1)?,
+        promotion: row.get(2)?,
+        locale: locale.and_then(|name| Locale::named(&name)),
+        time_zone: time_zone.and_then(|name| name.parse().ok()),
+        updated_at: Some(Timestamp(row.get(5)?)),
+    })
+}

@@ -1,0 +1,308 @@
+//! What is kept of a user, held against itself: found wrong, and put right where there is no doubt what is right.
+//!
+//! Validating reads and changes nothing. Fixing looks again in its own transaction and repairs what it finds then, so
+//! that a second run finds nothing to do. What a person must decide (two accounts of one number, entries of the ledger
+//! that contradict each other) is told and left as it is.
+
+mod spellings;
+
+use self::spellings::{Odd, holders_in};
+use crate::{
+    app::App,
+    domain::{
+        divination::history,
+        identity::users::{self, Kept},
+        money::ledger::{
+            self, Asset, Authority,
+            soundness::{Soundness, soundness_in},
+            verification,
+        },
+        operations::{free_space_scrub, lease::SoleRun},
+    },
+    error::{Code, Result},
+    store::{Pending, Read, Write},
+    types::{EmailAddress, PhoneNumber, PhoneRules, UserId},
+};
+
+/// Users looked at in one read.
+const SLICE: u32 = 200;
+/// Issues that a synchronisation lists; further ones are counted.
+const LISTED: usize = 1000;
+const SYNC: &str = "user_data.sync";
+
+/// Something that is wrong with what is kept of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issue {
+    pub code: &'static str,
+    pub detail: String,
+    /// Whether it can be repaired without a person's decision.
+    pub fixable: bool,
+}
+
+impl Issue {
+    fn fixable(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), fixable: true }
+    }
+
+    fn open(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), fixable: false }
+    }
+}
+
+/// What was found of one user.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    pub user: UserId,
+    pub phone_number: Option<String>,
+    pub issues: Vec<Issue>,
+}
+
+/// What was repaired of one user, and what is left.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    pub user: UserId,
+    pub phone_number: Option<String>,
+    pub fixed: Vec<Issue>,
+    pub remaining: Vec<Issue>,
+}
+
+/// What a synchronisation did.
+#[derive(Clone, Debug, Default)]
+pub struct Synchronised {
+    pub checked: u64,
+    /// Users of whom something was repaired.
+    pub fixed: u64,
+    /// Records of users who are gone, which were deleted.
+    pub orphans_deleted: u64,
+    /// Users of whom something is wrong that was not repaired.
+    pub inconsistent: u64,
+    /// The first thousand issues that are left, and whose they are.
+    pub issues: Vec<(UserId, Issue)>,
+}
+
+/// Whom a validation is about.
+#[derive(Clone, Debug)]
+pub enum Who {
+    Id(UserId),
+    Phone(PhoneNumber),
+}
+
+/// Validates what is kept of a user.
+///
+/// # Errors
+/// `not_found`.
+pub fn validate(app: &App, who: &Who) -> Result<Validation> {
+    app.store.read(|tx| {
+        let kept = find_in(tx, &app.phone_rules, who)?.ok_or(Code::NotFound)?;
+        validate_in(tx, &app.phone_rules, kept, None)
+    })
+}
+
+/// Repairs what can be repaired of the user with this number, in one transaction.
+///
+/// # Errors
+/// `not_found`.
+pub fn fix(app: &App, who: Who, by: Authority) -> Pending<Fix> {
+    let rules = app.phone_rules.clone();
+    app.store.write(move |tx| {
+        let kept = find_in(tx, &rules, &who)?.ok_or(Code::NotFound)?;
+        fix_in(tx, &rules, kept.id, &by)
+    })
+}
+
+/// Validates and repairs what is kept of every user. Blocks for as long as that takes.
+///
+/// # Errors
+/// `already_running`.
+pub fn synchronise(app: &App, by: &Authority, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
+    SoleRun::of(app, SYNC, |run| synchronise_all(app, by, run, progress))
+}
+
+fn synchronise_all(app: &App, by: &Authority, run: &SoleRun, progress: &mut dyn FnMut(u64)) -> Result<Synchronised> {
+    let mut done = Synchronised::default();
+    let odd = Odd::of_everybody(app, SLICE)?;
+    let mut last = UserId(0);
+    loop {
+        let validations = app.store.read(|tx| validate_slice_in(tx, &app.phone_rules, last, &odd))?;
+        let Some(newest) = validations.last() else { break };
+        last = newest.user;
+        for validation in validations {
+            done.checked += 1;
+            if !validation.issues.is_empty() {
+                settle(app, by, validation, &mut done)?;
+            }
+        }
+        run.go_on(app)?;
+        progress(done.checked);
+    }
+    done.orphans_deleted = delete_orphans(app, run)?;
+    Ok(done)
+}
+
+fn settle(app: &App, by: &Authority, validation: Validation, done: &mut Synchronised) -> Result<()> {
+    let user = validation.user;
+    let remaining = if validation.issues.iter().any(|issue| issue.fixable) {
+        let fix = match fix(app, Who::Id(user), by.clone()).wait() {
+            // They left since they were looked at.
+            Err(error) if error.code == Code::NotFound => return Ok(()),
+            fixed => fixed?,
+        };
+        done.fixed += u64::from(!fix.fixed.is_empty());
+        fix.remaining
+    } else {
+        validation.issues
+    };
+    done.inconsistent += u64::from(!remaining.is_empty());
+    let room = LISTED.saturating_sub(done.issues.len());
+    done.issues.extend(remaining.into_iter().take(room).map(|issue| (user, issue)));
+    Ok(())
+}
+
+/// Deletes castings whose user is gone: their deletion was meant to take them along.
+fn delete_orphans(app: &App, run: &SoleRun) -> Result<u64> {
+    let (mut deleted, mut looked_at) = (0, 0);
+    let mut last = UserId(0);
+    while let Some(owner) = app.store.read(|tx| history::next_owner_in(tx, last))? {
+        last = owner;
+        looked_at += 1;
+        if looked_at % SLICE == 0 {
+            run.go_on(app)?;
+        }
+        if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
+            continue;
+        }
+        let orphans = free_space_scrub::delete_in_slices(app, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
+        deleted += orphans as u64;
+    }
+    Ok(deleted)
+}
+
+fn validate_slice_in(tx: &Read<'_>, rules: &PhoneRules, after: UserId, odd: &Odd) -> Result<Vec<Validation>> {
+    let ids = users::ids_after_in(tx, after, SLICE)?;
+    let kept = ids.into_iter().filter_map(|id| users::find_kept_in(tx, id).transpose());
+    kept.map(|kept| validate_in(tx, rules, kept?, Some(odd))).collect()
+}
+
+fn find_in(tx: &Read<'_>, rules: &PhoneRules, who: &Who) -> Result<Option<Kept>> {
+    match who {
+        Who::Id(id) => users::find_kept_in(tx, *id),
+        Who::Phone(phone_number) => {
+            let found = holders_in(tx, rules, phone_number, None)?;
+            // The right spelling is the account that people reach.
+            let is_canonical = |kept: &&Kept| kept.phone_number.as_deref() == Some(phone_number.as_str());
+            Ok(found.iter().find(is_canonical).or(found.first()).cloned())
+        }
+    }
+}
+
+fn validate_in(tx: &Read<'_>, rules: &PhoneRules, kept: Kept, odd: Option<&Odd>) -> Result<Validation> {
+    let mut issues = Vec::new();
+    validate_phone_in(tx, rules, &kept, odd, &mut issues)?;
+    validate_email_in(tx, &kept, &mut issues)?;
+    for asset in Asset::ALL {
+        validate_account_in(tx, kept.id, asset, &mut issues)?;
+    }
+    Ok(Validation { user: kept.id, phone_number: kept.phone_number, issues })
+}
+
+fn validate_phone_in(
+    tx: &Read<'_>,
+    rules: &PhoneRules,
+    kept: &Kept,
+    odd: Option<&Odd>,
+    issues: &mut Vec<Issue>,
+) -> Result<()> {
+    let Some(stored) = &kept.phone_number else { return Ok(()) };
+    let Ok(canonical) = PhoneNumber::parse(stored, rules) else {
+        // A number of a region that is no longer allowed is right all the same.
+        let is_plain = stored.strip_prefix('+').unwrap_or(stored).bytes().all(|byte| byte.is_ascii_digit());
+        if !is_plain {
+            issues.push(Issue::open("phone_invalid", "the phone number is none"));
+        }
+        return Ok(());
+    };
+    let same = holders_in(tx, rules, &canonical, odd)?;
+    let others: Vec<_> = same.iter().filter(|other| other.id != kept.id).map(|other| other.id.to_string()).collect();
+    if !others.is_empty() {
+        let detail = format!("the same phone number in another spelling belongs to user {}", others.join(", "));
+        issues.push(Issue::open("duplicate_phone", detail));
+    } else if canonical.as_str() != stored {
+        issues.push(Issue::fixable("phone_not_canonical", "the phone number is not stored in its one right spelling"));
+    }
+    Ok(())
+}
+
+fn validate_email_in(tx: &Read<'_>, kept: &Kept, issues: &mut Vec<Issue>) -> Result<()> {
+    let Some(stored) = &kept.email else { return Ok(()) };
+    let canonical = canonical_email(stored);
+    if canonical == *stored {
+        return Ok(());
+    }
+    issues.push(match users::find_by_stored_email_in(tx, &canonical)? {
+        Some(other) => {
+            Issue::open("duplicate_email", format!("the same address in another spelling belongs to user {other}"))
+        }
+        None => Issue::fixable("email_not_canonical", "the email address is not stored in its one right spelling"),
+    });
+    Ok(())
+}
+
+fn validate_account_in(tx: &Read<'_>, user: UserId, asset: Asset, issues: &mut Vec<Issue>) -> Result<()> {
+    let name = asset.name();
+    match soundness_in(tx, user, asset)? {
+        Soundness::Missing if asset == Asset::Coin => {
+            issues.push(Issue::fixable("account_missing", format!("there is no {name} account")));
+        }
+        // Whoever never had a point has no account for points.
+        Soundness::Sound | Soundness::Missing => {}
+        Soundness::Wrong { balance, entries } => {
+            let detail = format!("the {name} balance is {balance}; the ledger's entries sum to {entries}");
+            issues.push(Issue::fixable("balance_wrong", detail));
+        }
+        Soundness::Suspended => {
+            issues.push(Issue::fixable(
+                "account_suspended",
+                format!("the {name} account is closed although it is right"),
+            ));
+        }
+        Soundness::Broken(discrepancies) => issues.extend(
+            discrepancies
+                .into_iter()
+                .map(|found| Issue::open("ledger_broken", format!("{name}: {}: {}", found.code, found.detail))),
+        ),
+    }
+    Ok(())
+}
+
+fn fix_in(tx: &Write<'_>, rules: &PhoneRules, user: UserId, by: &Authority) -> Result<Fix> {
+    let kept = users::find_kept_in(tx, user)?.ok_or(Code::NotFound)?;
+    let (fixed, remaining): (Vec<_>, Vec<_>) =
+        validate_in(tx, rules, kept.clone(), None)?.issues.into_iter().partition(|issue| issue.fixable);
+    let phone_number = kept.phone_number.as_deref().map(|stored| match PhoneNumber::parse(stored, rules) {
+        Ok(canonical) => canonical.as_str().to_owned(),
+        Err(_) => stored.to_owned(),
+    });
+    let has = |code: &str| fixed.iter().any(|issue| issue.code == code);
+    if has("phone_not_canonical") || has("email_not_canonical") {
+        let is_respelled = has("email_not_canonical");
+        let respell = |stored: &str| if is_respelled { canonical_email(stored) } else { stored.to_owned() };
+        let email = kept.email.as_deref().map(respell);
+        let phone_number = if has("phone_not_canonical") { &phone_number } else { &kept.phone_number };
+        users::respell_in(tx, user, phone_number.as_deref(), email.as_deref())?;
+    }
+    for asset in Asset::ALL {
+        match soundness_in(tx, user, asset)? {
+            Soundness::Missing if asset == Asset::Coin => drop(ledger::open_account_in(tx, user, asset)?),
+            Soundness::Wrong { .. } | Soundness::Suspended => {
+                drop(verification::repair_in(tx, by, user, asset)?);
+            }
+            _ => {}
+        }
+    }
+    let phone_number = users::find_kept_in(tx, user)?.and_then(|kept| kept.phone_number);
+    Ok(Fix { user, phone_number, fixed, remaining })
+}
+
+fn canonical_email(stored: &str) -> String {
+    EmailAddress::parse(stored).map_or_else(|_| stored.trim().to_lowercase(), |email| email.as_str().to_owned())
+}

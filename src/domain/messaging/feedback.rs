@@ -1,0 +1,194 @@
+//! What people write to the operators.
+//!
+//! Nobody has to sign in for it, so ids and numbers in it are claims unless a token proved them. What strangers may
+//! send is counted by client network, which is forgotten a day later.
+
+use std::{net::IpAddr, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    app::App,
+    concurrency::sliding_window::{self, HOUR, Window},
+    domain::{
+        Each,
+        identity::{
+            codes::client_network,
+            users::{self, User},
+        },
+    },
+    error::Result,
+    store::{Pending, Read, Row, Write},
+    types::{Listing, Page, PhoneNumber, Timestamp, UserId},
+};
+
+const CLIENT_KEPT: Duration = Duration::from_hours(24);
+
+/// The columns in the order in which [`feedback_of`] reads them.
+macro_rules! feedback_columns {
+    () => {
+        "id, user_id, phone_number, is_verified, content, created_at"
+    };
+}
+
+macro_rules! select_feedback {
+    ($rest:literal) => {
+        concat!("select ", feedback_columns!(), " from feedback ", $rest)
+    };
+}
+
+/// Who wrote it.
+#[derive(Clone, Debug)]
+pub enum Author {
+    /// A signed-in user, as the token says.
+    User(User),
+    /// Anybody, with what they say of themselves.
+    Stranger { client: IpAddr, user: Option<UserId>, phone_number: Option<PhoneNumber> },
+}
+
+/// Feedback as it is kept.
+#[derive(Clone, Debug)]
+pub struct Feedback {
+    pub id: i64,
+    pub user: Option<UserId>,
+    pub phone_number: Option<String>,
+    /// The user is proved by a token, and no claim.
+    pub is_verified: bool,
+    pub content: String,
+    pub created_at: Timestamp,
+}
+
+/// Which feedback is asked for.
+#[derive(Clone, Debug)]
+pub enum Filter {
+    All,
+    Of(UserId),
+}
+
+/// Keeps what somebody wrote.
+///
+/// # Errors
+/// `too_many_requests`, with the time until one more is taken.
+pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
+    let (per_user, per_client) = (app.config.limits.feedback_per_user, app.config.limits.feedback_per_client);
+    app.store.write(move |tx| match &author {
+        Author::User(user) => {
+            users::require_in(tx, user.id)?;
+            let newest_first = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
+                                and created_at <= ?3 order by created_at desc limit 1 offset ?2";
+            let window = Window { newest_first, key: user.id.0, allowed: per_user, length: HOUR };
+            sliding_window::require_open_in(tx, &[window])?;
+            insert_in(tx, Some(user.id), user.phone_number.as_ref(), None, &content)
+        }
+        Author::Stranger { client, user, phone_number } => {
+            let network = client_network(*client);
+            let newest_first = "select created_at from feedback where client_network = ?1 and created_at <= ?3 \
+                                order by created_at desc limit 1 offset ?2";
+            let window = Window { newest_first, key: &network, allowed: per_client, length: HOUR };
+            sliding_window::require_open_in(tx, &[window])?;
+            insert_in(tx, *user, phone_number.as_ref(), Some(&network), &content)
+        }
+    })
+}
+
+/// Feedback, newest first.
+pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>> {
+    let (size, offset) = (page.size, page.offset());
+    app.store.read(|tx| match filter {
+        Filter::All => Ok(Listing {
+            items: tx.all(select_feedback!("order by id desc limit ?1 offset ?2"), (size, offset), feedback_of)?,
+            total: count_in(tx)?,
+        }),
+        Filter::Of(user) => Ok(Listing {
+            items: tx.all(
+                select_feedback!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
+                (user.0, size, offset),
+                feedback_of,
+            )?,
+            total: tx.one("select count(*) from feedback where user_id = ?1", [user.0], |row| row.get(0))?,
+        }),
+    })
+}
+
+/// What this user wrote, the oldest first. Claims are not theirs: anybody can make them.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(select_feedback!("where user_id = ?1 and is_verified = 1 order by id"), [user.0], |row| {
+        let Feedback { id, content, created_at, .. } = feedback_of(row)?;
+        each(json!({ "id": id.to_string(), "content": content, "createdAt": created_at }))
+    })
+}
+
+/// Deletes what this user wrote, and what was written in their name or with their number.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId, phone_number: Option<&PhoneNumber>) -> Result<()> {
+    tx.execute("delete from feedback where user_id = ?1", [user.0])?;
+    if let Some(phone_number) = phone_number {
+        tx.execute("delete from feedback where phone_number = ?1 and is_verified = 0", [phone_number.as_str()])?;
+    }
+    Ok(())
+}
+
+pub fn count_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from feedback", (), |row| row.get(0))
+}
+
+/// Up to `limit` pieces of feedback behind one, the oldest first.
+pub fn after_in(tx: &Read<'_>, after: Option<&Feedback>, limit: u32) -> Result<Vec<Feedback>> {
+    tx.all(
+        select_feedback!("where id > ?1 order by id limit ?2"),
+        (after.map_or(i64::MIN, |feedback| feedback.id), limit),
+        feedback_of,
+    )
+}
+
+/// Deletes these pieces of feedback and says how many there still were. An id may have been given again.
+pub fn clear_in(tx: &Write<'_>, feedback: &[Feedback]) -> Result<usize> {
+    tx.execute_each(
+        "delete from feedback where id = ?1 and created_at = ?2 and content = ?3",
+        feedback.iter().map(|feedback| (feedback.id, feedback.created_at.0, &feedback.content)),
+    )
+}
+
+/// Forgets from which network up to `limit` old ones came.
+pub fn forget_clients_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
+    tx.execute(
+        "update feedback set client_network = null where id in (select id from feedback \
+         where client_network is not null and created_at <= ?1 order by created_at limit ?2)",
+        (tx.now.minus(CLIENT_KEPT).0, limit),
+    )
+}
+
+fn insert_in(
+    tx: &Write<'_>,
+    user: Option<UserId>,
+    phone_number: Option<&PhoneNumber>,
+    client_network: Option<&str>,
+    content: &str,
+) -> Result<Feedback> {
+    tx.one(
+        concat!(
+            "insert into feedback (user_id, phone_number, is_verified, client_network, content, created_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6) returning ",
+            feedback_columns!()
+        ),
+        (
+            user.map(|user| user.0),
+            phone_number.map(PhoneNumber::as_str),
+            client_network.is_none(),
+            client_network,
+            content,
+            tx.now.0,
+        ),
+        feedback_of,
+    )
+}
+
+fn feedback_of(row: &Row<'_>) -> rusqlite::Result<Feedback> {
+    Ok(Feedback {
+        id: row.get(0)?,
+        user: row.get::<Option<i64>>(1)?.map(UserId),
+        phone_number: row.get(2)?,
+        is_verified: row.get(3)?,
+        content: row.get(4)?,
+        created_at: Timestamp(row.get(5)?),
+    })
+}

@@ -1,0 +1,5 @@
+//! Notifications to users, feedback from them, and releases of the app.
+
+pub mod feedback;
+pub mod notifications;
+pub mod releases;

@@ -1,0 +1,210 @@
+//! Broadcasts, 512 to a row: which are there, who has read which, how often each was read.
+//!
+//! A broadcast's place is its number less one: block `place / 512`, slot `place % 512`.
+
+use crate::{
+    domain::identity::preferences::Kind,
+    error::Result,
+    store::{Read, Write},
+    types::UserId,
+};
+
+/// Broadcasts in one block.
+pub const SLOTS: i64 = 512;
+
+/// Where a broadcast stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub block: i64,
+    pub slot: usize,
+}
+
+impl Place {
+    pub fn of(ordinal: i64) -> Self {
+        let place = ordinal - 1;
+        Self { block: place.div_euclid(SLOTS), slot: usize::try_from(place.rem_euclid(SLOTS)).unwrap_or_default() }
+    }
+}
+
+pub fn ordinal_of(block: i64, slot: usize) -> i64 {
+    block * SLOTS + i64::try_from(slot).unwrap_or(i64::MAX) + 1
+}
+
+/// The broadcasts of one block: a byte for each that was ever sent, 0 once it is gone, else its kind.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub number: i64,
+    kinds: Vec<u8>,
+}
+
+/// Which broadcasts of a block somebody has read: a bit for each.
+#[derive(Clone, Debug, Default)]
+pub struct ReadBits(Vec<u8>);
+
+impl Block {
+    /// The numbers and kinds of the broadcasts that are there, oldest first.
+    pub fn present(&self) -> impl DoubleEndedIterator<Item = (i64, Kind)> + '_ {
+        let number = self.number;
+        let present = self.kinds.iter().enumerate();
+        present.filter_map(move |(slot, byte)| Some((ordinal_of(number, slot), kind_of(*byte)?)))
+    }
+}
+
+impl ReadBits {
+    pub fn contains(&self, ordinal: i64) -> bool {
+        let Place { slot, .. } = Place::of(ordinal);
+        self.0.get(slot / 8).is_some_and(|byte| byte & (1 << (slot % 8)) != 0)
+    }
+
+    fn insert(&mut self, ordinal: i64) {
+        let Place { slot, .. } = Place::of(ordinal);
+        self.0.resize(self.0.len().max(slot / 8 + 1), 0);
+        self.0[slot / 8] |= 1 << (slot % 8);
+    }
+}
+
+fn byte_of(kind: Kind) -> u8 {
+    match kind {
+        Kind::System => 1,
+        Kind::Account => 2,
+        Kind::Activity => 3,
+        Kind::Promotion => 4,
+    }
+}
+
+fn kind_of(byte: u8) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| byte_of(*kind) == byte)
+}
+
+/// The number of the newest broadcast that ever was; 0 if there was none.
+pub fn last_ordinal_in(tx: &Read<'_>) -> Result<i64> {
+    let last = tx.first(
+        "select block * ?1 + length(kinds) from notification_blocks where block >= 0 order by block desc limit 1",
+        [SLOTS],
+        |row| row.get(0),
+    )?;
+    Ok(last.unwrap_or(0))
+}
+
+/// Enters a new broadcast and answers its number. None is given twice, also when the newest was deleted.
+pub fn append_in(tx: &Write<'_>, kind: Kind) -> Result<i64> {
+    let ordinal = last_ordinal_in(tx)? + 1;
+    tx.execute(
+        "insert into notification_blocks (block, kinds) values (?1, ?2) \
+         on conflict (block) do update set kinds = cast(kinds || excluded.kinds as blob)",
+        (Place::of(ordinal).block, [byte_of(kind)]),
+    )?;
+    Ok(ordinal)
+}
+
+/// Takes a broadcast out.
+pub fn remove_in(tx: &Write<'_>, ordinal: i64) -> Result<()> {
+    let Place { block, slot } = Place::of(ordinal);
+    let Some(mut kinds) = kinds_in(tx, block)? else { return Ok(()) };
+    if let Some(byte) = kinds.get_mut(slot) {
+        *byte = 0;
+    }
+    tx.execute("update notification_blocks set kinds = ?2 where block = ?1", (block, kinds)).map(drop)
+}
+
+/// The block itself and those above it, from the newest on.
+pub fn from_in(tx: &Read<'_>, block: i64) -> Result<Vec<Block>> {
+    tx.all("select block, kinds from notification_blocks where block >= ?1 order by block desc", [block], |row| {
+        Ok(Block { number: row.get(0)?, kinds: row.get(1)? })
+    })
+}
+
+/// One block, if there is one.
+pub fn find_in(tx: &Read<'_>, block: i64) -> Result<Option<Block>> {
+    Ok(kinds_in(tx, block)?.map(|kinds| Block { number: block, kinds }))
+}
+
+fn kinds_in(tx: &Read<'_>, block: i64) -> Result<Option<Vec<u8>>> {
+    tx.first("select kinds from notification_blocks where block = ?1", [block], |row| row.get(0))
+}
+
+/// What this user has read of a block.
+pub fn read_bits_in(tx: &Read<'_>, user: UserId, block: i64) -> Result<ReadBits> {
+    let bits = tx.first(
+        "select bits from notification_read_blocks where user_id = ?1 and block = ?2",
+        (user.0, block),
+        |row| row.get(0),
+    )?;
+    Ok(ReadBits(bits.unwrap_or_default()))
+}
+
+/// Notes that this user has read this broadcast.
+pub fn note_read_in(tx: &Write<'_>, user: UserId, ordinal: i64) -> Result<()> {
+    let block = Place::of(ordinal).block;
+    let mut bits = read_bits_in(tx, user, block)?;
+    bits.insert(ordinal);
+    tx.execute(
+        "insert into notification_read_blocks (user_id, block, bits) values (?1, ?2, ?3) \
+         on conflict (user_id, block) do update set bits = excluded.bits",
+        (user.0, block, bits.0),
+    )
+    .map(drop)
+}
+
+/// Forgets what the user has read of the blocks before this one, because a mark covers it.
+pub fn forget_reads_in(tx: &Write<'_>, user: UserId, before: i64) -> Result<()> {
+    tx.execute("delete from notification_read_blocks where user_id = ?1 and block < ?2", (user.0, before)).map(drop)
+}
+
+/// Counts one reader more for each of these broadcasts of one block.
+pub fn count_readers_in(tx: &Write<'_>, block: i64, ordinals: &[i64]) -> Result<()> {
+    let mut counts = counts_in(tx, block)?;
+    for ordinal in ordinals {
+        let at = Place::of(*ordinal).slot * 4;
+        counts.resize(counts.len().max(at + 4), 0);
+        let count = count_at(&counts, at).saturating_add(1);
+        counts[at..at + 4].copy_from_slice(&count.to_be_bytes());
+    }
+    tx.execute(
+        "insert into notification_readers (block, counts) values (?1, ?2) \
+         on conflict (block) do update set counts = excluded.counts",
+        (block, counts),
+    )
+    .map(drop)
+}
+
+/// How many users have read this broadcast.
+pub fn readers_in(tx: &Read<'_>, ordinal: i64) -> Result<u32> {
+    let Place { block, slot } = Place::of(ordinal);
+    Ok(count_at(&counts_in(tx, block)?, slot * 4))
+}
+
+fn counts_in(tx: &Read<'_>, block: i64) -> Result<Vec<u8>> {
+    let counts =
+        tx.first("select counts from notification_readers where block = ?1", [block], |row| row.get::<Vec<u8>>(0))?;
+    Ok(counts.unwrap_or_default())
+}
+
+fn count_at(counts: &[u8], at: usize) -> u32 {
+    counts.get(at..at + 4).map_or(0, |bytes| bytes.iter().fold(0, |count, byte| count << 8 | u32::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_number_is_one_place(ordinal in 1_i64..10_000_000) {
+            let Place { block, slot } = Place::of(ordinal);
+            prop_assert!(i64::try_from(slot).unwrap() < SLOTS && block >= 0);
+            prop_assert_eq!(ordinal_of(block, slot), ordinal);
+        }
+
+        #[test]
+        fn bits_are_a_set(read in proptest::collection::btree_set(1_i64..513, 0..80)) {
+            let mut bits = ReadBits::default();
+            for ordinal in &read {
+                bits.insert(*ordinal);
+            }
+            prop_assert!((1..513).all(|ordinal| bits.contains(ordinal) == read.contains(&ordinal)));
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! What a user finds: the list, what is unread, and what reading leaves behind.
+
+use std::{cell::Cell, collections::HashSet};
+
+use serde_json::json;
+
+use super::{
+    Notification, Received,
+    blocks::{self, Block, Place, ReadBits},
+    notification_of,
+};
+use crate::{
+    app::App,
+    domain::{
+        Each,
+        identity::{
+            preferences::{self, Kind, Preferences},
+            users::{self, User},
+        },
+    },
+    error::{Code, Result},
+    store::{Pending, Read, View, Write},
+    types::{Slice, Span, Timestamp, UserId},
+};
+
+/// Broadcasts that have expired and that the job has not yet taken out of the blocks: more than these at one moment
+/// are left to it.
+const EXPIRED_AT_ONCE: u32 = 1000;
+
+/// What "all read" did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// How many were unread until now, those of kinds that are switched off among them.
+    pub marked: usize,
+}
+
+thread_local! {
+    /// What this thread knows of broadcasts, and the view that it is true of.
+    static LATEST: Cell<Option<(View, Latest)>> = const { Cell::new(None) };
+}
+
+/// What is true of broadcasts for everybody.
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    /// The number of the newest that ever was.
+    newest: i64,
+    /// The latest that is there, and when it was sent.
+    sent: Option<(i64, Timestamp)>,
+    /// No notification in the lists expires before this.
+    expires_at: Option<Timestamp>,
+}
+
+/// What decides, beside their preferences, what a user sees and has read.
+struct Standing {
+    /// Broadcasts up to this number are from before the registration.
+    since: i64,
+    /// The number of the newest broadcast that ever was.
+    newest: i64,
+    mark: Mark,
+    /// Broadcasts that are in the blocks and have expired.
+    expired: HashSet<i64>,
+    /// Something was sent to this user and not to everybody.
+    is_addressed: bool,
+}
+
+/// Up to where everything is read: an id, and the number of the newest broadcast at that time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    through: i64,
+    ordinal: i64,
+}
+
+/// Something addressed to one user, as much as is needed to count it.
+struct Addressed {
+    id: i64,
+    kind: Kind,
+    expires_at: Option<Timestamp>,
+}
+
+/// Broadcasts of one block that a user has not read.
+struct Unread {
+    block: i64,
+    broadcasts: Vec<(i64, Kind)>,
+}
+
+/// The user's notifications, newest first, but for the kinds that are switched off.
+pub fn list(app: &App, user: UserId, span: Span) -> Result<Slice<Received>> {
+    app.store.read(|tx| list_in(tx, user, span))
+}
+
+/// How many of the user's notifications are unread, but for the kinds that are switched off.
+pub fn unread_count(app: &App, user: &User) -> Result<usize> {
+    app.store.read(|tx| unread_count_in(tx, user.id, user.created_at))
+}
+
+/// Marks one notification read. One that is read stays as it is.
+///
+/// # Errors
+/// `not_found` for one that is not there, has expired, or is not the user's.
+pub fn mark_read(app: &App, user: UserId, id: i64) -> Pending<Received> {
+    // What is read already needs no write.
+    match app.store.read(|tx| visible_in(tx, user, id)) {
+        Ok(received) if received.read_at.is_none() => app.store.write(move |tx| {
+            users::require_in(tx, user)?;
+            mark_read_in(tx, user, id)
+        }),
+        known => Pending::known(known),
+    }
+}
+
+/// Marks everything read that the user has, the kinds that are switched off included.
+pub fn mark_all_read(app: &App, user: UserId) -> Pending<Marked> {
+    app.store.write(move |tx| {
+        users::require_in(tx, user)?;
+        mark_all_read_in(tx, user)
+    })
+}
+
+/// The newest broadcast that is there: for a user from after their registration, for anybody else the newest of all.
+pub fn latest_broadcast(app: &App, user: Option<UserId>) -> Result<Option<Received>> {
+    app.store.read(|tx| {
+        let (standing, wanted) = match user {
+            Some(user) => (standing_now_in(tx, user)?, preferences::find_in(tx, user)?),
+            None => (Standing::of_nobody(tx)?, Preferences::DEFAULT),
+        };
+        let newest = broadcasts_in(tx, &standing, &wanted, i64::MAX, 1)?.pop();
+        newest.map(|notification| received_in(tx, user, notification)).transpose()
+    })
+}
+
+/// The newest broadcasts, as somebody without an account sees them.
+pub fn all_broadcasts(app: &App, limit: u32) -> Result<Vec<Received>> {
+    app.store.read(|tx| {
+        let found = broadcasts_in(tx, &Standing::of_nobody(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
+        found.into_iter().map(|notification| received_in(tx, None, notification)).collect()
+    })
+}
+
+/// Everything that is kept about this user: what was addressed to them, and what they have read and when.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let ids: Vec<i64> = tx.all(
+        "select notification_id from notification_recipients where user_id = ?1 \
+         union select notification_id from notification_reads where user_id = ?1 order by 1",
+        [user.0],
+        |row| row.get(0),
+    )?;
+    for id in ids {
+        let read_at = read_at_in(tx, user, id)?;
+        // Of a broadcast that was deleted since, only the reading is left.
+        let notification = find_in(tx, id)?;
+        each(json!({
+            "id": id.to_string(),
+            "kind": notification.as_ref().map(|notification| notification.kind.name()),
+            "title": notification.as_ref().map(|notification| notification.title.as_str()),
+            "body": notification.as_ref().map(|notification| notification.body.as_str()),
+            "createdAt": notification.as_ref().map(|notification| notification.created_at),
+            "readAt": read_at,
+        }))?;
+    }
+    Ok(())
+}
+
+/// When the user marked everything read, and up to which notification.
+pub fn export_marks_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let marks = "select through, marked_at from notification_marks where user_id = ?1 order by through";
+    tx.each(marks, [user.0], |row| {
+        let (through, marked_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+        each(json!({ "through": through.to_string(), "markedAt": Timestamp(marked_at) }))
+    })
+}
+
+/// Takes away everything that is kept about this user, and what was addressed to nobody else. How often a broadcast
+/// was read stays, as a number.
+pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    let addressed = addressed_in(tx, user, i64::MAX)?;
+    for table in ["notification_recipients", "notification_reads", "notification_read_blocks", "notification_marks"] {
+        tx.execute(&format!("delete from {table} where user_id = ?1"), [user.0])?;
+    }
+    super::sending::delete_unaddressed_in(tx, addressed.iter().map(|addressed| addressed.id))
+}
+
+pub(super) fn list_in(tx: &Read<'_>, user: UserId, span: Span) -> Result<Slice<Received>> {
+    let (standing, wanted) = (standing_now_in(tx, user)?, preferences::find_in(tx, user)?);
+    let rows = span.rows_to_read() as usize;
+    let mut found = broadcasts_in(tx, &standing, &wanted, span.upper_bound(), rows)?;
+    let is_shown = |addressed: &Addressed| wanted.shows(addressed.kind) && !addressed.has_expired(tx.now);
+    for Addressed { id, .. } in addressed_in(tx, user, span.upper_bound())?.into_iter().filter(is_shown).take(rows) {
+        found.extend(find_in(tx, id)?);
+    }
+    found.sort_unstable_by_key(|notification| std::cmp::Reverse(notification.id));
+    found.truncate(rows);
+    let slice = span.slice(found, |notification| notification.id);
+    let items = slice.items.into_iter().map(|notification| received_in(tx, Some(user), notification));
+    Ok(Slice { items: items.collect::<Result<_>>()?, next: slice.next })
+}
+
+pub(super) fn unread_count_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<usize> {
+    let standing = standing_in(tx, user, registered_at)?;
+    let broadcasts = unread_broadcasts_in(tx, user, &standing)?;
+    let addressed = unread_addressed_in(tx, user, &standing)?;
+    if broadcasts.is_empty() && addressed.is_empty() {
+        return Ok(0);
+    }
+    let wanted = preferences::find_in(tx, user)?;
+    let kinds = broadcasts.iter().flat_map(|unread| &unread.broadcasts).map(|(_, kind)| *kind);
+    Ok(kinds.chain(addressed.iter().map(|addressed| addressed.kind)).filter(|kind| wanted.shows(*kind)).count())
+}
+
+pub(super) fn mark_read_in(tx: &Write<'_>, user: UserId, id: i64) -> Result<Received> {
+    let received = visible_in(tx, user, id)?;
+    if received.read_at.is_some() {
+        return Ok(received);
+    }
+    tx.execute(
+        "insert into notification_reads (user_id, notification_id, read_at) values (?1, ?2, ?3)",
+        (user.0, id, tx.now.0),
+    )?;
+    if let Some(ordinal) = received.notification.ordinal {
+        blocks::note_read_in(tx, user, ordinal)?;
+        blocks::count_readers_in(tx, Place::of(ordinal).block, &[ordinal])?;
+    }
+    Ok(Received { read_at: Some(tx.now), ..received })
+}
+
+pub(super) fn mark_all_read_in(tx: &Write<'_>, user: UserId) -> Result<Marked> {
+    let standing = standing_now_in(tx, user)?;
+    let broadcasts = unread_broadcasts_in(tx, user, &standing)?;
+    let addressed = unread_addressed_in(tx, user, &standing)?;
+    if broadcasts.is_empty() && addressed.is_empty() {
+        return Ok(Marked { marked: 0 });
+    }
+    tx.execute(
+        "insert into notification_marks (user_id, through, ordinal, marked_at) \
+         select ?1, max(id), ?2, ?3 from notifications",
+        (user.0, standing.newest, tx.now.0),
+    )?;
+    blocks::forget_reads_in(tx, user, Place::of(standing.newest).block)?;
+    let mut marked = addressed.len();
+    for Unread { block, broadcasts } in broadcasts {
+        marked += broadcasts.len();
+        let ordinals: Vec<_> = broadcasts.into_iter().map(|(ordinal, _)| ordinal).collect();
+        blocks::count_readers_in(tx, block, &ordinals)?;
+    }
+    Ok(Marked { marked })
+}
+
+impl Standing {
+    /// Of somebody without an account: everything is shown, nothing is read.
+    fn of_nobody(tx: &Read<'_>) -> Result<Self> {
+        let latest = latest_in(tx)?;
+        let expired = latest.expired_in(tx)?;
+        Ok(Self { since: 0, newest: latest.newest, mark: Mark::default(), expired, is_addressed: false })
+    }
+}
+
+impl Addressed {
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+}
+
+fn standing_now_in(tx: &Read<'_>, user: UserId) -> Result<Standing> {
+    standing_in(tx, user, users::registered_at_in(tx, user)?)
+}
+
+/// One statement about the user, because asking costs more than what there mostly is to be found.
+fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<Standing> {
+    let latest = latest_in(tx)?;
+    let since = match latest.sent {
+        Some((ordinal, at)) if at < registered_at => ordinal,
+        Some(_) => last_before_in(tx, registered_at)?,
+        None => 0,
+    };
+    let expired = latest.expired_in(tx)?;
+    // The newest mark's number: SQLite takes it from the row that it found the greatest in.
+    tx.one(
+        "select coalesce(max(through), 0), coalesce(ordinal, 0), \
+         exists (select 1 from notification_recipients where user_id = ?1) \
+         from notification_marks where user_id = ?1",
+        [user.0],
+        |row| {
+            let mark = Mark { through: row.get(0)?, ordinal: row.get(1)? };
+            Ok(Standing { since, newest: latest.newest, mark, expired, is_addressed: row.get(2)? })
+        },
+    )
+}
+
+fn latest_in(tx: &Read<'_>) -> Result<Latest> {
+    let known = LATEST.get().filter(|(view, _)| tx.view() == Some(*view));
+    if let Some((_, latest)) = known {
+        return Ok(latest);
+    }
+    let latest = Latest {
+        newest: blocks::last_ordinal_in(tx)?,
+        sent: sent_before_in(tx, Timestamp(i64::MAX))?,
+        expires_at: tx.first(
+            "select expires_at from notifications where is_live = 1 and expires_at is not null \
+             order by expires_at limit 1",
+            (),
+            |row| row.get(0).map(Timestamp),
+        )?,
+    };
+    if let Some(view) = tx.view() {
+        LATEST.set(Some((view, latest)));
+    }
+    Ok(latest)
+}
+
+/// The number of the newest broadcast that was sent before this time; 0 if there is none.
+fn last_before_in(tx: &Read<'_>, time: Timestamp) -> Result<i64> {
+    Ok(sent_before_in(tx, time)?.map_or(0, |(ordinal, _)| ordinal))
+}
+
+/// The newest broadcast that was sent before this time, and when it was.
+fn sent_before_in(tx: &Read<'_>, time: Timestamp) -> Result<Option<(i64, Timestamp)>> {
+    tx.first(
+        "select ordinal, created_at from notifications where ordinal is not null and created_at < ?1 \
+         order by created_at desc, ordinal desc limit 1",
+        [time.0],
+        |row| Ok((row.get(0)?, Timestamp(row.get(1)?))),
+    )
+}
+
+impl Latest {
+    /// The broadcasts that are in the blocks and have expired, which there are only shortly before the job comes.
+    fn expired_in(&self, tx: &Read<'_>) -> Result<HashSet<i64>> {
+        if self.expires_at.is_none_or(|expires_at| expires_at > tx.now) {
+            return Ok(HashSet::new());
+        }
+        let expired = tx.all(
+            "select ordinal from notifications where expires_at is not null and is_live = 1 and expires_at <= ?1 \
+             and ordinal is not null order by expires_at limit ?2",
+            (tx.now.0, EXPIRED_AT_ONCE),
+            |row| row.get(0),
+        )?;
+        Ok(expired.into_iter().collect())
+    }
+}
+
+/// The newest broadcasts with an id below this one that are shown. They are found by their numbers in the blocks, so
+/// that what is gone or switched off costs no row.
+fn broadcasts_in(
+    tx: &Read<'_>,
+    standing: &Standing,
+    wanted: &Preferences,
+    below_id: i64,
+    limit: usize,
+) -> Result<Vec<Notification>> {
+    let mut found = Vec::new();
+    let Some(top) = ordinal_below_in(tx, below_id)? else { return Ok(found) };
+    let (first, last) = (Place::of(standing.since + 1).block, Place::of(top).block);
+    for number in (first..=last).rev() {
+        let Some(block) = blocks::find_in(tx, number)? else { continue };
+        let is_shown = |(ordinal, kind): &(i64, Kind)| {
+            (standing.since + 1..=top).contains(ordinal) && wanted.shows(*kind) && !standing.expired.contains(ordinal)
+        };
+        for (ordinal, _) in block.present().rev().filter(is_shown).take(limit - found.len()) {
+            found.extend(broadcast_in(tx, ordinal)?);
+        }
+        if found.len() >= limit {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn ordinal_below_in(tx: &Read<'_>, id: i64) -> Result<Option<i64>> {
+    tx.first(
+        "select ordinal from notifications where ordinal is not null and id < ?1 order by id desc limit 1",
+        [id],
+        |row| row.get(0),
+    )
+}
+
+fn broadcast_in(tx: &Read<'_>, ordinal: i64) -> Result<Option<Notification>> {
+    tx.first(select_notifications!("where ordinal = ?1"), [ordinal], notification_of)
+}
+
+fn find_in(tx: &Read<'_>, id: i64) -> Result<Option<Notification>> {
+    tx.first(select_notifications!("where id = ?1"), [id], notification_of)
+}
+
+/// What was addressed to this user and has an id below this one, newest first: as many as are kept for one user.
+fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addressed>> {
+    tx.all(
+        "select notification_id, kind, expires_at from notification_recipients \
+         where user_id = ?1 and notification_id < ?2 order by notification_id desc",
+        (user.0, below_id),
+        |row| {
+            Ok(Addressed {
+                id: row.get(0)?,
+                kind: row.named(1, Kind::named)?,
+                expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
+            })
+        },
+    )
+}
+
+/// Broadcasts after the mark and the registration that the user has not read, block by block.
+fn unread_broadcasts_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Result<Vec<Unread>> {
+    let first = standing.since.max(standing.mark.ordinal) + 1;
+    let mut all = Vec::new();
+    if standing.newest < first {
+        return Ok(all);
+    }
+    for block in blocks::from_in(tx, Place::of(first).block)? {
+        let read = blocks::read_bits_in(tx, user, block.number)?;
+        let broadcasts = unread_of(&block, &read, first, &standing.expired);
+        if !broadcasts.is_empty() {
+            all.push(Unread { block: block.number, broadcasts });
+        }
+    }
+    Ok(all)
+}
+
+fn unread_of(block: &Block, read: &ReadBits, first: i64, expired: &HashSet<i64>) -> Vec<(i64, Kind)> {
+    let is_unread =
+        |(ordinal, _): &(i64, Kind)| *ordinal >= first && !read.contains(*ordinal) && !expired.contains(ordinal);
+    block.present().filter(is_unread).collect()
+}
+
+/// What was addressed to the user after the mark and is not read.
+fn unread_addressed_in(tx: &Read<'_>, user: UserId, standing: &Standing) -> Result<Vec<Addressed>> {
+    let mut unread = Vec::new();
+    if !standing.is_addressed {
+        return Ok(unread);
+    }
+    for addressed in addressed_in(tx, user, i64::MAX)? {
+        let is_after = addressed.id > standing.mark.through && !addressed.has_expired(tx.now);
+        if is_after && read_at_in(tx, user, addressed.id)?.is_none() {
+            unread.push(addressed);
+        }
+    }
+    Ok(unread)
+}
+
+/// The notification, if this user may see it. One of a kind that is switched off was perhaps opened before.
+fn visible_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Received> {
+    let notification = find_in(tx, id)?.filter(|found| !found.has_expired(tx.now)).ok_or(Code::NotFound)?;
+    let is_visible = match notification.ordinal {
+        Some(ordinal) => ordinal > last_before_in(tx, users::registered_at_in(tx, user)?)?,
+        None => is_addressed_to_in(tx, user, id)?,
+    };
+    if is_visible { received_in(tx, Some(user), notification) } else { Err(Code::NotFound.into()) }
+}
+
+fn is_addressed_to_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<bool> {
+    let found = tx.first(
+        "select true from notification_recipients where user_id = ?1 and notification_id = ?2",
+        (user.0, id),
+        |row| row.get(0),
+    )?;
+    Ok(found.unwrap_or(false))
+}
+
+fn received_in(tx: &Read<'_>, user: Option<UserId>, notification: Notification) -> Result<Received> {
+    let read_at = user.map(|user| read_at_in(tx, user, notification.id)).transpose()?.flatten();
+    Ok(Received { notification, read_at })
+}
+
+/// When this was first read: by itself, or by the first mark that covers it.
+fn read_at_in(tx: &Read<'_>, user: UserId, id: i64) -> Result<Option<Timestamp>> {
+    let read_at: Option<i64> = tx.one(
+        "select coalesce((select read_at from notification_reads where user_id = ?1 and notification_id = ?2), \
+         (select marked_at from notification_marks where user_id = ?1 and through >= ?2 order by through limit 1))",
+        (user.0, id),
+        |row| row.get(0),
+    )?;
+    Ok(read_at.map(Timestamp))
+}

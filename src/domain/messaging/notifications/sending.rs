@@ -1,0 +1,241 @@
+//! What operators do: send, look how often it was read, take back. And what time does: expire.
+
+use std::time::Duration;
+
+use super::{Notification, Payload, blocks, notification_of};
+use crate::{
+    app::App,
+    domain::{
+        identity::{preferences::Kind, users},
+        operations::free_space_scrub,
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    store::{Pending, Read, Write},
+    types::{Listing, Page, Timestamp, UserId},
+};
+
+/// Notifications that expire at once, in one operation.
+const SLICE: u32 = 200;
+
+/// Whom a notification is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Audience {
+    Everybody,
+    Users(Vec<UserId>),
+}
+
+/// A notification before it is sent.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub audience: Audience,
+    pub kind: Kind,
+    pub title: String,
+    pub body: String,
+    pub payload: Payload,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A notification as its sender finds it.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub notification: Notification,
+    /// How many users it is addressed to; nothing for a broadcast.
+    pub recipients: Option<u32>,
+    /// How many users have read it.
+    pub readers: u32,
+}
+
+/// Sends a notification to everybody, which is one row, or to some users.
+///
+/// # Errors
+/// `invalid_parameters` for a user who is not there or an expiry that has passed.
+pub fn send(app: &App, draft: Draft) -> Pending<Sent> {
+    let kept = app.config.notifications.per_user;
+    app.store.write(move |tx| send_in(tx, &draft, kept))
+}
+
+/// What was sent, newest first.
+pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
+    app.store.read(|tx| {
+        let found = tx.all(
+            select_notifications!("order by id desc limit ?1 offset ?2"),
+            (page.size, page.offset()),
+            notification_of,
+        )?;
+        let items = found.into_iter().map(|notification| sent_in(tx, notification)).collect::<Result<_>>()?;
+        Ok(Listing { items, total: tx.one("select count(*) from notifications", (), |row| row.get(0))? })
+    })
+}
+
+/// Checks that there is each of these users, before anything else is known of a notification.
+///
+/// # Errors
+/// `invalid_parameters` for the first whom there is not.
+pub fn find_recipients(app: &App, users: &[UserId]) -> Result<()> {
+    app.store.read(|tx| users.iter().try_for_each(|user| find_recipient_in(tx, *user)))
+}
+
+/// # Errors
+/// `out_of_range` for a notification that would have expired before anybody saw it.
+pub fn must_be_ahead(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault> {
+    if expires_at > now { Ok(()) } else { Err(Fault::new(FieldCode::OutOfRange, "must be in the future")) }
+}
+
+/// Takes a notification back: it is gone from every inbox.
+///
+/// # Errors
+/// `not_found`.
+pub fn delete(app: &App, id: i64) -> Pending<()> {
+    app.store
+        .write(move |tx| if delete_in(tx, id)? { free_space_scrub::note_in(tx) } else { Err(Code::NotFound.into()) })
+}
+
+/// Takes what has expired out of the blocks, so that counting need not look at it any more.
+pub fn expire_due(app: &App) -> Result<()> {
+    while !app.store.read(|tx| due_in(tx, 1))?.is_empty() {
+        app.store.write(expire_due_in).wait()?;
+    }
+    Ok(())
+}
+
+/// Deletes up to `limit` notifications that expired longer ago than `age`.
+pub fn delete_expired_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
+    let ids: Vec<i64> = tx.all(
+        "select id from notifications where expires_at is not null and is_live = 0 and expires_at <= ?1 \
+         order by expires_at limit ?2",
+        (tx.now.minus(age).0, limit),
+        |row| row.get(0),
+    )?;
+    for id in &ids {
+        delete_in(tx, *id)?;
+    }
+    Ok(ids.len())
+}
+
+/// Sends a notification inside of another operation. Of what is addressed to single users, `kept` stay for each.
+pub fn send_in(tx: &Write<'_>, draft: &Draft, kept: u32) -> Result<Sent> {
+    if let Some(expires_at) = draft.expires_at {
+        must_be_ahead(expires_at, tx.now).map_err(|fault| Error::field("expiresAt", fault))?;
+    }
+    let ordinal = match draft.audience {
+        Audience::Everybody => Some(blocks::append_in(tx, draft.kind)?),
+        Audience::Users(_) => None,
+    };
+    let notification = tx.one(
+        concat!(
+            "insert into notifications (ordinal, kind, title, body, payload, created_at, expires_at) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7) returning ",
+            notification_columns!()
+        ),
+        (
+            ordinal,
+            draft.kind.name(),
+            &draft.title,
+            &draft.body,
+            draft.payload.to_json(),
+            tx.now.0,
+            draft.expires_at.map(|expires_at| expires_at.0),
+        ),
+        notification_of,
+    )?;
+    if let Audience::Users(users) = &draft.audience {
+        for user in users {
+            address_in(tx, &notification, *user, kept)?;
+        }
+    }
+    sent_in(tx, notification)
+}
+
+fn address_in(tx: &Write<'_>, notification: &Notification, user: UserId, kept: u32) -> Result<()> {
+    find_recipient_in(tx, user)?;
+    tx.execute(
+        "insert into notification_recipients (user_id, notification_id, kind, expires_at) values (?1, ?2, ?3, ?4) \
+         on conflict (user_id, notification_id) do nothing",
+        (user.0, notification.id, notification.kind.name(), notification.expires_at.map(|expires_at| expires_at.0)),
+    )?;
+    let dropped: Vec<i64> = tx.all(
+        "select notification_id from notification_recipients where user_id = ?1 \
+         order by notification_id desc limit -1 offset ?2",
+        (user.0, kept),
+        |row| row.get(0),
+    )?;
+    for id in &dropped {
+        for sql in [
+            "delete from notification_recipients where user_id = ?1 and notification_id = ?2",
+            "delete from notification_reads where user_id = ?1 and notification_id = ?2",
+        ] {
+            tx.execute(sql, (user.0, id))?;
+        }
+    }
+    delete_unaddressed_in(tx, dropped)
+}
+
+fn find_recipient_in(tx: &Read<'_>, user: UserId) -> Result<()> {
+    match users::find_in(tx, user) {
+        Ok(_) => Ok(()),
+        Err(error) if error.code == Code::NotFound => {
+            Err(Error::field("userIds", Fault::new(FieldCode::UnknownValue, format!("there is no user {user}"))))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes those of these that are addressed to nobody any more.
+pub(super) fn delete_unaddressed_in(tx: &Write<'_>, ids: impl IntoIterator<Item = i64>) -> Result<()> {
+    tx.execute_each(
+        "delete from notifications where id = ?1 and ordinal is null \
+         and not exists (select 1 from notification_recipients where notification_id = ?1)",
+        ids.into_iter().map(|id| [id]),
+    )
+    .map(drop)
+}
+
+/// Says whether there was one.
+fn delete_in(tx: &Write<'_>, id: i64) -> Result<bool> {
+    tx.execute(
+        "delete from notification_reads where notification_id = ?1 \
+         and user_id in (select user_id from notification_recipients where notification_id = ?1)",
+        [id],
+    )?;
+    let ordinal: Option<Option<i64>> =
+        tx.first("delete from notifications where id = ?1 returning ordinal", [id], |row| row.get(0))?;
+    if let Some(Some(ordinal)) = ordinal {
+        blocks::remove_in(tx, ordinal)?;
+    }
+    Ok(ordinal.is_some())
+}
+
+fn due_in(tx: &Read<'_>, limit: u32) -> Result<Vec<(i64, Option<i64>)>> {
+    tx.all(
+        "select id, ordinal from notifications where expires_at is not null and is_live = 1 and expires_at <= ?1 \
+         order by expires_at limit ?2",
+        (tx.now.0, limit),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+}
+
+fn expire_due_in(tx: &Write<'_>) -> Result<()> {
+    for (id, ordinal) in due_in(tx, SLICE)? {
+        tx.execute("update notifications set is_live = 0 where id = ?1", [id])?;
+        if let Some(ordinal) = ordinal {
+            blocks::remove_in(tx, ordinal)?;
+        }
+    }
+    Ok(())
+}
+
+fn sent_in(tx: &Read<'_>, notification: Notification) -> Result<Sent> {
+    if let Some(ordinal) = notification.ordinal {
+        let readers = blocks::readers_in(tx, ordinal)?;
+        return Ok(Sent { notification, recipients: None, readers });
+    }
+    let (recipients, readers) = tx.one(
+        "select count(*), coalesce(sum(exists (select 1 from notification_reads done \
+         where done.user_id = given.user_id and done.notification_id = ?1) \
+         or exists (select 1 from notification_marks mark where mark.user_id = given.user_id and mark.through >= ?1)), \
+         0) from notification_recipients given where given.notification_id = ?1",
+        [notification.id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(Sent { notification, recipients: Some(recipients), readers })
+}

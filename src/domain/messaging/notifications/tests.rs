@@ -1,0 +1,237 @@
+//! What reading the inbox costs, by the steps that SQLite's machine takes and by its query plans: the same whether
+//! there are few broadcasts or many, few users or a million.
+
+use std::io::Write as _;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::{
+    Audience, Draft, Kind, Payload, blocks, erase_user_in, export_in,
+    inbox::{list_in, mark_all_read_in, mark_read_in, unread_count_in},
+    send_in,
+};
+use crate::{
+    clock::Clock,
+    domain::identity::users,
+    store::{Store, Tuning, Upkeep, Write},
+    types::{PhoneNumber, PhoneRules, Region, Span, Timestamp, UserId},
+};
+
+const KEPT: u32 = 500;
+
+/// A store with users, broadcasts, and one user to whom much is addressed.
+struct Inbox {
+    store: Store,
+    user: UserId,
+    _directory: TempDir,
+}
+
+/// Steps that operations took.
+#[derive(Debug)]
+struct Steps {
+    page: u64,
+    deep_page: u64,
+    count: u64,
+    mark_one: u64,
+    mark_all: u64,
+    broadcast: u64,
+}
+
+impl Inbox {
+    fn new(users: u32, broadcasts: u32, addressed: u32) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let tuning = Tuning { cache_kib: 65_536, ..Tuning::SMALL };
+        let store =
+            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), Upkeep::Migrate).unwrap();
+        let make = move |tx: &Write<'_>| {
+            tx.execute(
+                "with recursive number (n) as (select 1 union all select n + 1 from number where n < ?1) \
+                 insert into users (phone_number, created_at) select 'user ' || n, 1 from number",
+                [users],
+            )?;
+            let (user, _) = users::find_or_create_in(tx, &users::Address::Phone(phone_number()))?;
+            tx.execute("update users set created_at = 1 where id = ?1", [user.id.0])?;
+            Ok(user.id)
+        };
+        let user = store.write(make).wait().unwrap();
+        store
+            .write(move |tx| {
+                for number in 0..broadcasts.max(addressed) {
+                    if number < broadcasts {
+                        send_in(tx, &draft(Audience::Everybody), KEPT)?;
+                    }
+                    if number < addressed {
+                        send_in(tx, &draft(Audience::Users(vec![user])), KEPT)?;
+                    }
+                }
+                Ok(())
+            })
+            .wait()
+            .unwrap();
+        Self { store, user, _directory: directory }
+    }
+
+    fn steps(&self) -> Steps {
+        let user = self.user;
+        let page = |before| self.store.counting_steps(|tx| list_in(tx, user, Span { before, limit: 20 }));
+        let (first, page_steps) = page(None);
+        assert_eq!(first.items.len(), 20);
+        let (last, deep_page) = page(Some(30));
+        assert!(!last.items.is_empty());
+        let (_, count) = self.store.counting_steps(|tx| unread_count_in(tx, user, Timestamp(0)));
+        let newest = first.items[0].notification.id;
+        let (_, mark_one) = self.store.counting_steps(|tx| mark_read_in(tx, user, newest));
+        let (_, mark_all) = self.store.counting_steps(|tx| mark_all_read_in(tx, user));
+        let (_, broadcast) = self.store.counting_steps(|tx| send_in(tx, &draft(Audience::Everybody), KEPT));
+        Steps { page: page_steps, deep_page, count, mark_one, mark_all, broadcast }
+    }
+}
+
+fn phone_number() -> PhoneNumber {
+    let region: Region = "CN".parse().unwrap();
+    let rules = PhoneRules { default_region: region, allowed_regions: vec![region] };
+    PhoneNumber::parse("13800138000", &rules).unwrap()
+}
+
+fn draft(audience: Audience) -> Draft {
+    Draft {
+        audience,
+        kind: Kind::Activity,
+        title: "六十四卦".into(),
+        body: "更新后即可使用。".into(),
+        payload: Payload::None {},
+        expires_at: None,
+    }
+}
+
+/// Whatever there are of broadcasts and users, these bounds hold. A block of 512 broadcasts costs a dozen steps.
+#[track_caller]
+fn assert_bounded(few: &Steps, many: &Steps) {
+    let blocks_more = 20;
+    assert!(many.page <= few.page + 50, "{few:?} {many:?}");
+    assert!(many.deep_page <= few.deep_page + 50, "{few:?} {many:?}");
+    assert!(many.count <= few.count + 40 * blocks_more, "{few:?} {many:?}");
+    assert!(many.mark_one <= few.mark_one + 150, "{few:?} {many:?}");
+    assert!(many.mark_all <= few.mark_all + 80 * blocks_more, "{few:?} {many:?}");
+    assert!(many.broadcast <= few.broadcast + 50, "{few:?} {many:?}");
+}
+
+#[test]
+fn ten_thousand_broadcasts_cost_what_a_hundred_cost() {
+    let few = Inbox::new(10, 100, 100);
+    let many = Inbox::new(1_000, 10_000, 100);
+    let count = |inbox: &Inbox| inbox.store.counting_steps(|tx| unread_count_in(tx, inbox.user, Timestamp(0))).0;
+    assert_eq!((count(&few), count(&many)), (200, 10_100));
+    assert_bounded(&few.steps(), &many.steps());
+}
+
+/// The long form, with a million users and figures: `cargo test --release --lib million -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes a minute; the short form above has the same bounds"]
+fn a_million_users_cost_what_ten_cost() {
+    let few = Inbox::new(10, 100, 100);
+    let many = Inbox::new(1_000_000, 10_000, 100);
+    let (few, many_steps) = (few.steps(), many.steps());
+    writeln!(std::io::stderr(), "few: {few:?}\nmany: {many_steps:?}").unwrap();
+    assert_bounded(&few, &many_steps);
+    for (name, operation) in [
+        (
+            "page",
+            (|tx, user| list_in(tx, user, Span { before: None, limit: 20 }).map(drop)) as fn(&Write<'_>, UserId) -> _,
+        ),
+        ("count", |tx, user| unread_count_in(tx, user, Timestamp(0)).map(drop)),
+        ("mark all", |tx, user| mark_all_read_in(tx, user).map(drop)),
+        ("broadcast", |tx, _| send_in(tx, &draft(Audience::Everybody), KEPT).map(drop)),
+    ] {
+        let user = many.user;
+        let time = || {
+            let begun = std::time::Instant::now();
+            many.store.write(move |tx| operation(tx, user)).wait().unwrap();
+            begun.elapsed()
+        };
+        // The first comes while the log of the making is still being copied.
+        let first = time();
+        let mut later: Vec<_> = (0..21).map(|_| time()).collect();
+        later.sort();
+        writeln!(std::io::stderr(), "{name}: first {first:?}, then {:?} in the middle", later[10]).unwrap();
+    }
+}
+
+/// The statements of this subject, out of its own sources: the texts between quotes, with the columns that macros add.
+fn statements() -> Vec<String> {
+    let sources = [include_str!("inbox.rs"), include_str!("blocks.rs"), include_str!("sending.rs")];
+    let pieces: Vec<_> = sources.iter().map(|source| source.split('"').collect::<Vec<_>>()).collect();
+    let literals = pieces.iter().flat_map(|pieces| pieces.chunks_exact(2)).map(|piece| (piece[0], piece[1]));
+    let whole = literals.map(|(before, text)| {
+        let text = text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
+        if before.ends_with("select_notifications!(") {
+            return [select_notifications!(""), &text].concat();
+        }
+        if text.ends_with(" returning") { [&text, " ", notification_columns!()].concat() } else { text }
+    });
+    let is_sql = |text: &String| ["select ", "insert ", "update ", "delete "].iter().any(|verb| text.starts_with(verb));
+    whole.filter(is_sql).collect()
+}
+
+#[test]
+fn no_statement_walks_a_table() {
+    let inbox = Inbox::new(1, 1, 1);
+    let connection = Connection::open(inbox.store.path()).unwrap();
+    let statements = statements();
+    assert!(statements.len() > 20, "{statements:#?}");
+    for statement in statements {
+        let tables = ["notification_recipients", "notification_reads"];
+        let sql = statement.replace("{table}", tables[0]);
+        let mut plan = connection.prepare(&format!("explain query plan {sql}")).unwrap();
+        let unbound = vec![rusqlite::types::Null; plan.parameter_count()];
+        let lines = plan.query_map(rusqlite::params_from_iter(unbound), |row| row.get::<_, String>(3)).unwrap();
+        let lines: Vec<_> = lines.map(Result::unwrap).collect();
+        // The sender's list is walked in its own order, a page at a time, and counted.
+        let is_senders =
+            sql.contains("order by id desc limit ?1 offset ?2") || sql == "select count(*) from notifications";
+        let walks =
+            |line: &String| line.starts_with("SCAN") && !line.contains("CONSTANT") && !line.contains("SUBQUERY");
+        let is_fine = !lines.iter().any(|line| walks(line) || line.contains("TEMP B-TREE"));
+        let is_a_users_own = sql.contains(" union ");
+        assert!(is_fine || is_senders || is_a_users_own, "{sql}\n{lines:#?}");
+    }
+}
+
+#[test]
+fn a_user_who_leaves_leaves_nothing() {
+    let inbox = Inbox::new(1, 3, 2);
+    let user = inbox.user;
+    let other = UserId(1);
+    let (left, exported) = inbox
+        .store
+        .write(move |tx| {
+            send_in(tx, &draft(Audience::Users(vec![user, other])), KEPT)?;
+            mark_read_in(tx, user, 1)?;
+            mark_all_read_in(tx, user)?;
+            let mut exported = Vec::new();
+            export_in(tx, user, &mut |item| {
+                exported.push(item);
+                Ok(())
+            })?;
+            erase_user_in(tx, user)?;
+            let count = |table: &str| tx.one(&format!("select count(*) from {table}"), (), |row| row.get::<i64>(0));
+            let tables = [
+                "notifications",
+                "notification_recipients",
+                "notification_reads",
+                "notification_read_blocks",
+                "notification_marks",
+            ];
+            let left = tables.into_iter().map(count).collect::<Result<Vec<_>, _>>()?;
+            Ok((left, exported))
+        })
+        .wait()
+        .unwrap();
+    // The three broadcasts and what is addressed to the other as well.
+    assert_eq!(left, [4, 1, 0, 0, 0]);
+    assert_eq!(exported.len(), 4);
+    assert!(exported.iter().all(|told| told["readAt"].is_string() && told["title"].is_string()), "{exported:?}");
+    let readers = inbox.store.read(|tx| blocks::readers_in(tx, 1)).unwrap();
+    assert_eq!(readers, 1);
+}

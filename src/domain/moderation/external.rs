@@ -1,0 +1,161 @@
+//! The outside service beside the local list: asked behind a breaker and a bounded number of places, and what is known
+//! of its health.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use super::engine::ContentType;
+use crate::{
+    app::App,
+    clock::Clock,
+    concurrency::{lock::locked, semaphore::Slots},
+    providers::{
+        Failure, FailureKind,
+        breaker::{Breaker, Condition},
+        client::to_its_end,
+        moderation::{Judgement, Scene, TextModerator},
+    },
+    types::{Timestamp, UserId, hex},
+};
+
+/// A text that nobody objects to, nor any list. Each probe is a billed call, so its answer is good for a minute.
+pub(super) const HARMLESS: &str = "今天天气很好";
+const PROBE_HOLDS: Duration = Duration::from_mins(1);
+
+/// What the outside service is called where providers are told apart.
+pub const MODERATION: &str = "moderation";
+
+/// The outside service, if one is configured.
+pub struct External {
+    moderator: Option<Box<dyn TextModerator>>,
+    clock: Clock,
+    breaker: Breaker,
+    asking: Slots,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Notes {
+    last_failure: Option<NotedFailure>,
+    last_answer_at: Option<Timestamp>,
+    probe: Option<Probe>,
+}
+
+/// The last failure of the service, for operators: not that we did not ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotedFailure {
+    pub at: Timestamp,
+    pub code: String,
+}
+
+/// What a probe found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub at: Timestamp,
+    pub took: Duration,
+    /// The code of the failure, if it failed.
+    pub failure: Option<String>,
+}
+
+impl External {
+    pub fn new(moderator: Option<Box<dyn TextModerator>>, clock: Clock, calls: u32) -> Self {
+        let breaker = Breaker::with_defaults(MODERATION);
+        Self { moderator, clock, breaker, asking: Slots::new(calls), notes: Mutex::default() }
+    }
+
+    pub fn is_configured(&self) -> bool {
+        self.moderator.is_some()
+    }
+
+    /// The driver's name, `none` if there is none.
+    pub fn name(&self) -> &'static str {
+        self.moderator.as_ref().map_or("none", |moderator| moderator.name())
+    }
+
+    /// How many texts it is asked about at once.
+    pub fn calls(&self) -> u32 {
+        self.asking.most()
+    }
+
+    /// What stands before the service, if one is configured.
+    pub fn breaker(&self) -> Option<&Breaker> {
+        self.is_configured().then_some(&self.breaker)
+    }
+
+    pub fn condition(&self) -> Condition {
+        self.breaker.condition()
+    }
+
+    pub fn last_failure(&self) -> Option<NotedFailure> {
+        locked(&self.notes).last_failure.clone()
+    }
+
+    pub fn last_answer_at(&self) -> Option<Timestamp> {
+        locked(&self.notes).last_answer_at
+    }
+
+    /// Asks about a text. Blocks for some seconds at most, for each piece of a long one.
+    pub fn ask(&self, content_type: ContentType, text: &str, account: Option<&str>) -> Result<Judgement, Failure> {
+        let Some(moderator) = &self.moderator else {
+            return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
+        };
+        // Before the breaker is asked: that we are busy says nothing of the service.
+        let _place =
+            self.asking.enter().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
+        self.breaker.run(
+            || self.clock.now().0,
+            || {
+                // Also for a listener who leaves meanwhile: that would look like a failure of the service.
+                let outcome = to_its_end(|| moderator.judge(scene(content_type), text, account));
+                // In here: what the breaker refuses was not asked, and did not fail.
+                self.note(outcome.as_ref().err());
+                outcome
+            },
+        )
+    }
+
+    /// Asks about a harmless text, past the breaker, unless that was done a moment ago. Nothing without a service.
+    pub fn probe(&self) -> Option<Probe> {
+        let moderator = self.moderator.as_ref()?;
+        let known = locked(&self.notes).probe.clone();
+        if let Some(probe) = known.filter(|probe| probe.at.is_within(PROBE_HOLDS, self.clock.now())) {
+            return Some(probe);
+        }
+        let begun = Instant::now();
+        let outcome = moderator.judge(Scene::Prose, HARMLESS, None);
+        self.note(outcome.as_ref().err());
+        let failure = match outcome {
+            Err(failure) => Some(failure.code),
+            // Whoever objects to that objects to everything.
+            Ok(judged) if judged.is_refused => Some("refuses_harmless_text".to_owned()),
+            Ok(_) => None,
+        };
+        let probe = Probe { at: self.clock.now(), took: begun.elapsed(), failure };
+        locked(&self.notes).probe = Some(probe.clone());
+        Some(probe)
+    }
+
+    fn note(&self, failure: Option<&Failure>) {
+        let at = self.clock.now();
+        let mut notes = locked(&self.notes);
+        match failure {
+            None => notes.last_answer_at = Some(at),
+            Some(failure) => notes.last_failure = Some(NotedFailure { at, code: failure.code.clone() }),
+        }
+    }
+}
+
+/// What the vendor is told of the user: something that is always the same for one user, and nothing else.
+pub fn account_of(app: &App, user: UserId) -> String {
+    hex(&app.keys.authenticate(&["moderation account", &user.to_string()])[..16])
+}
+
+const fn scene(content_type: ContentType) -> Scene {
+    match content_type {
+        ContentType::Nickname => Scene::Nickname,
+        ContentType::Signature | ContentType::Question => Scene::Prose,
+        ContentType::Answer => Scene::ModelOutput,
+    }
+}

@@ -1,0 +1,96 @@
+//! Changing the word list: the change is on disk, and in force in this process, before it is answered.
+//!
+//! These operations block: whoever changes the list waits for the disk and for the list to be taken up, and nobody
+//! else does.
+
+use super::engine::Word;
+use crate::{
+    app::App,
+    domain::moderation::words::{self, Filter, Listed, Statistics},
+    error::{Error, Result},
+    types::{Listing, Page},
+};
+
+/// A word on the list, and whether it is new there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    pub word: String,
+    pub kind: String,
+    pub is_new: bool,
+}
+
+/// What came of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imported {
+    pub added: usize,
+    /// Words that were on the list already, under their own types.
+    pub existing: usize,
+}
+
+/// Adds a word. One that is compared as a listed word is listed already, as that.
+///
+/// # Errors
+/// `invalid_parameters` for what cannot be a word; see [`words::check`].
+pub fn add(app: &App, word: Word, force: bool) -> Result<Added> {
+    words::check(&word.text, app.config.limits.word as usize, force).map_err(|fault| Error::field("word", fault))?;
+    let asked = word.clone();
+    let existing = app.store.write(move |tx| words::add_in(tx, &word)).wait()?;
+    app.moderation.screen.take_up(&asked.text)?;
+    Ok(match existing {
+        None => Added { word: asked.text, kind: asked.kind, is_new: true },
+        Some(listed) => Added { word: listed.word, kind: listed.kind, is_new: false },
+    })
+}
+
+/// Removes the word that is compared as this one, and answers it.
+///
+/// # Errors
+/// `not_found`.
+pub fn remove(app: &App, text: String) -> Result<Listed> {
+    let removed = app.store.write(move |tx| words::remove_in(tx, &text)).wait()?;
+    app.moderation.screen.take_up(&removed.word)?;
+    Ok(removed)
+}
+
+/// Adds all these words or none. Calls `progress` with how many are done, from the writer's thread.
+pub fn import(app: &App, words: Vec<Word>, mut progress: impl FnMut(usize) + Send + 'static) -> Result<Imported> {
+    let total = words.len();
+    let words = words::prepared(words);
+    let added = app.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
+    app.moderation.screen.catch_up()?;
+    Ok(Imported { added, existing: total - added })
+}
+
+/// Allows a phrase: a listed word inside of it is no match. False if it was allowed before.
+pub fn allow(app: &App, phrase: String) -> Result<bool> {
+    words::check(&phrase, app.config.limits.word as usize, true).map_err(|fault| Error::field("phrase", fault))?;
+    let is_new = app.store.write(move |tx| words::allow_in(tx, &phrase)).wait()?;
+    app.moderation.screen.catch_up()?;
+    Ok(is_new)
+}
+
+/// Takes an allowed phrase back.
+///
+/// # Errors
+/// `not_found`.
+pub fn disallow(app: &App, phrase: String) -> Result<()> {
+    app.store.write(move |tx| words::disallow_in(tx, &phrase)).wait()?;
+    app.moderation.screen.catch_up()
+}
+
+pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Listed>> {
+    app.store.read(|tx| words::list_in(tx, filter, page))
+}
+
+pub fn allowed(app: &App) -> Result<Vec<String>> {
+    app.store.read(words::allowed_in)
+}
+
+/// All words, for an export.
+pub fn all(app: &App) -> Result<Vec<Word>> {
+    app.store.read(|tx| words::all_in(tx).map(|(_, words, _)| words))
+}
+
+pub fn statistics(app: &App) -> Result<Statistics> {
+    app.store.read(words::statistics_in)
+}

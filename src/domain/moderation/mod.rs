@@ -1,0 +1,412 @@
+//! Whether a text may stand: the question asked of everything a user writes for others or for a model.
+//!
+//! A switch says whether the local word list or an outside service decides. When the outside service fails, the local
+//! list decides in its place if that is allowed, and the ruling says so; if it is not, the text is refused for now.
+//! Nothing ever passes because nobody could be asked. A refusal names the field and never the word, and leaves a
+//! violation record.
+
+pub mod compare;
+pub mod engine;
+pub mod external;
+pub mod hourly;
+pub mod listing;
+pub mod policy;
+pub mod screen;
+pub mod shadow;
+pub mod state;
+pub mod violations;
+pub mod words;
+
+use std::{ops::Range, time::Instant};
+
+use engine::{ContentType, Match, contact_number, mask};
+use external::External;
+use hourly::Hours;
+use policy::{Policy, Service};
+use screen::Screen;
+use shadow::Shadow;
+
+use crate::{
+    app::App,
+    domain::moderation::violations::Violation,
+    error::{Code, Error, Fault, FieldCode, FieldError, Result},
+    providers::{
+        Failure,
+        moderation::{Finding, Judgement},
+    },
+    store::Pending,
+    types::UserId,
+};
+
+pub const LOCAL: &str = "local";
+/// The type of a refusal that neither a word nor a label explains.
+const UNEXPLAINED: &str = "other";
+/// Characters of a refused text, and words found in it, that are remembered.
+const LONGEST_EXCERPT: usize = 1_000;
+const MOST_WORDS: usize = 50;
+
+/// What moderation needs while the program runs.
+pub struct Moderation {
+    /// The local word list, ready to match.
+    pub screen: Screen,
+    /// The outside service.
+    pub external: External,
+    /// How many texts of each user it was asked about.
+    pub hours: Hours,
+    /// Texts on which the service that does not decide is asked as well.
+    pub shadow: Shadow,
+}
+
+impl Moderation {
+    /// Whether screening a text may have to wait: for an outside service, or just after a start for the word list.
+    pub fn may_block(&self) -> bool {
+        self.external.is_configured() || !self.screen.is_compiled()
+    }
+}
+
+/// A text under the name of the field in which it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'text> {
+    pub name: &'static str,
+    pub content_type: ContentType,
+    pub text: &'text str,
+}
+
+impl<'text> Field<'text> {
+    /// What a model is told of a question: what is asked, and what that is about.
+    pub fn of_question(question: &'text str, question_type: Option<&'text str>) -> Vec<Self> {
+        let asked = Some(("question", question));
+        let about = question_type.map(|question_type| ("questionType", question_type));
+        let fields = asked.into_iter().chain(about);
+        fields.map(|(name, text)| Self { name, content_type: ContentType::Question, text }).collect()
+    }
+}
+
+/// What was decided about one text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    pub allowed: bool,
+    /// Who decided: `local`, or the outside service by its name.
+    pub provider: &'static str,
+    /// The outside service was to decide and could not.
+    pub degraded: bool,
+    /// The type of the first thing found; empty if the text is allowed.
+    pub violation_type: String,
+    /// The listed words that were found, or the labels of the outside service.
+    pub found: Vec<String>,
+    /// Where in the text.
+    pub matches: Vec<Match>,
+    /// The text with what was found masked, or all of it if nobody says where all of that stands.
+    pub masked_text: String,
+}
+
+/// The refusal of texts that may not stand: what to remember, and what to tell the user.
+pub struct Refusal {
+    violations: Vec<Violation>,
+    error: Error,
+}
+
+impl Refusal {
+    /// Remembers the refusal, then answers it.
+    pub fn record<T: Send + 'static>(self, app: &App) -> Pending<T> {
+        if self.violations.is_empty() {
+            return Pending::known(Err(self.error));
+        }
+        let kept = app.config.records_kept();
+        app.store.write(move |tx| {
+            for violation in &self.violations {
+                violations::record_in(tx, violation, kept)?;
+            }
+            Err(self.error.keeping_changes())
+        })
+    }
+}
+
+/// Refuses a user of whom too many texts were refused in the last hour, or judged by the outside service, before anybody
+/// is asked about so many more: a refusal takes room, and each call of the service is billed.
+///
+/// # Errors
+/// `too_many_requests`.
+pub fn require_open(app: &App, user: UserId, texts: usize) -> Result<()> {
+    // Where no model may be asked, other texts are screened all the same.
+    let allowed = app.config.llm.calls_per_user_hour.max(1);
+    app.store.read(|tx| violations::require_open_in(tx, user, allowed))?;
+    if !asks_outside(app) {
+        return Ok(());
+    }
+    app.moderation.hours.take(user, texts, app.config.moderation.texts_per_user_hour, Instant::now())
+}
+
+/// Checks a user's texts. Nothing if all of them may stand. What is refused stays refused if a text after it cannot be
+/// judged.
+///
+/// Blocks if [`Moderation::may_block`] says so.
+pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
+    if fields.is_empty() {
+        return None;
+    }
+    if let Err(error) = require_open(app, user, fields.len()) {
+        return Some(Refusal { violations: Vec::new(), error });
+    }
+    let mut refused = Vec::new();
+    for field in fields {
+        match judge(app, field.content_type, field.text, Some(user)) {
+            Err(error) if refused.is_empty() => return Some(Refusal { violations: Vec::new(), error }),
+            Err(_) => break,
+            Ok(ruling) if ruling.allowed => {}
+            Ok(ruling) => refused.push((field, ruling)),
+        }
+    }
+    if refused.is_empty() {
+        return None;
+    }
+    let fields = refused.iter().map(|(field, _)| rejected(field.name)).collect();
+    let violations = refused.into_iter().map(|(field, ruling)| ruling.violation(user, field.content_type)).collect();
+    Some(Refusal { violations, error: Error::new(Code::ContentRejected).in_fields(fields) })
+}
+
+/// What is said of a field that may not stand.
+pub fn rejected(field: &'static str) -> FieldError {
+    Fault::new(FieldCode::Rejected, "was refused by content moderation").in_field(field)
+}
+
+/// Checks a part of what a model answered to a user, if the operator wants that. Nothing if it may be shown.
+///
+/// `text` has what stands around the part, too, and `part` says which bytes of it are meant: what the list finds before
+/// it was judged before, what begins after it will be.
+///
+/// Blocks if [`Moderation::may_block`] says so.
+pub fn check_answer(app: &App, user: UserId, text: &str, part: Range<usize>) -> Option<Refusal> {
+    if !app.config.moderation.screen_answers {
+        return None;
+    }
+    match judge(app, ContentType::Answer, text, Some(user)).map(|ruling| ruling.of_part(text, &part)) {
+        Err(error) => Some(Refusal { violations: Vec::new(), error }),
+        Ok(ruling) if ruling.allowed => None,
+        Ok(ruling) => {
+            let error = Error::new(Code::ContentRejected).in_fields(vec![rejected("answer")]);
+            Some(Refusal { violations: vec![ruling.violation(user, ContentType::Answer)], error })
+        }
+    }
+}
+
+/// Whether the outside service decides now, which costs a call for each text.
+pub fn asks_outside(app: &App) -> bool {
+    policy::current(app).is_ok_and(|policy| policy.service == Service::External)
+}
+
+/// Decides about a text by the policy that holds now.
+///
+/// Blocks if [`Moderation::may_block`] says so.
+///
+/// # Errors
+/// `moderation_unavailable` if the outside service is to decide, fails, and nobody may decide in its place.
+pub fn judge(app: &App, content_type: ContentType, text: &str, user: Option<UserId>) -> Result<Ruling> {
+    let policy = policy::current(app)?;
+    let account = user.map(|user| external::account_of(app, user));
+    // Nobody objects to nothing, and the outside service would call it a wrong request.
+    let is_blank = text.trim().is_empty();
+    let ruling = match policy.service {
+        Service::External if !is_blank => judge_outside(app, policy, content_type, text, account.as_deref())?,
+        _ => judge_locally(app, content_type, text)?,
+    };
+    if !is_blank && !ruling.degraded {
+        app.moderation.shadow.offer(app, policy.service, content_type, text, user, &ruling);
+    }
+    Ok(ruling)
+}
+
+/// Remembers that this text of a user was refused.
+pub fn remember(app: &App, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
+    let violation = ruling.clone().violation(user, content_type);
+    let kept = app.config.records_kept();
+    app.store.write(move |tx| violations::record_in(tx, &violation, kept))
+}
+
+/// Decides by the local list.
+pub fn judge_locally(app: &App, content_type: ContentType, text: &str) -> Result<Ruling> {
+    let mut matches = app.moderation.screen.in_force()?.check(content_type, text).matches;
+    let presumes_contacts = matches!(content_type, ContentType::Nickname | ContentType::Signature);
+    if presumes_contacts && app.config.moderation.contact_numbers {
+        matches.extend(contact_number(text));
+    }
+    Ok(Ruling::of_matches(text, matches))
+}
+
+fn judge_outside(
+    app: &App,
+    policy: Policy,
+    content_type: ContentType,
+    text: &str,
+    account: Option<&str>,
+) -> Result<Ruling> {
+    match app.moderation.external.ask(content_type, text, account) {
+        Ok(judged) => Ok(Ruling::of_judgement(app.moderation.external.name(), text, &judged)),
+        Err(failure) if policy.falls_back => {
+            tracing::warn!(%failure, "the local word list decides in place of the outside service");
+            Ok(Ruling { degraded: true, ..judge_locally(app, content_type, text)? })
+        }
+        Err(failure) => Err(unavailable(failure)),
+    }
+}
+
+fn unavailable(failure: Failure) -> Error {
+    let error = Error::new(Code::ModerationUnavailable);
+    let wait = failure.retry_after.unwrap_or(std::time::Duration::from_secs(5));
+    error.retry_after(wait).caused_by(failure)
+}
+
+impl Ruling {
+    fn of_matches(text: &str, matches: Vec<Match>) -> Self {
+        let mut found: Vec<String> = Vec::new();
+        for matched in &matches {
+            if !found.contains(&matched.word) {
+                found.push(matched.word.clone());
+            }
+        }
+        Self {
+            allowed: matches.is_empty(),
+            provider: LOCAL,
+            degraded: false,
+            violation_type: matches.first().map(|found| found.kind.clone()).unwrap_or_default(),
+            found,
+            masked_text: mask(text, &matches),
+            matches,
+        }
+    }
+
+    fn of_judgement(provider: &'static str, text: &str, judged: &Judgement) -> Self {
+        if !judged.is_refused {
+            let masked_text = text.to_owned();
+            let (violation_type, found, matches) = (String::new(), Vec::new(), Vec::new());
+            return Self { allowed: true, provider, degraded: false, violation_type, found, matches, masked_text };
+        }
+        let (matches, are_all) = places(text, &judged.findings);
+        let masked_text = if are_all { mask(text, &matches) } else { "*".repeat(text.chars().count()) };
+        Self {
+            allowed: false,
+            provider,
+            degraded: false,
+            violation_type: judged.findings.first().map_or(UNEXPLAINED, |found| found.kind).to_owned(),
+            found: judged.findings.iter().map(|found| found.label.clone()).collect(),
+            matches,
+            masked_text,
+        }
+    }
+
+    /// The ruling on a part of the text, given in bytes, with all of it masked. An outside service does not say where
+    /// everything is that it found, so that what it refuses is refused.
+    fn of_part(self, text: &str, part: &Range<usize>) -> Self {
+        if self.allowed || self.provider != LOCAL {
+            return self;
+        }
+        let (begin, end) = (text[..part.start].chars().count(), text[..part.end].chars().count());
+        let is_within = |found: &Match| found.end > begin && found.start < end;
+        let matches = self.matches.into_iter().filter(is_within).collect();
+        Self { degraded: self.degraded, masked_text: self.masked_text, ..Self::of_matches(text, matches) }
+    }
+
+    fn violation(mut self, user: UserId, content_type: ContentType) -> Violation {
+        let first = self.matches.iter().map(|found| found.start).min().unwrap_or(0);
+        self.found.truncate(MOST_WORDS);
+        Violation {
+            user,
+            content_type: content_type.name(),
+            violation_type: self.violation_type,
+            words: self.found,
+            masked_text: excerpt(self.masked_text, first),
+            provider: self.provider,
+        }
+    }
+}
+
+/// What of a masked text is remembered: what stands around this character of it.
+fn excerpt(masked_text: String, around: usize) -> String {
+    let length = masked_text.chars().count();
+    if length <= LONGEST_EXCERPT {
+        return masked_text;
+    }
+    let begin = around.saturating_sub(LONGEST_EXCERPT / 2).min(length - LONGEST_EXCERPT);
+    let (before, after) = (begin > 0, begin + LONGEST_EXCERPT < length);
+    let kept = masked_text.chars().skip(begin).take(LONGEST_EXCERPT);
+    let cut = |is_cut: bool| is_cut.then_some('…');
+    cut(before).into_iter().chain(kept).chain(cut(after)).collect()
+}
+
+/// Where the words that the outside service names stand in the text, in whichever case, and whether that is all it
+/// found: there is something, every finding names words, and every word stands in the text.
+fn places(text: &str, findings: &[Finding]) -> (Vec<Match>, bool) {
+    let letters: Vec<char> = text.chars().collect();
+    let folded: Vec<char> = letters.iter().copied().map(lower).collect();
+    let (mut places, mut are_all) = (Vec::new(), !findings.is_empty());
+    for finding in findings {
+        are_all &= !finding.words.is_empty();
+        for word in &finding.words {
+            let word: Vec<char> = word.chars().map(lower).collect();
+            let starts = starts_of(&word, &folded);
+            are_all &= !starts.is_empty();
+            places.extend(starts.into_iter().map(|start| Match {
+                word: finding.label.clone(),
+                kind: finding.kind.to_owned(),
+                start,
+                end: start + word.len(),
+                text: letters[start..start + word.len()].iter().collect(),
+            }));
+        }
+    }
+    places.sort_by_key(|place| (place.start, place.end));
+    (places, are_all)
+}
+
+/// One character for one, so that places stay what they are.
+fn lower(character: char) -> char {
+    character.to_lowercase().next().unwrap_or(character)
+}
+
+fn starts_of(word: &[char], text: &[char]) -> Vec<usize> {
+    if word.is_empty() {
+        return Vec::new();
+    }
+    text.windows(word.len()).enumerate().filter(|(_, part)| *part == word).map(|(start, _)| start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(words: &[&str]) -> Judgement {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        let finding = Finding { label: "contraband_gambling".into(), kind: "gambling", confidence: None, words };
+        Judgement { is_refused: true, findings: vec![finding] }
+    }
+
+    #[test]
+    fn a_refusal_masks_what_the_service_names_or_everything() {
+        let named = Ruling::of_judgement("aliyun", "一起赌博吧，赌博", &judged(&["赌博"]));
+        assert_eq!((named.masked_text.as_str(), named.matches.len()), ("一起**吧，**", 2));
+        assert_eq!((named.violation_type.as_str(), named.found), ("gambling", vec!["contraband_gambling".to_owned()]));
+        let other_case = Ruling::of_judgement("aliyun", "坏词 SecretWord 高危", &judged(&["坏词", "SECRETWORD"]));
+        assert_eq!((other_case.masked_text.as_str(), other_case.matches.len()), ("** ********** 高危", 2));
+        for words in [&[][..], &[""], &["赌博", "没有"], &["赌愽"]] {
+            let unnamed = Ruling::of_judgement("aliyun", "一起赌博吧", &judged(words));
+            assert_eq!(unnamed.masked_text, "*****", "{words:?}");
+        }
+        let mut partly = judged(&["赌博"]);
+        partly.findings.extend(judged(&[]).findings);
+        assert_eq!(Ruling::of_judgement("aliyun", "一起赌博吧", &partly).masked_text, "*****");
+        let unexplained = Ruling::of_judgement("aliyun", "x", &Judgement { is_refused: true, findings: Vec::new() });
+        assert!(!unexplained.allowed && unexplained.violation_type == "other" && unexplained.masked_text == "*");
+    }
+    #[test]
+    fn of_a_long_text_is_remembered_what_stands_around_the_first_match() {
+        let (head, tail) = ("卦".repeat(600), "象".repeat(900));
+        for (text, around, expected) in [
+            (format!("{head}**{tail}"), 600, format!("…{}**{}…", "卦".repeat(500), "象".repeat(498))),
+            (format!("**{tail}{tail}"), 0, format!("**{tail}{}…", "象".repeat(98))),
+            (format!("{tail}**"), 900, format!("{tail}**")),
+            (format!("{tail}{tail}**"), 1_800, format!("…{tail}{}**", "象".repeat(98))),
+        ] {
+            assert_eq!(excerpt(text, around), expected);
+        }
+    }
+}

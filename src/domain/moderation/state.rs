@@ -1,0 +1,87 @@
+//! How moderation stands: what is switched on, and whether both services work.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    engine::ContentType,
+    external::{HARMLESS, NotedFailure, Probe},
+    policy::{self, Policy},
+};
+use crate::{
+    app::App,
+    domain::moderation::words::{self, Statistics},
+    error::Result,
+    providers::breaker::Condition,
+    types::Timestamp,
+};
+
+/// What is switched on, and what the services last did.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub policy: Policy,
+    pub words: Statistics,
+    /// The version of the list that is in force in this process, and its memory.
+    pub version_in_force: i64,
+    pub memory_bytes: usize,
+    pub compiled_in: Duration,
+    pub provider: &'static str,
+    pub is_configured: bool,
+    pub breaker: Condition,
+    pub last_failure: Option<NotedFailure>,
+    pub last_answer_at: Option<Timestamp>,
+    pub shadow_share: f64,
+}
+
+/// Whether both services work.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// The list of this process is the stored one, and matches.
+    pub local_is_current: bool,
+    pub local_took: Duration,
+    /// Nothing if no outside service is configured.
+    pub external: Option<Probe>,
+    /// While it is open the outside service is not asked about any text, whatever a probe says.
+    pub breaker: Condition,
+}
+
+impl Health {
+    pub fn is_healthy(&self) -> bool {
+        self.local_is_current && self.external_is_healthy() != Some(false)
+    }
+
+    /// Whether texts reach the outside service. Nothing if none is configured.
+    pub fn external_is_healthy(&self) -> Option<bool> {
+        let is_open = matches!(self.breaker, Condition::Open { .. });
+        self.external.as_ref().map(|probe| probe.failure.is_none() && !is_open)
+    }
+}
+
+pub fn status(app: &App) -> Result<Status> {
+    let in_force = app.moderation.screen.in_force()?;
+    let external = &app.moderation.external;
+    Ok(Status {
+        policy: policy::current(app)?,
+        words: app.store.read(words::statistics_in)?,
+        version_in_force: in_force.version(),
+        memory_bytes: in_force.memory_bytes(),
+        compiled_in: in_force.compiled_in(),
+        provider: external.name(),
+        is_configured: external.is_configured(),
+        breaker: external.condition(),
+        last_failure: external.last_failure(),
+        last_answer_at: external.last_answer_at(),
+        shadow_share: app.moderation.shadow.share(),
+    })
+}
+
+/// Probes both services. Blocks on the outside one, at most once a minute.
+pub fn health(app: &App) -> Result<Health> {
+    app.moderation.screen.catch_up()?;
+    let begun = Instant::now();
+    let in_force = app.moderation.screen.in_force()?;
+    in_force.check(ContentType::Question, HARMLESS);
+    let local_took = begun.elapsed();
+    let local_is_current = in_force.version() >= app.store.read(words::version_in)?;
+    let external = app.moderation.external.probe();
+    Ok(Health { local_is_current, local_took, external, breaker: app.moderation.external.condition() })
+}

@@ -1,0 +1,235 @@
+//! Coins: the balance that casts are paid with in the first generation.
+//!
+//! The price is the service's own; nothing in a request can name one. A user's own calls only ever lower a balance:
+//! what raises one is a payment, an administrator, or the grant of a new account.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    app::App,
+    domain::{
+        identity::{
+            tokens,
+            users::{self, Address},
+        },
+        money::ledger::{
+            self, Asset, Authority, Discrepancy, Kind, Posting, Repair,
+            changes::{self, Changed},
+        },
+        operations::{
+            confirmations::{self, Census, Demand},
+            idempotency::{Answered, Once},
+            lease::SoleRun,
+        },
+    },
+    error::{Code, Error, Result},
+    keys::ServerKey,
+    store::{Pending, Write},
+    types::{Secret, UserId},
+};
+
+/// The most that one increase adds.
+pub const LARGEST_INCREASE: i64 = 1_000_000;
+
+/// Users looked at by one operation of a synchronisation.
+const SLICE: u32 = 500;
+const SYNC: &str = "coins.sync";
+
+/// A use that was paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumed {
+    pub consumed: i64,
+    pub balance: i64,
+}
+
+/// Who sets a balance to zero.
+#[derive(Clone, Debug)]
+pub enum ResetBy {
+    /// The owner, who must have proved a code a short while ago.
+    Owner { token: Secret },
+    /// An administrator.
+    Admin(Authority, Asked),
+}
+
+/// How an administrator was asked whether they mean it.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// At a terminal.
+    Already,
+    /// By the refusal of the same request, which told what would be gone and gave this token.
+    ByRefusal { token: Option<String> },
+}
+
+/// What a synchronisation did.
+#[derive(Clone, Debug, Default)]
+pub struct Synchronised {
+    pub checked: u64,
+    /// Accounts that users lacked.
+    pub created: u64,
+    /// Accounts whose cached balance was taken from the ledger again.
+    pub repaired: u64,
+    /// What is wrong and was not repaired.
+    pub issues: Vec<Discrepancy>,
+}
+
+pub fn balance(app: &App, user: UserId) -> Result<i64> {
+    ledger::balance(app, user, Asset::Coin)
+}
+
+/// Takes the price of one use.
+///
+/// # Errors
+/// `insufficient_coins`, `account_inconsistent`; those of [`Once::run_in`].
+pub fn consume(app: &App, user: UserId, once: Once<Consumed>) -> Pending<Answered<Consumed>> {
+    let price = i64::from(app.config.coins.consume);
+    app.store.write_checked_first(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
+}
+
+pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> {
+    let posting = Posting { user, asset: Asset::Coin, delta: -price, kind: Kind::Consume, reference: None };
+    let entry = ledger::post_in(tx, posting)?;
+    Ok(Consumed { consumed: price, balance: entry.balance_after })
+}
+
+/// Sets the balance to zero. One that is zero already stays as it is. Answers the balance, which is zero.
+///
+/// # Errors
+/// `step_up_required` for an owner who did not prove a code lately; `confirmation_required`; `account_inconsistent`.
+pub fn reset(app: &App, user: UserId, by: ResetBy, once: Once<i64>) -> Pending<Answered<i64>> {
+    let config = Arc::clone(&app.config);
+    app.store.write(move |tx| {
+        once.run_in(tx, |tx| match &by {
+            ResetBy::Owner { token } => {
+                tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
+                reset_in(tx, user, None)
+            }
+            ResetBy::Admin(authority, asked) => {
+                if let Asked::ByRefusal { token } = asked {
+                    confirmations::require_in(tx, demand_in(tx, user, authority, token.clone())?)?;
+                }
+                reset_in(tx, user, Some(authority))
+            }
+        })
+    })
+}
+
+/// Adds coins by an administrator's will. Answers the balance.
+///
+/// # Errors
+/// `balance_too_large`, `account_inconsistent`.
+pub fn increase(app: &App, user: UserId, coins: i64, by: Authority, once: Once<i64>) -> Pending<Answered<i64>> {
+    app.store.write(move |tx| once.run_in(tx, |tx| increase_in(tx, user, coins, &by)))
+}
+
+pub fn increase_in(tx: &Write<'_>, user: UserId, coins: i64, by: &Authority) -> Result<i64> {
+    if !(1..=LARGEST_INCREASE).contains(&coins) {
+        return Err(Error::internal("an increase out of its range"));
+    }
+    let posting = Posting { user, asset: Asset::Coin, delta: coins, kind: Kind::Adjust, reference: None };
+    let after = ledger::post_in(tx, posting)?.balance_after;
+    changes::record_in(tx, by, changed("increase", user, after - coins, after))?;
+    Ok(after)
+}
+
+/// Opens the account of a new user with the coins that new users get.
+pub fn open_in(tx: &Write<'_>, key: &ServerKey, user: UserId, address: &Address, initial: u32) -> Result<()> {
+    if initial == 0 {
+        return ledger::open_account_in(tx, user, Asset::Coin).map(drop);
+    }
+    // By address and not by user, so that deleting an account and signing in again earns nothing.
+    let hmac = key.authenticate(&["signup_bonus", "coin", address.as_str()]);
+    let reference = format!("address:{}", Secret::from_bytes(&hmac).reveal());
+    let delta = i64::from(initial);
+    let posting = Posting { user, asset: Asset::Coin, delta, kind: Kind::SignupBonus, reference: Some(reference) };
+    let (_, is_new) = ledger::post_once_in(tx, posting)?;
+    if is_new { Ok(()) } else { ledger::open_account_in(tx, user, Asset::Coin).map(drop) }
+}
+
+/// Makes the accounts that users lack, compares every account with the ledger, and takes wrong balances from the
+/// ledger again. The ledger itself is never touched. Blocks for as long as that takes.
+///
+/// # Errors
+/// `already_running`.
+pub fn synchronise(app: &App, by: &Authority) -> Result<Synchronised> {
+    SoleRun::of(app, SYNC, |run| synchronise_all(app, by, run))
+}
+
+fn synchronise_all(app: &App, by: &Authority, run: &SoleRun) -> Result<Synchronised> {
+    let mut done = Synchronised::default();
+    let mut last = UserId(0);
+    loop {
+        let run = run.clone();
+        let slice = move |tx: &Write<'_>| {
+            run.go_on_in(tx)?;
+            open_missing_in(tx, last)
+        };
+        let (users, created) = app.store.write(slice).wait()?;
+        let Some(&highest) = users.last() else { break };
+        last = highest;
+        done.checked += users.len() as u64;
+        done.created += created;
+    }
+    let mut goes_on = Ok(());
+    let report = ledger::verify(app, &mut |_, _| {
+        if goes_on.is_ok() {
+            goes_on = run.go_on(app);
+        }
+    })?;
+    goes_on?;
+    let mut repaired = BTreeSet::new();
+    let suspended = app.store.read(|tx| ledger::verification::suspended_accounts_in(tx, Asset::Coin))?;
+    for user in suspended {
+        let (authority, run) = (by.clone(), run.clone());
+        let repair = move |tx: &Write<'_>| {
+            run.go_on_in(tx)?;
+            ledger::verification::repair_in(tx, &authority, user, Asset::Coin)
+        };
+        if matches!(app.store.write(repair).wait()?, Repair::Repaired { .. }) {
+            done.repaired += 1;
+            repaired.insert(user);
+        }
+    }
+    let is_repaired = |found: &Discrepancy| {
+        found.account.is_some_and(|(user, asset)| asset == Asset::Coin && repaired.contains(&user))
+    };
+    let unlisted = report.discrepancies_found - report.discrepancies.len() as u64;
+    done.issues = report.discrepancies.iter().filter(|found| !is_repaired(found)).cloned().collect();
+    ledger::verification::remember(app, &report, unlisted + done.issues.len() as u64)?;
+    Ok(done)
+}
+
+fn open_missing_in(tx: &Write<'_>, after: UserId) -> Result<(Vec<UserId>, u64)> {
+    let users = users::ids_after_in(tx, after, SLICE)?;
+    let mut created = 0;
+    for user in &users {
+        created += u64::from(ledger::open_account_in(tx, *user, Asset::Coin)?);
+    }
+    Ok((users, created))
+}
+
+/// What must be confirmed. Counted in the write that resets, so that nothing comes in between: another balance is
+/// another loss, for which no earlier token is good.
+fn demand_in(tx: &Write<'_>, user: UserId, by: &Authority, token: Option<String>) -> Result<Demand> {
+    let balance = ledger::account_in(tx, user, Asset::Coin)?.balance;
+    let census = Census { delete: vec![("coins".into(), balance)], keep: Vec::new() };
+    Ok(Demand { actor: by.actor.clone(), action: format!("coin reset {user} from {balance}"), token, census })
+}
+
+fn reset_in(tx: &Write<'_>, user: UserId, by: Option<&Authority>) -> Result<i64> {
+    let account = ledger::account_in(tx, user, Asset::Coin)?;
+    if account.suspended_at.is_some() {
+        return Err(Code::AccountInconsistent.into());
+    }
+    if account.balance > 0 {
+        let delta = -account.balance;
+        ledger::post_in(tx, Posting { user, asset: Asset::Coin, delta, kind: Kind::Reset, reference: None })?;
+    }
+    if let Some(authority) = by {
+        changes::record_in(tx, authority, changed("reset", user, account.balance, 0))?;
+    }
+    Ok(0)
+}
+
+const fn changed(action: &str, user: UserId, balance_before: i64, balance_after: i64) -> Changed<'_> {
+    Changed { action, user, asset: Asset::Coin, balance_before, balance_after }
+}

@@ -1,0 +1,301 @@
+//! Invites: a user's code, and what it earns both sides when a new user redeems it.
+//!
+//! An address redeems once for ever and earns a limited number of rewards for ever: both are kept under its HMAC, so
+//! that deleting an account and registering again earns nothing. A redemption checks everything before it changes
+//! anything, so that a sign-in that carries a bad code can go on without it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    config,
+    domain::{
+        identity::users,
+        money::{
+            ledger::{self, Asset, Kind, Posting},
+            points,
+        },
+        operations::idempotency::{Answered, Once},
+    },
+    error::{Code, Fault, FieldCode, Result},
+    keys::ServerKey,
+    store::{Pending, Read, Write},
+    types::{Timestamp, UserId, hex, random_text},
+};
+
+/// Digits and letters that are not taken for one another, in writing or aloud.
+const ALPHABET: &[u8; 30] = b"23456789ABCDEFGHJKMNPQRSTVWXYZ";
+const LENGTH: usize = 8;
+
+/// Why a code earns nothing.
+pub const REFUSALS: [Code; 6] = [
+    Code::UnknownInvite,
+    Code::OwnInvite,
+    Code::InviteExpired,
+    Code::AlreadyInvited,
+    Code::AccountInconsistent,
+    Code::BalanceTooLarge,
+];
+
+/// A code as it is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InviteCode(String);
+
+impl InviteCode {
+    /// Reads a code as people write it: small letters, spaces and hyphens are no difference.
+    ///
+    /// # Errors
+    /// `invalid_format` for what cannot be a code.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let code: String = text.chars().filter(|letter| !matches!(letter, ' ' | '-')).collect();
+        let code = code.to_ascii_uppercase();
+        if code.len() == LENGTH && code.bytes().all(|letter| ALPHABET.contains(&letter)) {
+            return Ok(Self(code));
+        }
+        Err(Fault::new(FieldCode::InvalidFormat, "must be an invite code of 8 letters and digits"))
+    }
+
+    /// A new code, each equally likely.
+    fn random() -> Result<Self> {
+        random_text(LENGTH, ALPHABET).map(Self)
+    }
+}
+
+/// A user's own code, and what it has brought.
+#[derive(Clone, Debug)]
+pub struct Invite {
+    pub code: String,
+    /// Users who redeemed it.
+    pub invited: i64,
+    /// How many earned its owner points, under earlier accounts too.
+    pub rewarded: i64,
+    /// When the user redeemed a code.
+    pub redeemed_at: Option<Timestamp>,
+    /// Until when the user can redeem one.
+    pub redeemable_until: Timestamp,
+}
+
+/// A code that was redeemed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redeemed {
+    pub points_granted: i64,
+    pub balance: i64,
+}
+
+/// The user's code, made now if this is the first question for it.
+pub fn find(app: &App, user: UserId) -> Pending<Invite> {
+    let (key, window) = (app.keys.clone(), app.config.points.invite_window);
+    match app.store.read(|tx| find_in(tx, &key, user, window)) {
+        Ok(Some(invite)) => Pending::known(Ok(invite)),
+        Ok(None) => app.store.write(move |tx| {
+            users::require_in(tx, user)?;
+            make_code_in(tx, user)?;
+            find_in(tx, &key, user, window)?.ok_or_else(|| Code::NotFound.into())
+        }),
+        Err(error) => Pending::known(Err(error)),
+    }
+}
+
+/// Redeems somebody's code for a user.
+///
+/// # Errors
+/// Those of [`redeem_in`] and of [`Once::run_in`].
+pub fn redeem(app: &App, user: UserId, code: InviteCode, once: Once<Redeemed>) -> Pending<Answered<Redeemed>> {
+    let (key, config) = (app.keys.clone(), Arc::clone(&app.config));
+    app.store.write(move |tx| once.run_in(tx, |tx| redeem_in(tx, &key, &config.points, user, &code)))
+}
+
+/// Redeems somebody's code for a user and gives both their points. When it fails, nothing has changed.
+///
+/// # Errors
+/// `unknown_invite`, `own_invite`, `invite_expired` for a user who registered too long ago, `already_invited` for one
+/// who redeemed a code before, under this account or an earlier one; `account_inconsistent` while the account of the
+/// code's owner is closed.
+pub fn redeem_in(
+    tx: &Write<'_>,
+    key: &ServerKey,
+    rules: &config::Points,
+    user: UserId,
+    code: &InviteCode,
+) -> Result<Redeemed> {
+    let owner = owner_in(tx, code)?.ok_or(Code::UnknownInvite)?;
+    let standing = Standing::of_in(tx, key, user)?;
+    if owner == user {
+        return Err(Code::OwnInvite.into());
+    }
+    if tx.now >= standing.registered_at.plus(rules.invite_window) {
+        return Err(Code::InviteExpired.into());
+    }
+    if standing.has_redeemed {
+        return Err(Code::AlreadyInvited.into());
+    }
+    let host = Standing::of_in(tx, key, owner)?;
+    let reference = format!("invite:{}", hex(standing.addresses.first().ok_or(Code::NotFound)?));
+    let is_rewarded = rules.invite_bonus > 0 && host.rewarded < i64::from(rules.rewarded_invites);
+    // The owner's account may be closed and the new user's may not: what can fail comes first.
+    if is_rewarded {
+        post_in(tx, owner, rules.invite_bonus, Kind::InviteBonus, &reference)?;
+    }
+    if rules.invitee_bonus > 0 {
+        post_in(tx, user, rules.invitee_bonus, Kind::InviteeBonus, &reference)?;
+    }
+    insert_in(tx, user, owner)?;
+    count_in(tx, owner, is_rewarded)?;
+    standing.keep_in(tx, true, standing.rewarded)?;
+    host.keep_in(tx, host.has_redeemed, host.rewarded + i64::from(is_rewarded))?;
+    Ok(Redeemed { points_granted: i64::from(rules.invitee_bonus), balance: points::balance_in(tx, user)? })
+}
+
+/// The user's code and what it brought, whose code they redeemed, and who redeemed theirs: when, and not who.
+pub fn export_in(tx: &Read<'_>, user: UserId) -> Result<Value> {
+    let code = "select code, invited, rewarded, created_at from invite_codes where user_id = ?1";
+    let own = tx.first(code, [user.0], |row| {
+        Ok(json!({
+            "code": row.get::<String>(0)?,
+            "invited": row.get::<i64>(1)?,
+            "rewarded": row.get::<i64>(2)?,
+            "createdAt": Timestamp(row.get(3)?),
+        }))
+    })?;
+    let accepted = "select created_at from invites where inviter_id = ?1 order by created_at, invitee_id";
+    let accepted_at: Vec<Timestamp> = tx.all(accepted, [user.0], |row| row.get(0).map(Timestamp))?;
+    Ok(json!({ "own": own, "redeemedAt": redeemed_at_in(tx, user)?, "acceptedAt": accepted_at }))
+}
+
+/// Keeps what a user who is leaving has had, under every address that they leave with. The code goes with the user.
+pub fn leave_in(tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
+    let standing = Standing::of_in(tx, key, user)?;
+    standing.keep_if_any_in(tx, standing.has_redeemed, standing.rewarded)?;
+    tx.execute("delete from invite_codes where user_id = ?1", [user.0])?;
+    tx.execute("delete from invites where invitee_id = ?1", [user.0])?;
+    tx.execute("update invites set inviter_id = null where inviter_id = ?1", [user.0]).map(drop)
+}
+
+/// What a user has had of invites: under this account, whatever addresses it had, and under earlier ones with any of
+/// the addresses that it has now.
+pub struct Standing {
+    registered_at: Timestamp,
+    /// HMACs.
+    addresses: Vec<[u8; 32]>,
+    has_redeemed: bool,
+    /// Invites that earned points.
+    rewarded: i64,
+}
+
+impl Standing {
+    pub fn of_in(tx: &Read<'_>, key: &ServerKey, user: UserId) -> Result<Self> {
+        let rewarded = "select rewarded from invite_codes where user_id = ?1";
+        let rewarded = tx.first(rewarded, [user.0], |row| row.get(0))?.unwrap_or(0);
+        let has_redeemed = redeemed_at_in(tx, user)?.is_some();
+        let user = users::find_in(tx, user)?;
+        let addresses = user.addresses().map(|address| key.authenticate(&["invite", address.as_str()])).collect();
+        let mut standing = Self { registered_at: user.created_at, addresses, has_redeemed, rewarded };
+        for address in &standing.addresses {
+            let kept = tx.first(
+                "select has_redeemed, rewarded from invite_addresses where address_hmac = ?1",
+                [address],
+                |row| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?)),
+            )?;
+            let (has_redeemed, rewarded) = kept.unwrap_or_default();
+            standing.has_redeemed |= has_redeemed;
+            standing.rewarded = standing.rewarded.max(rewarded);
+        }
+        Ok(standing)
+    }
+
+    /// Remembers it under the addresses that the user has now, too.
+    pub fn follow_in(&self, tx: &Write<'_>, key: &ServerKey, user: UserId) -> Result<()> {
+        let now = Self::of_in(tx, key, user)?;
+        now.keep_if_any_in(tx, self.has_redeemed || now.has_redeemed, self.rewarded.max(now.rewarded))
+    }
+
+    fn keep_if_any_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
+        if has_redeemed || rewarded > 0 { self.keep_in(tx, has_redeemed, rewarded) } else { Ok(()) }
+    }
+
+    fn keep_in(&self, tx: &Write<'_>, has_redeemed: bool, rewarded: i64) -> Result<()> {
+        tx.execute_each(
+            "insert into invite_addresses (address_hmac, has_redeemed, rewarded) values (?1, ?2, ?3) \
+             on conflict (address_hmac) do update set has_redeemed = excluded.has_redeemed, rewarded = excluded.rewarded",
+            self.addresses.iter().map(|address| (address, has_redeemed, rewarded)),
+        )
+        .map(drop)
+    }
+}
+
+fn post_in(tx: &Write<'_>, user: UserId, points: u32, kind: Kind, reference: &str) -> Result<()> {
+    let (delta, reference) = (i64::from(points), Some(reference.to_owned()));
+    ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind, reference }).map(drop)
+}
+
+fn find_in(tx: &Read<'_>, key: &ServerKey, user: UserId, window: std::time::Duration) -> Result<Option<Invite>> {
+    let row = tx.first("select code, invited from invite_codes where user_id = ?1", [user.0], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    let Some((code, invited)) = row else { return Ok(None) };
+    let Standing { registered_at, rewarded, .. } = Standing::of_in(tx, key, user)?;
+    let (redeemed_at, redeemable_until) = (redeemed_at_in(tx, user)?, registered_at.plus(window));
+    Ok(Some(Invite { code, invited, rewarded, redeemed_at, redeemable_until }))
+}
+
+/// Makes the user's code, unless another call was faster.
+fn make_code_in(tx: &Write<'_>, user: UserId) -> Result<()> {
+    users::find_in(tx, user)?;
+    loop {
+        let InviteCode(code) = InviteCode::random()?;
+        if owner_in(tx, &InviteCode(code.clone()))?.is_none() {
+            let make = "insert into invite_codes (user_id, code, created_at) values (?1, ?2, ?3) \
+                        on conflict (user_id) do nothing";
+            return tx.execute(make, (user.0, &code, tx.now.0)).map(drop);
+        }
+    }
+}
+
+fn owner_in(tx: &Read<'_>, code: &InviteCode) -> Result<Option<UserId>> {
+    tx.first("select user_id from invite_codes where code = ?1", [&code.0], |row| row.get(0).map(UserId))
+}
+
+fn redeemed_at_in(tx: &Read<'_>, user: UserId) -> Result<Option<Timestamp>> {
+    tx.first("select created_at from invites where invitee_id = ?1", [user.0], |row| row.get(0).map(Timestamp))
+}
+
+fn insert_in(tx: &Write<'_>, user: UserId, owner: UserId) -> Result<()> {
+    let insert = "insert into invites (invitee_id, inviter_id, created_at) values (?1, ?2, ?3)";
+    tx.execute(insert, (user.0, owner.0, tx.now.0)).map(drop)
+}
+
+fn count_in(tx: &Write<'_>, inviter: UserId, is_rewarded: bool) -> Result<()> {
+    let count = "update invite_codes set invited = invited + 1, rewarded = rewarded + ?2 where user_id = ?1";
+    tx.execute(count, (inviter.0, is_rewarded)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_read_as_people_write_them() {
+        for text in ["2345ABCD", "2345abcd", " 2345-AbCd ", "23 45 AB CD"] {
+            assert_eq!(InviteCode::parse(text), Ok(InviteCode("2345ABCD".into())), "{text}");
+        }
+        for text in
+            ["", "2345ABC", "2345ABCDE", "2345ABC0", "2345ABCI", "2345ABCO", "2345ABCU", "2345ABC１", "' or 1=1"]
+        {
+            assert_eq!(InviteCode::parse(text).unwrap_err().code, FieldCode::InvalidFormat, "{text}");
+        }
+    }
+
+    #[test]
+    fn new_codes_can_be_read_and_use_every_letter() {
+        let codes: Vec<_> = (0..500).map(|_| InviteCode::random().unwrap().0).collect();
+        assert!(codes.iter().all(|code| InviteCode::parse(code) == Ok(InviteCode(code.clone()))));
+        let all = codes.concat();
+        // 4000 letters, some 133 of each: a count this far off comes by chance never.
+        for letter in ALPHABET {
+            let count = all.bytes().filter(|found| found == letter).count();
+            assert!((40..250).contains(&count), "{} came {count} times", char::from(*letter));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The audit ledger: what people and repairs did to accounts, in a chain of hashes.
+//!
+//! Each row's hash covers the row and the hash of the row before it, so that a row cannot be changed, taken out or
+//! put in between without every later hash being wrong. The last row has none after it, so which one that is, is
+//! remembered elsewhere.
+
+use serde_json::json;
+
+use super::Asset;
+use crate::{
+    domain::{Each, operations::settings},
+    error::{Error, Result},
+    store::{Read, Row, Write},
+    types::{Listing, Page, Timestamp, UserId, sha256},
+};
+
+const LAST: &str = "ledger.audit_last";
+
+/// Who changes an account, and why: what the audit ledger needs to know beside the change itself.
+#[derive(Clone, Debug)]
+pub struct Authority {
+    /// `admin:NAME`, `key:LABEL`, `user:ID`, `cli`, or the name of a job.
+    pub actor: String,
+    pub reason: String,
+    pub request_id: String,
+}
+
+/// A change of an account by a person or a repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub id: i64,
+    pub actor: String,
+    pub action: String,
+    pub user: UserId,
+    pub asset: Asset,
+    pub reason: String,
+    pub balance_before: i64,
+    pub balance_after: i64,
+    pub request_id: String,
+    pub created_at: Timestamp,
+    pub(super) previous_hash: Vec<u8>,
+    pub(super) hash: Vec<u8>,
+}
+
+/// What is written down: the action, whose account, and its balance before and after.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'action> {
+    pub action: &'action str,
+    pub user: UserId,
+    pub asset: Asset,
+    pub balance_before: i64,
+    pub balance_after: i64,
+}
+
+/// Writes a change down as the next link of the chain.
+pub fn record_in(tx: &Write<'_>, authority: &Authority, changed: Changed<'_>) -> Result<()> {
+    let last = tx.first("select id, hash from ledger_audit order by id desc limit 1", (), |row| {
+        Ok((row.get::<i64>(0)?, row.get::<Vec<u8>>(1)?))
+    })?;
+    let (last_id, previous_hash) = last.unwrap_or((0, first_link()));
+    let mut change = Change {
+        id: last_id + 1,
+        actor: authority.actor.clone(),
+        action: changed.action.to_owned(),
+        user: changed.user,
+        asset: changed.asset,
+        reason: authority.reason.clone(),
+        balance_before: changed.balance_before,
+        balance_after: changed.balance_after,
+        request_id: authority.request_id.clone(),
+        created_at: tx.now,
+        previous_hash,
+        hash: Vec::new(),
+    };
+    change.hash = change.hash_of_contents()?;
+    settings::put_in(tx, LAST, &change.id.to_string())?;
+    insert_in(tx, &change)
+}
+
+/// The number of the last row that was written, as far as that is remembered.
+pub(super) fn last_written_in(tx: &Read<'_>) -> Result<i64> {
+    settings::number_in(tx, LAST)
+}
+
+/// Forgets the last row: the ledger was emptied with everything else, and its rows are counted anew.
+pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
+    settings::put_in(tx, LAST, "0")
+}
+
+/// What was done to a user's accounts, newest first.
+pub fn of_user_in(tx: &Read<'_>, user: UserId, page: Page) -> Result<Listing<Change>> {
+    let items = tx.all(
+        "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
+         previous_hash, hash from ledger_audit where user_id = ?1 order by id desc limit ?2 offset ?3",
+        (user.0, page.size, page.offset()),
+        change_of,
+    )?;
+    let count = "select count(*) from ledger_audit where user_id = ?1";
+    Ok(Listing { items, total: tx.one(count, [user.0], |row| row.get(0))? })
+}
+
+/// What people and repairs did to a user's accounts, the oldest first. Who they were is not the user's to know.
+pub fn export_changes_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(
+        "select action, asset, reason, balance_before, balance_after, created_at from ledger_audit \
+         where user_id = ?1 order by id",
+        [user.0],
+        |row| {
+            each(json!({
+                "action": row.get::<String>(0)?,
+                "asset": row.get::<String>(1)?,
+                "reason": row.get::<String>(2)?,
+                "balanceBefore": row.get::<i64>(3)?,
+                "balanceAfter": row.get::<i64>(4)?,
+                "createdAt": Timestamp(row.get(5)?),
+            }))
+        },
+    )
+}
+
+/// The next links of the chain after this one, in order.
+pub(super) fn after_in(tx: &Read<'_>, id: i64, limit: u32) -> Result<Vec<Change>> {
+    tx.all(
+        "select id, actor, action, user_id, asset, reason, balance_before, balance_after, request_id, created_at, \
+         previous_hash, hash from ledger_audit where id > ?1 order by id limit ?2",
+        (id, limit),
+        change_of,
+    )
+}
+
+/// What the first row has in place of a row before it.
+pub(super) fn first_link() -> Vec<u8> {
+    vec![0; 32]
+}
+
+impl Change {
+    /// The SHA-256 over the contents as a JSON array, which keeps the parts apart whatever they contain.
+    pub(super) fn hash_of_contents(&self) -> Result<Vec<u8>> {
+        let contents = serde_json::to_string(&(
+            &self.previous_hash,
+            self.id,
+            &self.actor,
+            &self.action,
+            self.user.0,
+            self.asset.name(),
+            &self.reason,
+            self.balance_before,
+            self.balance_after,
+            &self.request_id,
+            self.created_at.0,
+        ));
+        Ok(sha256(&contents.map_err(Error::internal)?).to_vec())
+    }
+}
+
+fn insert_in(tx: &Write<'_>, change: &Change) -> Result<()> {
+    tx.execute(
+        "insert into ledger_audit (id, actor, action, user_id, asset, reason, balance_before, balance_after, \
+         request_id, created_at, previous_hash, hash) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        (
+            change.id,
+            &change.actor,
+            &change.action,
+            change.user.0,
+            change.asset.name(),
+            &change.reason,
+            change.balance_before,
+            change.balance_after,
+            &change.request_id,
+            change.created_at.0,
+            &change.previous_hash,
+            &change.hash,
+        ),
+    )
+    .map(drop)
+}
+
+fn change_of(row: &Row<'_>) -> rusqlite::Result<Change> {
+    Ok(Change {
+        id: row.get(0)?,
+        actor: row.get(1)?,
+        action: row.get(2)?,
+        user: UserId(row.get(3)?),
+        asset: row.named(4, Asset::named)?,
+        reason: row.get(5)?,
+        balance_before: row.get(6)?,
+        balance_after: row.get(7)?,
+        request_id: row.get(8)?,
+        created_at: Timestamp(row.get(9)?),
+        previous_hash: row.get(10)?,
+        hash: row.get(11)?,
+    })
+}

@@ -1,0 +1,298 @@
+//! The ledger: what users have of each asset, and every entry by which they came to have it.
+//!
+//! An entry is never changed and never deleted; a correction is another entry. The balance is a cache of the entries,
+//! moved by one guarded update, so that there is nothing between reading and writing it for anybody to race with.
+//! What people and repairs do to accounts is written down a second time, chained by hashes; see [`changes`].
+//!
+//! The surprise: an account that disagrees with its entries takes no posting at all, not even a credit, because each
+//! one would write over the evidence.
+
+pub mod changes;
+pub mod soundness;
+pub mod verification;
+
+use std::ops::Range;
+
+use serde_json::json;
+
+use crate::{
+    app::App,
+    domain::Each,
+    error::{Code, Error, Result},
+    store::{Read, Row, Write},
+    types::{Listing, Page, Slice, Span, Timestamp, UserId, named},
+};
+
+pub use changes::{Authority, Change, export_changes_in};
+pub use verification::{Discrepancy, Progress, Repair, Report, Verification, verify, verify_if_due};
+
+/// The columns in the order in which [`entry_of`] reads them.
+macro_rules! select_entries {
+    ($rest:literal) => {
+        concat!(
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, ref, created_at from ledger_entries ",
+            $rest
+        )
+    };
+}
+
+/// The largest balance: whole numbers up to here are exact in clients whose numbers are floats.
+pub const LARGEST_BALANCE: i64 = (1 << 53) - 1;
+
+named! {
+    /// What is counted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Asset {
+        Coin = "coin",
+        Point = "point",
+    }
+}
+
+impl Asset {
+    /// What a caller without enough of it is told.
+    const fn insufficient(self) -> Code {
+        match self {
+            Self::Coin => Code::InsufficientCoins,
+            Self::Point => Code::InsufficientPoints,
+        }
+    }
+}
+
+named! {
+    /// Why a balance changed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Kind {
+        Topup = "topup",
+        Consume = "consume",
+        Reset = "reset",
+        Adjust = "adjust",
+        SignupBonus = "signup_bonus",
+        Cast = "cast",
+        InviteBonus = "invite_bonus",
+        InviteeBonus = "invitee_bonus",
+        Parked = "parked",
+        Restored = "restored",
+        Refund = "refund",
+    }
+}
+
+/// A change of a balance that is to be made.
+#[derive(Clone, Debug)]
+pub struct Posting {
+    pub user: UserId,
+    pub asset: Asset,
+    /// What is added; below zero what is taken. Never zero.
+    pub delta: i64,
+    pub kind: Kind,
+    /// The business event, such as `order:2026…`: a second posting of this kind for it is refused. Without one, the
+    /// entry is its own event.
+    pub reference: Option<String>,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Number among all entries, from 1 without gaps.
+    pub seq: i64,
+    pub user: UserId,
+    pub asset: Asset,
+    /// Number among the account's entries, from 1 without gaps.
+    pub sequence: i64,
+    pub delta: i64,
+    pub balance_after: i64,
+    pub kind: Kind,
+    pub reference: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// What a user has of one asset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub balance: i64,
+    /// Number of the account's last entry; 0 without one.
+    pub last_sequence: i64,
+    /// Since when nothing is posted, because the account was found to disagree with its entries.
+    pub suspended_at: Option<Timestamp>,
+}
+
+impl Account {
+    /// The balance after a change.
+    fn after(&self, asset: Asset, delta: i64) -> Result<i64> {
+        if self.suspended_at.is_some() {
+            return Err(Code::AccountInconsistent.into());
+        }
+        match self.balance.checked_add(delta) {
+            Some(after) if (0..=LARGEST_BALANCE).contains(&after) => Ok(after),
+            _ if delta < 0 => Err(asset.insufficient().into()),
+            _ => Err(Code::BalanceTooLarge.into()),
+        }
+    }
+}
+
+/// Posts a change: one entry, and the balance after it.
+///
+/// # Errors
+/// `insufficient_coins` or `insufficient_points` when the balance would fall below zero; `already_posted` for an
+/// event that was posted before; `balance_too_large`; `account_inconsistent` for an account that is closed until it
+/// is repaired. Nothing has changed then, nor if the entry's number is taken: it is inserted first.
+pub fn post_in(tx: &Write<'_>, posting: Posting) -> Result<Entry> {
+    let Posting { user, asset, delta, kind, reference } = posting;
+    if delta == 0 {
+        return Err(Error::internal("a posting that changes nothing"));
+    }
+    if let Some(reference) = &reference
+        && find_by_reference_in(tx, asset, kind, reference)?.is_some()
+    {
+        return Err(Code::AlreadyPosted.into());
+    }
+    let account = find_account_in(tx, user, asset)?;
+    let before = account.unwrap_or_default();
+    let balance_after = before.after(asset, delta)?;
+    let sequence = before.last_sequence + 1;
+    let created_at = tx.now;
+    let seq = tx.insert(
+        "insert into ledger_entries (user_id, asset, sequence, delta, balance_after, kind, ref, created_at) \
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (user.0, asset.name(), sequence, delta, balance_after, kind.name(), &reference, created_at.0),
+    )?;
+    let keep = match account {
+        Some(_) => "update balances set balance = ?3, last_sequence = ?4 where user_id = ?1 and asset = ?2",
+        None => "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4)",
+    };
+    tx.execute(keep, (user.0, asset.name(), balance_after, sequence))?;
+    Ok(Entry { seq, user, asset, sequence, delta, balance_after, kind, reference, created_at })
+}
+
+/// Posts a change for an event, or finds that it was posted before; true if it is new.
+///
+/// # Errors
+/// Those of [`post_in`] without `already_posted`; `internal` for a posting without a reference.
+pub fn post_once_in(tx: &Write<'_>, posting: Posting) -> Result<(Entry, bool)> {
+    let Some(reference) = &posting.reference else {
+        return Err(Error::internal("a posting that counts once needs a reference"));
+    };
+    match find_by_reference_in(tx, posting.asset, posting.kind, reference)? {
+        Some(entry) => Ok((entry, false)),
+        None => post_in(tx, posting).map(|entry| (entry, true)),
+    }
+}
+
+/// The entry of this kind for this event.
+pub fn find_by_reference_in(tx: &Read<'_>, asset: Asset, kind: Kind, reference: &str) -> Result<Option<Entry>> {
+    tx.first(
+        select_entries!("where asset = ?1 and kind = ?2 and ref = ?3"),
+        (asset.name(), kind.name(), reference),
+        entry_of,
+    )
+}
+
+/// The account as it stands. A user who never had any of the asset has none of it.
+pub fn account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Account> {
+    Ok(find_account_in(tx, user, asset)?.unwrap_or_default())
+}
+
+/// The balance, for whoever may see it.
+pub fn balance(app: &App, user: UserId, asset: Asset) -> Result<i64> {
+    app.store.read(|tx| Ok(account_in(tx, user, asset)?.balance))
+}
+
+/// The account's entries, newest first.
+pub fn entries(app: &App, user: UserId, asset: Asset, page: Page) -> Result<Listing<Entry>> {
+    app.store.read(|tx| {
+        let items = tx.all(
+            select_entries!("where user_id = ?1 and asset = ?2 order by sequence desc limit ?3 offset ?4"),
+            (user.0, asset.name(), page.size, page.offset()),
+            entry_of,
+        )?;
+        // Sequences have no gaps, so the last one is how many there are.
+        Ok(Listing { items, total: account_in(tx, user, asset)?.last_sequence })
+    })
+}
+
+/// A piece of the account's entries, newest first.
+pub fn entries_in_span(app: &App, user: UserId, asset: Asset, span: Span) -> Result<Slice<Entry>> {
+    let rows = app.store.read(|tx| {
+        tx.all(
+            select_entries!("where user_id = ?1 and asset = ?2 and sequence < ?3 order by sequence desc limit ?4"),
+            (user.0, asset.name(), span.upper_bound(), span.rows_to_read()),
+            entry_of,
+        )
+    })?;
+    Ok(span.slice(rows, |entry| entry.sequence))
+}
+
+/// The entries of these kinds that were made in `[from, to)` and have a number in `numbers`, in their order.
+pub fn entries_between_in(
+    tx: &Read<'_>,
+    asset: Asset,
+    kinds: [Kind; 2],
+    (from, to): (Timestamp, Timestamp),
+    numbers: Range<i64>,
+) -> Result<Vec<Entry>> {
+    tx.all(
+        select_entries!(
+            "where seq >= ?1 and seq < ?2 and asset = ?3 and kind in (?4, ?5) \
+             and created_at >= ?6 and created_at < ?7 order by seq"
+        ),
+        (numbers.start, numbers.end, asset.name(), kinds[0].name(), kinds[1].name(), from.0, to.0),
+        entry_of,
+    )
+}
+
+/// The number of the last entry; 0 if there is none.
+pub fn last_number_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select coalesce(max(seq), 0) from ledger_entries", (), |row| row.get(0))
+}
+
+/// The account's entries, oldest first. References other than of castings and orders hold keyed hashes, which are for
+/// the service to compare and mean nothing to anybody else.
+pub fn export_in(tx: &Read<'_>, user: UserId, asset: Asset, each: Each<'_>) -> Result<()> {
+    let sql = select_entries!("where user_id = ?1 and asset = ?2 order by sequence");
+    tx.each(sql, (user.0, asset.name()), |row| {
+        let entry = entry_of(row)?;
+        let is_telling = |reference: &String| ["session:", "order:"].iter().any(|prefix| reference.starts_with(prefix));
+        each(json!({
+            "sequence": entry.sequence,
+            "delta": entry.delta,
+            "balanceAfter": entry.balance_after,
+            "kind": entry.kind.name(),
+            "ref": entry.reference.filter(is_telling),
+            "createdAt": entry.created_at,
+        }))
+    })
+}
+
+/// Makes the user's account if there is none; true if it was made.
+pub fn open_account_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    let made = tx.execute(
+        "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, 0, 0) \
+         on conflict (user_id, asset) do nothing",
+        (user.0, asset.name()),
+    )?;
+    Ok(made == 1)
+}
+
+fn find_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<Option<Account>> {
+    tx.first(
+        "select balance, last_sequence, suspended_at from balances where user_id = ?1 and asset = ?2",
+        (user.0, asset.name()),
+        |row| {
+            let suspended_at: Option<i64> = row.get(2)?;
+            Ok(Account { balance: row.get(0)?, last_sequence: row.get(1)?, suspended_at: suspended_at.map(Timestamp) })
+        },
+    )
+}
+
+fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        seq: row.get(0)?,
+        user: UserId(row.get(1)?),
+        asset: row.named(2, Asset::named)?,
+        sequence: row.get(3)?,
+        delta: row.get(4)?,
+        balance_after: row.get(5)?,
+        kind: row.named(6, Kind::named)?,
+        reference: row.get(7)?,
+        created_at: Timestamp(row.get(8)?),
+    })
+}

@@ -1,0 +1,440 @@
+//! Proving the ledger: whether entries, balances and the audit chain say the same.
+//!
+//! What only a person can have done has its row in the audit chain. The whole ledger is read once, in pieces, so that
+//! no read pins the log for long. That is sound because entries are only ever appended: the last piece, the balances
+//! and the audit chain are read in one snapshot. Only clearing everything takes entries away, and says so here: whoever
+//! reads meanwhile begins anew.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    mem,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Account, Asset, Authority, Kind, changes, changes::Changed, last_number_in};
+use crate::{
+    app::App,
+    domain::operations::settings,
+    error::{Error, Result},
+    store::{Read, Row, Store, Write, backup::Copy},
+    types::{Timestamp, UserId},
+};
+
+/// Entries in one piece.
+const PIECE: u32 = 50_000;
+/// Discrepancies that are kept; further ones are counted.
+const LISTED: usize = 1_000;
+const DAY: Duration = Duration::from_hours(24);
+const LAST_VERIFICATION: &str = "ledger.verification";
+/// How often the ledger was emptied.
+const EMPTIED: &str = "ledger.emptied";
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discrepancy {
+    pub code: &'static str,
+    /// Whose account it is in, if it is in one.
+    pub account: Option<(UserId, Asset)>,
+    pub detail: String,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub entries: i64,
+    pub accounts: i64,
+    /// Rows of the audit ledger.
+    pub changes: i64,
+    /// The first thousand discrepancies.
+    pub discrepancies: Vec<Discrepancy>,
+    pub discrepancies_found: u64,
+    /// Accounts that were closed because of it.
+    pub suspended: u64,
+    /// Accounts with a discrepancy.
+    pub suspects: BTreeSet<(UserId, Asset)>,
+    /// How often the ledger had been emptied before.
+    emptied: i64,
+}
+
+impl Report {
+    pub fn is_consistent(&self) -> bool {
+        self.discrepancies_found == 0
+    }
+
+    fn note(&mut self, discrepancy: Discrepancy) {
+        self.discrepancies_found += 1;
+        self.suspects.extend(discrepancy.account);
+        if self.discrepancies.len() < LISTED {
+            self.discrepancies.push(discrepancy);
+        }
+    }
+}
+
+/// The last verification, as it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Milliseconds since 1970.
+    at: i64,
+    pub discrepancies: u64,
+    /// Accounts that were looked at.
+    #[serde(default)]
+    pub accounts: u64,
+}
+
+impl Verification {
+    pub fn at(self) -> Timestamp {
+        Timestamp(self.at)
+    }
+}
+
+/// What came of repairing an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// There was nothing to repair.
+    Sound,
+    /// The cached balance was taken from the entries again, and the account is open.
+    Repaired { before: i64, after: i64 },
+    /// The entries themselves are wrong: only a backup can tell what they were. The account is closed.
+    Broken(Vec<Discrepancy>),
+}
+
+/// Told now and then how many entries of how many were read.
+pub type Progress<'watcher> = &'watcher mut dyn FnMut(i64, i64);
+
+/// Verifies the whole ledger, closes the accounts that are not consistent, and remembers the outcome.
+///
+/// # Errors
+/// Storage errors. Discrepancies are no error but what the report is for.
+pub fn verify(app: &App, progress: Progress<'_>) -> Result<Report> {
+    let mut report = inspect(&app.store, progress)?;
+    for &(user, asset) in &report.suspects {
+        report.suspended += u64::from(app.store.write(move |tx| suspend_if_wrong_in(tx, user, asset)).wait()?);
+    }
+    remember(app, &report, report.discrepancies_found)?;
+    if !report.is_consistent() {
+        tracing::error!(discrepancies = report.discrepancies_found, "the ledger is not consistent");
+    }
+    Ok(report)
+}
+
+/// Reads the whole ledger of a store and changes nothing.
+///
+/// # Errors
+/// Storage errors.
+pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
+    walk(|walk| store.read(|tx| walk.read_piece_in(tx)), store.read(last_number_in)?, progress)
+}
+
+/// Reads the whole ledger of a copy of the database.
+///
+/// # Errors
+/// Storage errors.
+pub fn inspect_copy(copy: &Copy, progress: Progress<'_>) -> Result<Report> {
+    walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_number_in)?, progress)
+}
+
+/// Verifies the ledger once a day; true if it was done now.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_if_due(app: &App) -> Result<bool> {
+    let last = app.store.read(last_in)?;
+    if last.is_some_and(|last| last.at().is_within(DAY, app.clock.now())) {
+        return Ok(false);
+    }
+    verify(app, &mut |_, _| ()).map(|_| true)
+}
+
+/// Remembers when the ledger was verified and how many discrepancies are left.
+///
+/// # Errors
+/// Storage errors.
+pub fn remember(app: &App, report: &Report, discrepancies: u64) -> Result<()> {
+    let (emptied, accounts) = (report.emptied, u64::try_from(report.accounts).unwrap_or(0));
+    let put = move |tx: &Write<'_>| {
+        // What was wrong with a ledger that was emptied since says nothing of this one.
+        let is_of_this = emptied_in(tx)? == emptied;
+        if is_of_this { put_in(tx, Verification { at: tx.now.0, discrepancies, accounts }) } else { Ok(()) }
+    };
+    app.store.write(put).wait()
+}
+
+fn put_in(tx: &Write<'_>, verification: Verification) -> Result<()> {
+    settings::put_json_in(tx, LAST_VERIFICATION, &verification)
+}
+
+/// The last verification, if there was one.
+pub fn last_in(tx: &Read<'_>) -> Result<Option<Verification>> {
+    settings::find_json_in(tx, LAST_VERIFICATION)
+}
+
+/// Remembers that nothing is wrong with a ledger that was just emptied, whatever was found in it before, and tells
+/// whoever is reading it.
+pub fn begin_anew_in(tx: &Write<'_>) -> Result<()> {
+    settings::increase_in(tx, EMPTIED)?;
+    put_in(tx, Verification { at: tx.now.0, discrepancies: 0, accounts: 0 })
+}
+
+fn emptied_in(tx: &Read<'_>) -> Result<i64> {
+    settings::number_in(tx, EMPTIED)
+}
+
+/// How many accounts are closed.
+pub fn suspended_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from balances where suspended_at is not null", (), |row| row.get(0))
+}
+
+/// The users whose account of this asset is closed.
+pub fn suspended_accounts_in(tx: &Read<'_>, asset: Asset) -> Result<Vec<UserId>> {
+    tx.all("select user_id from balances where suspended_at is not null and asset = ?1", [asset.name()], |row| {
+        row.get(0).map(UserId)
+    })
+}
+
+/// Takes the cached balance from the entries again, if the entries agree among themselves, and opens the account.
+pub fn repair_in(tx: &Write<'_>, authority: &Authority, user: UserId, asset: Asset) -> Result<Repair> {
+    let account = super::find_account_in(tx, user, asset)?;
+    let (entries, discrepancies) = read_account_in(tx, user, asset)?;
+    if !discrepancies.is_empty() {
+        suspend_in(tx, user, asset)?;
+        return Ok(Repair::Broken(discrepancies));
+    }
+    let before = account.unwrap_or_default();
+    let is_sound = before.suspended_at.is_none() && entries.agrees_with(&before);
+    if is_sound && (account.is_some() || entries.sequence == 0) {
+        return Ok(Repair::Sound);
+    }
+    let after = i64::try_from(entries.sum).map_err(Error::internal)?;
+    tx.execute(
+        "insert into balances (user_id, asset, balance, last_sequence) values (?1, ?2, ?3, ?4) \
+         on conflict (user_id, asset) do update set balance = excluded.balance, \
+         last_sequence = excluded.last_sequence, suspended_at = null",
+        (user.0, asset.name(), after, entries.sequence),
+    )?;
+    let changed = Changed { action: "repair", user, asset, balance_before: before.balance, balance_after: after };
+    changes::record_in(tx, authority, changed)?;
+    Ok(Repair::Repaired { before: before.balance, after })
+}
+
+fn walk(mut piece: impl FnMut(&mut Walk) -> Result<bool>, total: i64, progress: Progress<'_>) -> Result<Report> {
+    let mut walk = Walk::default();
+    while !piece(&mut walk)? {
+        progress(walk.report.entries, total.max(walk.report.entries));
+    }
+    Ok(walk.report)
+}
+
+/// Closes the account if it still disagrees with its entries; true if that is new.
+fn suspend_if_wrong_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    let account = super::account_in(tx, user, asset)?;
+    let (entries, discrepancies) = read_account_in(tx, user, asset)?;
+    if discrepancies.is_empty() && entries.agrees_with(&account) {
+        return Ok(false);
+    }
+    suspend_in(tx, user, asset)
+}
+
+fn suspend_in(tx: &Write<'_>, user: UserId, asset: Asset) -> Result<bool> {
+    super::open_account_in(tx, user, asset)?;
+    let suspended = tx.execute(
+        "update balances set suspended_at = ?3 where user_id = ?1 and asset = ?2 and suspended_at is null",
+        (user.0, asset.name(), tx.now.0),
+    )?;
+    Ok(suspended == 1)
+}
+
+pub(super) fn read_account_in(tx: &Read<'_>, user: UserId, asset: Asset) -> Result<(Entries, Vec<Discrepancy>)> {
+    let lines = tx.all(
+        "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries \
+         where user_id = ?1 and asset = ?2 order by sequence",
+        (user.0, asset.name()),
+        line_of,
+    )?;
+    let (mut entries, mut discrepancies) = (Entries::default(), Vec::new());
+    for line in &lines {
+        entries.take(line, |discrepancy| discrepancies.push(discrepancy));
+    }
+    Ok((entries, discrepancies))
+}
+
+/// An entry, as much of it as takes part in the arithmetic.
+struct Line {
+    seq: i64,
+    user: UserId,
+    asset: Asset,
+    sequence: i64,
+    delta: i64,
+    balance_after: i64,
+    /// The row of the audit chain that it must have: only a person makes such an entry.
+    audited_as: Option<Audited>,
+}
+
+/// What an entry and its row in the audit chain say alike: whose account, its balance before and after, and when.
+type Audited = (UserId, Asset, i64, i64, Timestamp);
+
+/// What the entries of one account that were read so far come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entries {
+    pub sequence: i64,
+    balance_after: i64,
+    /// Wider than a balance, so that no forged delta can make it overflow.
+    pub sum: i128,
+}
+
+impl Entries {
+    fn take(&mut self, line: &Line, mut note: impl FnMut(Discrepancy)) {
+        let account = Some((line.user, line.asset));
+        if line.sequence != self.sequence + 1 {
+            let detail = format!("entry {} has sequence {} after {}", line.seq, line.sequence, self.sequence);
+            note(Discrepancy { code: "sequence_gap", account, detail });
+        }
+        if self.balance_after.checked_add(line.delta) != Some(line.balance_after) {
+            let (before, delta, after) = (self.balance_after, line.delta, line.balance_after);
+            let detail = format!("entry {}: {before} and {delta} do not make {after}", line.seq);
+            note(Discrepancy { code: "balance_after_wrong", account, detail });
+        }
+        self.sequence = line.sequence;
+        self.balance_after = line.balance_after;
+        self.sum += i128::from(line.delta);
+    }
+
+    pub fn agrees_with(&self, account: &Account) -> bool {
+        i128::from(account.balance) == self.sum && account.last_sequence == self.sequence
+    }
+}
+
+/// A verification on its way through the ledger.
+#[derive(Default)]
+struct Walk {
+    last_seq: i64,
+    /// Those whose cached balances were not found yet.
+    accounts: HashMap<(UserId, Asset), Entries>,
+    /// Entries whose rows in the audit chain were not found yet, by what those say. Few: a person made each.
+    unaudited: BTreeMap<Audited, i64>,
+    report: Report,
+}
+
+impl Walk {
+    /// Reads the next piece; after the last one everything else, in the same snapshot. True when that was done.
+    fn read_piece_in(&mut self, tx: &Read<'_>) -> Result<bool> {
+        let emptied = emptied_in(tx)?;
+        if self.report.emptied != emptied {
+            *self = Self { report: Report { emptied, ..Report::default() }, ..Self::default() };
+        }
+        let mut read = 0;
+        tx.each(
+            "select seq, user_id, asset, sequence, delta, balance_after, kind, created_at from ledger_entries where seq > ?1 \
+             order by seq limit ?2",
+            (self.last_seq, PIECE),
+            |row| {
+                read += 1;
+                self.take(&line_of(row)?);
+                Ok(())
+            },
+        )?;
+        if read == PIECE {
+            return Ok(false);
+        }
+        self.compare_balances_in(tx)?;
+        self.follow_chain_in(tx)?;
+        Ok(true)
+    }
+
+    fn take(&mut self, line: &Line) {
+        // What is missing at the ledger's start shows in the accounts.
+        if self.last_seq != 0 && line.seq != self.last_seq + 1 {
+            let detail = format!("entry {} comes after entry {}", line.seq, self.last_seq);
+            self.report.note(Discrepancy { code: "entries_missing", account: None, detail });
+        }
+        self.last_seq = line.seq;
+        self.report.entries += 1;
+        self.unaudited.extend(line.audited_as.map(|audited| (audited, line.seq)));
+        let entries = self.accounts.entry((line.user, line.asset)).or_default();
+        entries.take(line, |discrepancy| self.report.note(discrepancy));
+    }
+
+    fn compare_balances_in(&mut self, tx: &Read<'_>) -> Result<()> {
+        let mut last = (0, "");
+        loop {
+            let accounts = tx.all(
+                "select user_id, asset, balance, last_sequence from balances where (user_id, asset) > (?1, ?2) \
+                 order by user_id, asset limit ?3",
+                (last.0, last.1, PIECE),
+                |row| {
+                    let account = Account { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
+                    Ok((UserId(row.get(0)?), row.named(1, Asset::named)?, account))
+                },
+            )?;
+            for (user, asset, account) in &accounts {
+                self.compare_balance(*user, *asset, account);
+            }
+            match accounts.last() {
+                Some((user, asset, _)) => last = (user.0, asset.name()),
+                None => break,
+            }
+        }
+        for (account, entries) in mem::take(&mut self.accounts) {
+            let detail = format!("{} entries that sum to {} have no account", entries.sequence, entries.sum);
+            self.report.note(Discrepancy { code: "account_missing", account: Some(account), detail });
+        }
+        Ok(())
+    }
+
+    fn compare_balance(&mut self, user: UserId, asset: Asset, account: &Account) {
+        self.report.accounts += 1;
+        let entries = self.accounts.remove(&(user, asset)).unwrap_or_default();
+        if i128::from(account.balance) != entries.sum {
+            let detail = format!("the balance is {}; the entries sum to {}", account.balance, entries.sum);
+            self.report.note(Discrepancy { code: "balance_wrong", account: Some((user, asset)), detail });
+        }
+        if account.last_sequence != entries.sequence {
+            let (cached, last) = (account.last_sequence, entries.sequence);
+            let detail = format!("the account counts {cached} entries; the last one is number {last}");
+            self.report.note(Discrepancy { code: "last_sequence_wrong", account: Some((user, asset)), detail });
+        }
+    }
+
+    fn follow_chain_in(&mut self, tx: &Read<'_>) -> Result<()> {
+        let (mut last, mut hash) = (0, changes::first_link());
+        loop {
+            let links = changes::after_in(tx, last, PIECE)?;
+            if links.is_empty() {
+                break;
+            }
+            for link in links {
+                self.report.changes += 1;
+                if link.id != last + 1 || link.previous_hash != hash || link.hash_of_contents()? != link.hash {
+                    let detail = format!("row {} of the audit ledger does not follow from row {last}", link.id);
+                    self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
+                }
+                let audited = (link.user, link.asset, link.balance_before, link.balance_after, link.created_at);
+                self.unaudited.remove(&audited);
+                (last, hash) = (link.id, link.hash);
+            }
+        }
+        let written = changes::last_written_in(tx)?;
+        if last < written {
+            let detail = format!("the audit ledger ends with row {last}; the last one that was written is {written}");
+            self.report.note(Discrepancy { code: "audit_chain_broken", account: None, detail });
+        }
+        for ((user, asset, ..), seq) in mem::take(&mut self.unaudited) {
+            let detail = format!("entry {seq} was made by a person, and the audit ledger knows nothing of it");
+            self.report.note(Discrepancy { code: "entry_not_audited", account: Some((user, asset)), detail });
+        }
+        Ok(())
+    }
+}
+
+fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
+    let (user, asset) = (UserId(row.get(1)?), row.named(2, Asset::named)?);
+    let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
+    let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
+    let audited_as = if is_by_hand {
+        Some((user, asset, balance_after.saturating_sub(delta), balance_after, Timestamp(row.get(7)?)))
+    } else {
+        None
+    };
+    Ok(Line { seq: row.get(0)?, user, asset, sequence: row.get(3)?, delta, balance_after, audited_as })
+}

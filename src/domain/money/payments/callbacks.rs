@@ -1,0 +1,232 @@
+//! Everything that comes in as a notification: kept as it came, judged, and acknowledged once that is on disk.
+//!
+//! Anybody can post here, so what the provider did not sign is kept up to a number only. A genuine report is kept in
+//! the transaction of what it changed; if that fails, the provider sends it again. One that is signed and meant for
+//! another app or receiver changes nothing, and is kept like any other: it may be all that is known of somebody's
+//! money.
+
+use crate::{
+    app::App,
+    domain::money::payments::settle::{self, Outcome, Verdict},
+    error::{Code, Error, Result},
+    providers::payment::{Notification, Rejection},
+    store::{Pending, Read, Row, Write},
+    types::{Listing, Page, Timestamp, named},
+};
+
+/// The columns in the order in which [`callback_of`] reads them.
+macro_rules! select_callbacks {
+    ($rest:literal) => {
+        concat!(
+            "select id, received_at, channel, is_genuine, verdict, reason, order_no, trade_no, notify_id, replay_of, \
+             form from payment_callbacks ",
+            $rest
+        )
+    };
+}
+
+/// A notification as it is kept.
+#[derive(Clone, Debug)]
+pub struct Callback {
+    pub id: i64,
+    pub received_at: Timestamp,
+    pub channel: String,
+    /// The provider signed it.
+    pub is_genuine: bool,
+    pub verdict: String,
+    pub reason: Option<String>,
+    /// As the message claims; proved if it is genuine.
+    pub order_no: Option<String>,
+    pub trade_no: Option<String>,
+    pub notify_id: Option<String>,
+    /// The callback of which this is another judgement.
+    pub replay_of: Option<i64>,
+    /// The body, to the byte.
+    pub form: Vec<u8>,
+}
+
+/// Which callbacks are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub order_no: Option<String>,
+    /// Only those with this verdict.
+    pub verdict: Option<Verdict>,
+}
+
+/// What came of a notification.
+#[derive(Clone, Debug)]
+pub struct Receipt {
+    pub id: i64,
+    pub verdict: Verdict,
+    pub reason: Option<String>,
+    pub order_no: Option<String>,
+}
+
+impl Receipt {
+    /// Whether the provider is told `success`.
+    pub const fn is_acknowledged(&self) -> bool {
+        self.verdict.is_acknowledged()
+    }
+
+    /// What the provider is told.
+    pub const fn word(&self) -> Word {
+        if self.is_acknowledged() { Word::Success } else { Word::Fail }
+    }
+}
+
+named! {
+    /// What a provider is answered with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Word {
+        /// It is on disk.
+        Success = "success",
+        /// It is to be sent again.
+        Fail = "fail",
+    }
+}
+
+/// Judges a notification, carries out what it means, and keeps it: all of that or nothing.
+pub fn receive(app: &App, form: Vec<u8>) -> Pending<Receipt> {
+    judge(app, form, None)
+}
+
+/// Judges a kept callback again, as if it had just come in. For after a restore, or when the reason for refusing it
+/// is gone.
+///
+/// # Errors
+/// `not_found`.
+pub fn replay(app: &App, id: i64) -> Result<Pending<Receipt>> {
+    let kept = app.store.read(|tx| find_in(tx, id))?;
+    Ok(judge(app, kept.form, Some(id)))
+}
+
+/// Kept callbacks, newest first.
+pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
+    app.store.read(|tx| list_in(tx, filter, page))
+}
+
+fn judge(app: &App, form: Vec<u8>, replay_of: Option<i64>) -> Pending<Receipt> {
+    let gateway = &app.payments.gateway;
+    let channel = gateway.name();
+    let kept_at_most = app.config.payment.refused_callbacks;
+    match gateway.read_notification(&form) {
+        Ok(notification) => {
+            app.store.write(move |tx| take_in(tx, Message { channel, form: &form, replay_of }, &notification))
+        }
+        Err(rejection) => app
+            .store
+            .write(move |tx| refuse_in(tx, Message { channel, form: &form, replay_of }, &rejection, kept_at_most)),
+    }
+}
+
+/// What came in, before anything is made of it.
+#[derive(Clone, Copy)]
+struct Message<'form> {
+    channel: &'static str,
+    form: &'form [u8],
+    replay_of: Option<i64>,
+}
+
+fn take_in(tx: &Write<'_>, message: Message<'_>, notification: &Notification) -> Result<Receipt> {
+    let trade = &notification.trade;
+    let Outcome { verdict, reason } = settle::apply_in(tx, trade)?;
+    let reason = reason.map(ToOwned::to_owned);
+    let names = [Some(trade.order_no.clone()), Some(trade.trade_no.clone()), Some(notification.notify_id.clone())];
+    let id = insert_in(tx, message, true, verdict, reason.as_deref(), &names)?;
+    Ok(Receipt { id, verdict, reason, order_no: Some(trade.order_no.clone()) })
+}
+
+fn refuse_in(tx: &Write<'_>, message: Message<'_>, rejection: &Rejection, kept_at_most: u32) -> Result<Receipt> {
+    let reason = rejection.reason.to_string();
+    let names = [rejection.order_no.clone(), rejection.trade_no.clone(), rejection.notify_id.clone()];
+    let id = insert_in(tx, message, rejection.is_genuine, Verdict::Rejected, Some(&reason), &names)?;
+    tx.execute(
+        "delete from payment_callbacks where is_genuine = 0 and id <= (select id from payment_callbacks \
+         where is_genuine = 0 order by id desc limit 1 offset ?1)",
+        [kept_at_most],
+    )?;
+    Ok(Receipt { id, verdict: Verdict::Rejected, reason: Some(reason), order_no: rejection.order_no.clone() })
+}
+
+fn insert_in(
+    tx: &Write<'_>,
+    message: Message<'_>,
+    is_genuine: bool,
+    verdict: Verdict,
+    reason: Option<&str>,
+    [order_no, trade_no, notify_id]: &[Option<String>; 3],
+) -> Result<i64> {
+    tx.one(
+        "insert into payment_callbacks (received_at, channel, is_genuine, verdict, reason, order_no, trade_no, \
+         notify_id, replay_of, form) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning id",
+        (
+            tx.now.0,
+            message.channel,
+            is_genuine,
+            verdict.name(),
+            reason,
+            order_no,
+            trade_no,
+            notify_id,
+            message.replay_of,
+            message.form,
+        ),
+        |row| row.get(0),
+    )
+}
+
+fn find_in(tx: &Read<'_>, id: i64) -> Result<Callback> {
+    tx.first(select_callbacks!("where id = ?1"), [id], callback_of)?.ok_or_else(|| Error::from(Code::NotFound))
+}
+
+fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Callback>> {
+    let (size, offset) = (page.size, page.offset());
+    let verdict = filter.verdict.map(Verdict::name);
+    // Callbacks about one order are few; all others are walked by number or verdict, newest first.
+    if let Some(order_no) = &filter.order_no {
+        return Ok(Listing {
+            items: tx.all(
+                select_callbacks!(
+                    "where order_no = ?1 and (?2 is null or verdict = ?2) order by id desc limit ?3 offset ?4"
+                ),
+                (order_no, verdict, size, offset),
+                callback_of,
+            )?,
+            total: tx.one(
+                "select count(*) from payment_callbacks where order_no = ?1 and (?2 is null or verdict = ?2)",
+                (order_no, verdict),
+                |row| row.get(0),
+            )?,
+        });
+    }
+    let Some(verdict) = verdict else {
+        return Ok(Listing {
+            items: tx.all(select_callbacks!("order by id desc limit ?1 offset ?2"), (size, offset), callback_of)?,
+            total: tx.one("select count(*) from payment_callbacks", (), |row| row.get(0))?,
+        });
+    };
+    Ok(Listing {
+        items: tx.all(
+            select_callbacks!("where verdict = ?1 order by id desc limit ?2 offset ?3"),
+            (verdict, size, offset),
+            callback_of,
+        )?,
+        total: tx.one("select count(*) from payment_callbacks where verdict = ?1", [verdict], |row| row.get(0))?,
+    })
+}
+
+fn callback_of(row: &Row<'_>) -> rusqlite::Result<Callback> {
+    Ok(Callback {
+        id: row.get(0)?,
+        received_at: Timestamp(row.get(1)?),
+        channel: row.get(2)?,
+        is_genuine: row.get(3)?,
+        verdict: row.get(4)?,
+        reason: row.get(5)?,
+        order_no: row.get(6)?,
+        trade_no: row.get(7)?,
+        notify_id: row.get(8)?,
+        replay_of: row.get(9)?,
+        form: row.get(10)?,
+    })
+}

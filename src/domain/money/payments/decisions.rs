@@ -1,0 +1,151 @@
+//! What a person decides about an order under review: the only ways out of it.
+//!
+//! A decision is refused that the facts contradict: coins are not given twice, nor to nobody, and money that is there
+//! is not forgotten. What the person says beyond that is believed, and audited.
+
+use std::sync::Arc;
+
+use crate::{
+    app::App,
+    domain::{
+        money::{
+            ledger::Authority,
+            payments::{
+                order::Order,
+                orders, refunds,
+                settle::{
+                    ToldBy, enter_in, is_about_another_trade, is_user_gone_in, post_credit_in, record_in, refund_in,
+                    review_in, state_of_facts, take_coins_back_in,
+                },
+            },
+        },
+        operations::idempotency::{Answered, Once},
+    },
+    error::{Code, Error, Result},
+    providers::payment::{OrderState, PaymentGateway},
+    store::{Pending, Write},
+    types::named,
+};
+
+named! {
+    /// How a person lets an order out of review.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Decision {
+        /// The user gets the coins, less those for money that went back.
+        Credit = "credit",
+        /// The order stays as it is: none of the coins that are missing are asked for. Not for money that bought
+        /// nothing.
+        Dismiss = "dismiss",
+        /// The coins that are owed are taken back, as many as there are. The order stays under review while any are
+        /// missing.
+        Collect = "collect",
+        /// All money that is left went back without us, as the person knows from elsewhere; the coins are taken back
+        /// for it.
+        ReturnedElsewhere = "returned-elsewhere",
+    }
+}
+
+/// Lets an order out of review.
+///
+/// # Errors
+/// `not_found`; `order_state` for an order that is not under review or for which the decision means nothing: it was
+/// credited before, its user is gone, no coins are owed, no money is there, or a refund of it is open, so that nobody
+/// can say where the money is; those of posting to the ledger.
+pub fn settle(
+    app: &App,
+    order_no: &str,
+    decision: Decision,
+    by: Authority,
+    once: Once<Order>,
+) -> Pending<Answered<Order>> {
+    let (order_no, gateway) = (order_no.to_owned(), Arc::clone(&app.payments.gateway));
+    app.store.write(move |tx| once.run_in(tx, |tx| settle_in(tx, gateway.as_ref(), &order_no, decision, &by)))
+}
+
+fn settle_in(
+    tx: &Write<'_>,
+    gateway: &dyn PaymentGateway,
+    order_no: &str,
+    decision: Decision,
+    by: &Authority,
+) -> Result<Order> {
+    let order = orders::find_in(tx, order_no)?;
+    if order.state != OrderState::Review {
+        return Err(wrong_state(format!("The order is {}, not under review.", order.state.name())));
+    }
+    match decision {
+        Decision::Credit => refunds::end_open_in(tx, gateway, &order, "credited")?,
+        Decision::ReturnedElsewhere => refunds::end_open_in(tx, gateway, &order, "returned_elsewhere")?,
+        // Whatever becomes of an open refund, coins can be collected or let go.
+        Decision::Collect | Decision::Dismiss => {}
+    }
+    let before = Order { settled_at: Some(tx.now), ..order };
+    let order = before.clone();
+    let order = Order { reason: Some(by.reason.clone()), ..order };
+    match decision {
+        Decision::Credit => credit_by_hand_in(tx, order, by)?,
+        Decision::Collect => collect_in(tx, before, by)?,
+        Decision::ReturnedElsewhere if order.paid_at.is_none() || order.refunded >= order.paid => {
+            return Err(wrong_state("No money of this order's is there that could have been returned."));
+        }
+        Decision::ReturnedElsewhere => {
+            let all = order.paid;
+            refund_in(tx, order, all, true, ToldBy::Settlement(by))?;
+        }
+        Decision::Dismiss if state_of_facts(&order) == OrderState::Closed && order.paid_at.is_some() => {
+            return Err(wrong_state(
+                "The money is there and bought nothing: credit the order, return the money, or say that it was returned \
+                 elsewhere.",
+            ));
+        }
+        Decision::Dismiss => {
+            let coins_written_off = order.coins_written_off + order.coins_owed().max(0);
+            let (state, closed_at) = match state_of_facts(&order) {
+                OrderState::Closed => (OrderState::Closed, order.closed_at.or(Some(tx.now))),
+                state => (state, order.closed_at),
+            };
+            enter_in(tx, Order { coins_written_off, closed_at, ..order }, state)?;
+        }
+    }
+    orders::find_in(tx, order_no)
+}
+
+fn collect_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+    if order.coins_owed() == 0 {
+        return Err(wrong_state("No coins are owed."));
+    }
+    let (order, missing) = take_coins_back_in(tx, order, Some(by))?;
+    match missing {
+        Some(reason) if reason == Code::AccountInconsistent.name() => Err(Code::AccountInconsistent.into()),
+        _ if is_about_another_trade(&order) => enter_in(tx, order, OrderState::Review),
+        Some(reason) => review_in(tx, order, reason).map(drop),
+        None => {
+            let state = state_of_facts(&order);
+            let order = Order { reason: Some(by.reason.clone()), ..order };
+            enter_in(tx, order, state)
+        }
+    }
+}
+
+fn credit_by_hand_in(tx: &Write<'_>, order: Order, by: &Authority) -> Result<()> {
+    if order.credited_at.is_some() {
+        return Err(wrong_state("The order was credited before; it can only be dismissed."));
+    }
+    if is_user_gone_in(tx, &order)? {
+        return Err(wrong_state("The user is gone: return the money."));
+    }
+    let after = post_credit_in(tx, &order)?;
+    let before = after - i64::from(order.coin_count);
+    record_in(tx, &order, "settle_payment", by, before, after)?;
+    let credited = Order { credited_at: Some(tx.now), ..order };
+    let (order, missing) = take_coins_back_in(tx, credited, Some(by))?;
+    if missing.is_some() {
+        return Err(Error::internal("coins that were just given could not be taken back"));
+    }
+    let state = state_of_facts(&order);
+    enter_in(tx, order, state)
+}
+
+fn wrong_state(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(Code::OrderState).detail(detail)
+}

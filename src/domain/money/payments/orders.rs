@@ -1,0 +1,351 @@
+//! Orders: what a user is about to buy, at the price of that moment, and how far it came.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    app::App,
+    domain::{
+        Each,
+        money::{
+            ledger::{self, Asset, Entry, Kind},
+            payments::{
+                callbacks::{self, Callback},
+                order::Order,
+                refunds::{self, Refund},
+            },
+        },
+    },
+    error::{Code, Error, Result},
+    providers::payment::OrderState,
+    store::{Pending, Read, Row, Write},
+    types::{Fen, Listing, Page, Timestamp, UserId, random_digits},
+};
+
+/// Which orders are asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filter {
+    pub user: Option<UserId>,
+    pub state: Option<OrderState>,
+}
+
+/// An order, and whether it was made just now.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    pub order: Order,
+    pub is_new: bool,
+}
+
+/// The user's open order for this package; a new one if there is none or it is too old.
+///
+/// # Errors
+/// `unknown_package` for a pair that is not in the price list.
+pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<Placed> {
+    let config = Arc::clone(&app.config);
+    if !config.payment.packages.contains(amount, coin_count) {
+        return Pending::known(Err(Code::UnknownPackage.into()));
+    }
+    let gateway = Arc::clone(&app.payments.gateway);
+    app.store.write(move |tx| {
+        let (channel, app_id) = (gateway.name(), gateway.app_id());
+        let settings = &config.payment;
+        let made_since = tx.now.minus(settings.order_reuse);
+        if let Some(order) = find_open_in(tx, user, (channel, app_id), amount, coin_count, made_since)? {
+            return Ok(Placed { order, is_new: false });
+        }
+        let next_check_at = settings.checks.first().map(|age| tx.now.plus(*age).0);
+        let expires_at = tx.now.plus(settings.order_lifetime);
+        let order_no = new_order_no(&day_of(tx.now))?;
+        tx.execute(
+            "insert into payment_orders (order_no, user_id, channel, amount_fen, coin_count, state, next_check_at, \
+             created_at, expires_at, app_id) values (?1, ?2, ?3, ?4, ?5, 'created', ?6, ?7, ?8, ?9)",
+            (&order_no, user.0, channel, amount.as_fen(), coin_count, next_check_at, tx.now.0, expires_at.0, app_id),
+        )?;
+        Ok(Placed { order: find_in(tx, &order_no)?, is_new: true })
+    })
+}
+
+/// The string that the app hands to the provider's payment screen.
+pub fn order_string(app: &App, order: &Order) -> Result<String> {
+    Ok(app.payments.gateway.order_string(&order.request())?)
+}
+
+/// An order by its number, or by the provider's.
+pub fn find(app: &App, number: &str) -> Result<Order> {
+    app.store.read(|tx| match find_maybe_in(tx, number)? {
+        Some(order) => Ok(order),
+        None => find_by_trade_in(tx, app.payments.gateway.name(), number)?.ok_or_else(|| Code::NotFound.into()),
+    })
+}
+
+/// Everything that is known of an order.
+#[derive(Clone, Debug)]
+pub struct OrderFile {
+    pub order: Order,
+    pub refunds: Vec<Refund>,
+    /// The newest notifications about it.
+    pub callbacks: Vec<Callback>,
+    /// What it did to the user's coins.
+    pub entries: Vec<Entry>,
+}
+
+/// An order with its refunds, notifications and ledger entries.
+pub fn file(app: &App, number: &str) -> Result<OrderFile> {
+    let order = find(app, number)?;
+    let filter = callbacks::Filter { order_no: Some(order.order_no.clone()), verdict: None };
+    Ok(OrderFile {
+        refunds: refunds::of_order(app, &order.order_no)?,
+        callbacks: callbacks::list(app, &filter, Page { number: 1, size: 20 })?.items,
+        entries: app.store.read(|tx| entries_in(tx, &order))?,
+        order,
+    })
+}
+
+/// Orders, newest first.
+pub fn list(app: &App, filter: Filter, page: Page) -> Result<Listing<Order>> {
+    app.store.read(|tx| list_in(tx, filter, page))
+}
+
+/// How many orders a person must look at.
+pub fn in_review_in(tx: &Read<'_>) -> Result<i64> {
+    tx.one("select count(*) from payment_orders where state = 'review'", (), |row| row.get(0))
+}
+
+pub fn find_in(tx: &Read<'_>, order_no: &str) -> Result<Order> {
+    find_maybe_in(tx, order_no)?.ok_or_else(|| Code::NotFound.into())
+}
+
+/// The order, if it is this user's.
+pub fn find_own_in(tx: &Read<'_>, user: UserId, order_no: &str) -> Result<Order> {
+    find_maybe_in(tx, order_no)?.filter(|order| order.user == user).ok_or_else(|| Code::NotFound.into())
+}
+
+/// The ledger entries of the order's credit and of the coins taken back for it.
+pub fn entries_in(tx: &Read<'_>, order: &Order) -> Result<Vec<Entry>> {
+    let credit = ledger::find_by_reference_in(tx, Asset::Coin, Kind::Topup, &order.credit_reference())?;
+    let mut entries: Vec<_> = credit.into_iter().collect();
+    for number in 1..=order.returns {
+        let reference = order.return_reference(number);
+        entries.extend(ledger::find_by_reference_in(tx, Asset::Coin, Kind::Refund, &reference)?);
+    }
+    Ok(entries)
+}
+
+/// Selects whole orders. Only the end of the statement differs from one question to the next.
+macro_rules! select_orders {
+    ($rest:literal) => {
+        concat!(
+            "select order_no, user_id, channel, amount_fen, coin_count, state, reason, trade_no, refunded_fen, \
+             coins_returned, coins_written_off, returns, checks, next_check_at, created_at, expires_at, paid_at, \
+             credited_at, closed_at, refunded_at, id, paid_fen, app_id, settled_at from payment_orders ",
+            $rest
+        )
+    };
+}
+
+pub fn find_maybe_in(tx: &Read<'_>, order_no: &str) -> Result<Option<Order>> {
+    tx.first(select_orders!("where order_no = ?1"), [order_no], order_of)
+}
+
+pub(super) fn find_by_trade_in(tx: &Read<'_>, channel: &str, trade_no: &str) -> Result<Option<Order>> {
+    tx.first(select_orders!("where channel = ?1 and trade_no = ?2"), (channel, trade_no), order_of)
+}
+
+/// Stores what changed of an order. What it is an order of never changes.
+pub(super) fn store_in(tx: &Write<'_>, order: &Order) -> Result<()> {
+    let changed = tx.execute(
+        "update payment_orders set state = ?2, reason = ?3, trade_no = ?4, refunded_fen = ?5, coins_returned = ?6, \
+         coins_written_off = ?7, returns = ?8, checks = ?9, next_check_at = ?10, paid_at = ?11, credited_at = ?12, \
+         closed_at = ?13, refunded_at = ?14, paid_fen = ?15, settled_at = ?16 where order_no = ?1",
+        (
+            &order.order_no,
+            order.state.name(),
+            &order.reason,
+            &order.trade_no,
+            order.refunded.as_fen(),
+            order.coins_returned,
+            order.coins_written_off,
+            order.returns,
+            order.checks,
+            order.next_check_at.map(|at| at.0),
+            order.paid_at.map(|at| at.0),
+            order.credited_at.map(|at| at.0),
+            order.closed_at.map(|at| at.0),
+            order.refunded_at.map(|at| at.0),
+            order.paid.as_fen(),
+            order.settled_at.map(|at| at.0),
+        ),
+    )?;
+    if changed == 1 { Ok(()) } else { Err(Error::internal("an order that was just read is gone")) }
+}
+
+/// Notes that the user has the provider asked; false if that was a moment ago.
+pub(super) fn take_question_in(tx: &Write<'_>, order_no: &str, not_since: Timestamp) -> Result<bool> {
+    let taken = tx.execute(
+        "update payment_orders set asked_at = ?2 where order_no = ?1 and \
+         (asked_at is null or asked_at <= ?3 or asked_at > ?2)",
+        (order_no, tx.now.0, not_since.0),
+    )?;
+    Ok(taken == 1)
+}
+
+/// The provider could not be asked, so that it may be at once.
+pub(super) fn give_question_back_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+    tx.execute("update payment_orders set asked_at = null where order_no = ?1", [order_no]).map(drop)
+}
+
+/// Orders of a gateway about which the provider is to be asked now. No question lies further ahead than `latest`, but
+/// for what a clock that was ahead has left.
+pub(super) fn due_in(tx: &Read<'_>, channel: &str, latest: Duration, limit: u32) -> Result<Vec<Order>> {
+    let mut due = tx.all(
+        select_orders!("where channel = ?1 and next_check_at <= ?2 order by next_check_at limit ?3"),
+        (channel, tx.now.0, limit),
+        order_of,
+    )?;
+    due.extend(tx.all(
+        select_orders!("where channel = ?1 and next_check_at > ?2 order by next_check_at limit ?3"),
+        (channel, tx.now.plus(latest).0, limit),
+        order_of,
+    )?);
+    Ok(due)
+}
+
+/// The orders made before `to` that follow the place `after` (a time and an id), in the order in which they were made.
+pub(super) fn made_between_in(tx: &Read<'_>, after: (Timestamp, i64), to: Timestamp, limit: u32) -> Result<Vec<Order>> {
+    tx.all(
+        select_orders!("where (created_at, id) > (?1, ?2) and created_at < ?3 order by created_at, id limit ?4"),
+        (after.0.0, after.1, to.0, limit),
+        order_of,
+    )
+}
+
+fn list_in(tx: &Read<'_>, filter: Filter, page: Page) -> Result<Listing<Order>> {
+    let (size, offset) = (page.size, page.offset());
+    let (user, state) = (filter.user.map(|user| user.0), filter.state.map(OrderState::name));
+    let count = |row: &Row<'_>| row.get(0);
+    Ok(match (user, state) {
+        (None, None) => Listing {
+            items: tx.all(select_orders!("order by id desc limit ?1 offset ?2"), (size, offset), order_of)?,
+            total: tx.one("select count(*) from payment_orders", (), count)?,
+        },
+        (Some(user), None) => Listing {
+            items: tx.all(
+                select_orders!("where user_id = ?1 order by id desc limit ?2 offset ?3"),
+                (user, size, offset),
+                order_of,
+            )?,
+            total: tx.one("select count(*) from payment_orders where user_id = ?1", [user], count)?,
+        },
+        (None, Some(state)) => Listing {
+            items: tx.all(
+                select_orders!("where state = ?1 order by id desc limit ?2 offset ?3"),
+                (state, size, offset),
+                order_of,
+            )?,
+            total: tx.one("select count(*) from payment_orders where state = ?1", [state], count)?,
+        },
+        (Some(user), Some(state)) => Listing {
+            items: tx.all(
+                select_orders!("where user_id = ?1 and state = ?2 order by id desc limit ?3 offset ?4"),
+                (user, state, size, offset),
+                order_of,
+            )?,
+            total: tx.one(
+                // The plus: a user has few orders, a state has most of all.
+                "select count(*) from payment_orders where user_id = ?1 and +state = ?2",
+                (user, state),
+                count,
+            )?,
+        },
+    })
+}
+
+/// The user's orders with the money that went back for them, oldest first.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    tx.each(select_orders!("where user_id = ?1 order by id"), [user.0], |row| {
+        let order = order_of(row)?;
+        let refunds = refunds::of_order_in(tx, &order.order_no)?;
+        each(json!({
+            "orderNo": order.order_no,
+            "channel": order.channel,
+            "amount": order.amount.to_string(),
+            "coinCount": order.coin_count,
+            "status": order.state.name(),
+            "tradeNo": order.trade_no,
+            "paid": order.paid.to_string(),
+            "refunded": order.refunded.to_string(),
+            "coinsReturned": order.coins_returned,
+            "coinsWrittenOff": order.coins_written_off,
+            "refunds": refunds.iter().map(Refund::exported).collect::<Vec<_>>(),
+            "createdAt": order.created_at,
+            "expiresAt": order.expires_at,
+            "paidAt": order.paid_at,
+            "creditedAt": order.credited_at,
+            "closedAt": order.closed_at,
+            "refundedAt": order.refunded_at,
+        }))
+    })
+}
+
+/// An order that a clock dated that was ahead is not it: it would be returned for as long as that clock was ahead.
+fn find_open_in(
+    tx: &Write<'_>,
+    user: UserId,
+    (channel, app_id): (&str, &str),
+    amount: Fen,
+    coin_count: u32,
+    made_since: Timestamp,
+) -> Result<Option<Order>> {
+    tx.first(
+        select_orders!(
+            "where state = 'created' and user_id = ?1 and amount_fen = ?2 and coin_count = ?3 and created_at > ?4 \
+             and created_at <= ?5 and channel = ?6 and app_id = ?7 order by created_at desc limit 1"
+        ),
+        (user.0, amount.as_fen(), coin_count, made_since.0, tx.now.0, channel, app_id),
+        order_of,
+    )
+}
+
+/// The day, then 16 random digits: a number that nobody guesses and that sorts where people look for it.
+fn new_order_no(day: &str) -> Result<String> {
+    Ok(format!("{day}{}", random_digits(16)?.reveal()))
+}
+
+fn day_of(now: Timestamp) -> String {
+    now.to_string().chars().filter(char::is_ascii_digit).take(8).collect()
+}
+
+fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
+    let fen = |index| -> rusqlite::Result<Fen> {
+        let amount: i64 = row.get(index)?;
+        Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, amount))
+    };
+    let time = |index| -> rusqlite::Result<Option<Timestamp>> { Ok(row.get::<Option<i64>>(index)?.map(Timestamp)) };
+    Ok(Order {
+        order_no: row.get(0)?,
+        user: UserId(row.get(1)?),
+        channel: row.get(2)?,
+        amount: fen(3)?,
+        coin_count: row.get(4)?,
+        state: row.named(5, OrderState::named)?,
+        reason: row.get(6)?,
+        trade_no: row.get(7)?,
+        refunded: fen(8)?,
+        coins_returned: row.get(9)?,
+        coins_written_off: row.get(10)?,
+        returns: row.get(11)?,
+        checks: row.get(12)?,
+        next_check_at: time(13)?,
+        created_at: Timestamp(row.get(14)?),
+        expires_at: Timestamp(row.get(15)?),
+        paid_at: time(16)?,
+        credited_at: time(17)?,
+        closed_at: time(18)?,
+        refunded_at: time(19)?,
+        id: row.get(20)?,
+        paid: fen(21)?,
+        app_id: row.get(22)?,
+        settled_at: time(23)?,
+    })
+}

@@ -1,0 +1,269 @@
+//! Asking the provider: because the user's app says that it paid, because an operator wants to know, or because
+//! nothing was heard of an order for too long.
+
+use std::time::Duration;
+
+use crate::{
+    app::App,
+    domain::money::{
+        coins,
+        payments::{
+            order::Order,
+            orders, refunds,
+            settle::{self, Outcome, Verdict},
+        },
+    },
+    error::{Code, Error, Fault, FieldCode, Result},
+    providers::payment::{CHANNELS, CloseOutcome, OrderState, Trade, TradeState, sandbox},
+    store::{Pending, Write},
+    types::{Fen, Timestamp, UserId},
+};
+
+/// How long it is until the provider is asked again that could not be asked, or whose answers do not go together.
+const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
+/// Orders that one run of the job asks about.
+const SLICE: u32 = 50;
+
+/// What the provider said, and what it led to.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    pub order: Order,
+    /// Nothing if the provider knows of no payment screen that was opened.
+    pub trade: Option<Trade>,
+    pub outcome: Outcome,
+}
+
+/// What a user's app says about a payment: which order it means, and what it believes of it.
+#[derive(Clone, Debug)]
+pub struct Hint {
+    pub order_no: String,
+    pub trade_no: Option<String>,
+    pub amount: Option<Fen>,
+    pub coin_count: Option<u32>,
+}
+
+/// Where a user's order stands.
+#[derive(Clone, Debug)]
+pub struct Confirmation {
+    pub order: Order,
+    pub balance: i64,
+    /// The provider could not be asked; it will be.
+    pub is_pending: bool,
+}
+
+/// Asks the provider about an order and settles it by the answer. Blocks on the provider.
+///
+/// # Errors
+/// `not_found`; `order_state` for an order of another gateway; those of the provider.
+pub fn inquire(app: &App, order_no: &str) -> Result<Inquiry> {
+    let order = orders::find(app, order_no)?;
+    order.demand_gateway(app.payments.gateway.name())?;
+    let trade = match app.payments.ask(&app.clock, |gateway| gateway.query(&order.order_no))? {
+        TradeState::NotFound => return Ok(Inquiry { order, trade: None, outcome: Verdict::Unchanged.into() }),
+        TradeState::Found(trade) => trade,
+    };
+    let answered = trade.clone();
+    let (order, outcome) = app.store.write(move |tx| settle_by_answer_in(tx, &answered)).wait()?;
+    Ok(Inquiry { order, trade: Some(trade), outcome })
+}
+
+/// Takes a user's hint: has the provider asked, and says where the order then stands. Blocks on the provider.
+///
+/// # Errors
+/// `not_found` for an order that is not the user's; `invalid_parameters` for a hint that does not fit the order.
+pub fn confirm(app: &App, user: UserId, hint: &Hint) -> Result<Confirmation> {
+    let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+    compare(&order, hint)?;
+    let is_open = matches!(order.state, OrderState::Created | OrderState::Paid | OrderState::Closed);
+    let is_pending = is_open && ask_unless_just_asked(app, &order.order_no)?;
+    let order = app.store.read(|tx| orders::find_own_in(tx, user, &hint.order_no))?;
+    Ok(Confirmation { is_pending, balance: coins::balance(app, user)?, order })
+}
+
+/// Asks about the orders and refunds of which nothing was heard for too long. Blocks on the provider.
+pub fn check_due(app: &App) -> Result<()> {
+    let own = app.payments.gateway.name();
+    // A provider that cannot be reached keeps nothing waiting that is not its own.
+    for channel in CHANNELS.into_iter().filter(|channel| *channel != own) {
+        check_due_of(app, channel)?;
+    }
+    check_due_of(app, own)?;
+    refunds::ask_about_open(app)
+}
+
+fn check_due_of(app: &App, channel: &str) -> Result<()> {
+    let payment = &app.config.payment;
+    let latest =
+        payment.checks.iter().copied().fold(settle::CREDIT_AGAIN_AFTER.max(payment.order_lifetime), Duration::max);
+    for order in app.store.read(|tx| orders::due_in(tx, channel, latest, SLICE))? {
+        let order_no = order.order_no.clone();
+        if let Err(error) = check(app, order) {
+            tracing::warn!(%error, order_no, "an order could not be checked");
+            app.store.write(move |tx| postpone_in(tx, &order_no)).wait()?;
+            // The next ones would hear the same.
+            if error.code == Code::ProviderUnavailable {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The provider is asked, unless it answered a moment ago; true if what it says is not known yet.
+fn ask_unless_just_asked(app: &App, order_no: &str) -> Result<bool> {
+    let Ok(_asking) = app.payments.asking.enter(order_no.to_owned()) else { return Ok(true) };
+    if !take_question(app, order_no)? {
+        return Ok(false);
+    }
+    let is_unknown = match app.payments.calls.enter() {
+        Ok(_slot) => ask_for_user(app, order_no)?,
+        Err(_) => true,
+    };
+    if is_unknown {
+        let order_no = order_no.to_owned();
+        app.store.write(move |tx| orders::give_question_back_in(tx, &order_no)).wait()?;
+    }
+    Ok(is_unknown)
+}
+
+/// The provider is asked; true if it could not be.
+fn ask_for_user(app: &App, order_no: &str) -> Result<bool> {
+    match inquire(app, order_no) {
+        Ok(_) => Ok(false),
+        Err(error) if is_failure_of_provider(error.code) => {
+            tracing::warn!(%error, order_no, "the provider could not be asked about an order");
+            Ok(true)
+        }
+        Err(error) if error.code == Code::OrderState => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+const fn is_failure_of_provider(code: Code) -> bool {
+    matches!(code, Code::ProviderFailed | Code::ProviderTimeout | Code::ProviderUnavailable | Code::TooManyRequests)
+}
+
+/// Limits how often a user's app can have the provider asked about one order.
+fn take_question(app: &App, order_no: &str) -> Result<bool> {
+    let (order_no, wait) = (order_no.to_owned(), app.config.payment.ask_again_after);
+    app.store.write(move |tx| orders::take_question_in(tx, &order_no, tx.now.minus(wait))).wait()
+}
+
+/// Makes sure that the hint fits the order.
+///
+/// # Errors
+/// `invalid_parameters`.
+pub fn compare(order: &Order, hint: &Hint) -> Result<()> {
+    let mut wrong = Vec::new();
+    let mut demand = |holds: bool, field: &str| {
+        if !holds {
+            wrong.push(Fault::new(FieldCode::UnknownValue, "is not the order's").in_field(field));
+        }
+    };
+    demand(hint.amount.is_none_or(|amount| amount == order.amount), "amount");
+    demand(hint.coin_count.is_none_or(|count| count == order.coin_count), "coinCount");
+    let is_trade = |claimed: &String| order.trade_no.as_ref().is_none_or(|known| known == claimed);
+    demand(hint.trade_no.as_ref().is_none_or(is_trade), "tradeNo");
+    if wrong.is_empty() { Ok(()) } else { Err(Error::fields(wrong)) }
+}
+
+/// An answer about our own order that does not fit the order is for a person: nobody sent it by mistake.
+fn settle_by_answer_in(tx: &Write<'_>, trade: &Trade) -> Result<(Order, Outcome)> {
+    let outcome = settle::apply_in(tx, trade)?;
+    let order = orders::find_in(tx, &trade.order_no)?;
+    let outcome = match (outcome.verdict, order.state) {
+        (Verdict::Rejected, OrderState::Review) => Outcome { verdict: Verdict::Review, ..outcome },
+        (Verdict::Rejected, _) if settle::is_known_of(&order, trade) => Verdict::Unchanged.into(),
+        (Verdict::Rejected, _) => settle::review_rejected_in(tx, order, trade, outcome.reason.unwrap_or("rejected"))?,
+        _ => outcome,
+    };
+    Ok((orders::find_in(tx, &trade.order_no)?, outcome))
+}
+
+fn check(app: &App, order: Order) -> Result<()> {
+    if order.state == OrderState::Paid {
+        let order_no = order.order_no;
+        return app.store.write(move |tx| credit_again_in(tx, &order_no)).wait();
+    }
+    let can_be_asked = order.channel == app.payments.gateway.name();
+    let order = if can_be_asked { inquire(app, &order.order_no)?.order } else { order };
+    if order.state != OrderState::Created {
+        return Ok(());
+    }
+    match next_check(app, &order) {
+        Some(at) => schedule(app, &order.order_no, at).wait(),
+        // Whoever has not opened the payment screen yet still can, which the provider cannot forbid.
+        None if app.clock.now() < order.expires_at => schedule(app, &order.order_no, order.expires_at).wait(),
+        None if order.is_known_to(app.payments.gateway.as_ref()) => close(app, &order),
+        None => give_up(app, order).wait(),
+    }
+}
+
+/// Nobody will ever say whether the order was paid. Where money is real, that is for a person to find out.
+fn give_up(app: &App, order: Order) -> Pending<()> {
+    app.store.write(move |tx| {
+        let order = orders::find_in(tx, &order.order_no)?;
+        if order.state != OrderState::Created {
+            return Ok(());
+        }
+        let order = Order { checks: order.checks + 1, ..order };
+        match order.channel.as_str() {
+            sandbox::PROVIDER => settle::close_in(tx, order).map(drop),
+            _ => settle::review_in(tx, order, settle::NOT_CONFIGURED).map(drop),
+        }
+    })
+}
+
+fn credit_again_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+    let order = orders::find_in(tx, order_no)?;
+    if order.state == OrderState::Paid {
+        settle::credit_paid_in(tx, order)?;
+    }
+    Ok(())
+}
+
+/// The next age at which the provider is asked, if there is one. Ages that passed while nobody asked count as asked.
+fn next_check(app: &App, order: &Order) -> Option<Timestamp> {
+    let now = app.clock.now();
+    // An order that a clock dated that was ahead is asked about as if it were made now.
+    let begun = order.created_at.min(now);
+    app.config.payment.checks.iter().map(|age| begun.plus(*age)).find(|at| *at > now)
+}
+
+fn schedule(app: &App, order_no: &str, at: Timestamp) -> Pending<()> {
+    let order_no = order_no.to_owned();
+    app.store.write(move |tx| {
+        let order = orders::find_in(tx, &order_no)?;
+        if order.state != OrderState::Created {
+            return Ok(());
+        }
+        orders::store_in(tx, &Order { checks: order.checks + 1, next_check_at: Some(at), ..order })
+    })
+}
+
+/// Closes the order at the provider first, so that it cannot be paid there while it is closed here.
+fn close(app: &App, order: &Order) -> Result<()> {
+    match app.payments.ask(&app.clock, |gateway| gateway.close(&order.order_no))? {
+        CloseOutcome::Closed | CloseOutcome::NotFound => {
+            let order_no = order.order_no.clone();
+            let close = move |tx: &Write<'_>| {
+                let order = orders::find_in(tx, &order_no)?;
+                if order.state == OrderState::Created {
+                    settle::close_in(tx, Order { checks: order.checks + 1, ..order })?;
+                }
+                Ok(())
+            };
+            app.store.write(close).wait()
+        }
+        // It was paid or closed between the question and now, or the provider contradicts itself for longer than that.
+        CloseOutcome::NotClosable => schedule(app, &order.order_no, app.clock.now().plus(AFTER_A_FAILURE)).wait(),
+    }
+}
+
+fn postpone_in(tx: &Write<'_>, order_no: &str) -> Result<()> {
+    let order = orders::find_in(tx, order_no)?;
+    if order.next_check_at.is_none() {
+        return Ok(());
+    }
+    orders::store_in(tx, &Order { next_check_at: Some(tx.now.plus(AFTER_A_FAILURE)), ..order })
+}

@@ -1,0 +1,193 @@
+//! The reconciliation report: what was ordered, paid, credited and returned in a time, day by day, and every order
+//! whose money and coins do not agree.
+//!
+//! The coins are asked of the ledger and the money of the orders, so that a fault in one shows against the other.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    app::App,
+    domain::money::{
+        ledger::{self, Asset, Kind},
+        payments::{order::Order, orders, retention},
+    },
+    error::Result,
+    providers::payment::OrderState,
+    store::Read,
+    types::{Date, Fen, Timestamp},
+};
+
+/// Orders that are read at once; the snapshot is let go between.
+const SLICE: u32 = 500;
+/// Ledger entries that are looked through at once.
+const PIECE: i64 = 50_000;
+
+/// Numbers and sums over orders. Money is in fen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    pub orders: u64,
+    /// Orders for which money came in.
+    pub paid: u64,
+    /// Orders whose coins were given.
+    pub credited: u64,
+    /// Orders of which some or all money went back.
+    pub refunded: u64,
+    /// Orders that can still be paid, or whose credit waits.
+    pub open: u64,
+    pub closed: u64,
+    pub in_review: u64,
+    pub amount_paid: i64,
+    pub amount_refunded: i64,
+    pub coins_credited: i64,
+    pub coins_returned: i64,
+    pub coins_written_off: i64,
+}
+
+/// An order whose money and coins do not agree, or an entry whose order is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// `credit_missing`, `credit_unpaid`, `credit_wrong`, `returns_wrong`, `coins_owed`, `refund_unpaid` where more
+    /// money went back than came in, or `order_missing` for coins that were given or taken back for no order.
+    pub code: &'static str,
+    /// As the entry names it, where there is no such order; empty if it names none.
+    pub order_no: String,
+    /// Nothing where there is no such order.
+    pub state: Option<OrderState>,
+    /// What the money says that the ledger should hold.
+    pub coins_expected: i64,
+    /// What it holds.
+    pub coins_found: i64,
+}
+
+/// The report over the orders made in `[from, to)`.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    /// By the day on which the orders were made, where the service is at home.
+    pub days: BTreeMap<Date, Sums>,
+    pub total: Sums,
+    pub differences: Vec<Difference>,
+}
+
+/// Reads all orders made in `[from, to)` and compares them with the ledger, and the other way round: what was given
+/// and taken back in that time for orders that are not there. Blocks for as long as that takes.
+pub fn report(app: &App, from: Timestamp, to: Timestamp) -> Result<Report> {
+    let mut report = Report { from, to, days: BTreeMap::new(), total: Sums::default(), differences: Vec::new() };
+    // Ids are above 0, so this is the place before the first order of `from`.
+    let mut last = (from, 0);
+    loop {
+        let read = app.store.read(|tx| {
+            let slice = orders::made_between_in(tx, last, to, SLICE)?;
+            for order in &slice {
+                report.add_in(tx, app, order)?;
+            }
+            Ok(slice.last().map(|order| (order.created_at, order.id)))
+        })?;
+        match read {
+            Some(place) => last = place,
+            None => break,
+        }
+    }
+    report.look_for_orphans(app)?;
+    Ok(report)
+}
+
+impl Report {
+    fn add_in(&mut self, tx: &Read<'_>, app: &App, order: &Order) -> Result<()> {
+        let coins = Coins::of_in(tx, order)?;
+        let day = app.config.limits.time_zone.today(order.created_at);
+        self.days.entry(day).or_default().add(order, coins);
+        self.total.add(order, coins);
+        self.differences.extend(difference(order, coins));
+        Ok(())
+    }
+
+    /// Looks through the ledger for coins of orders that are not there: whoever could post an entry without an order
+    /// would be seen in no order.
+    fn look_for_orphans(&mut self, app: &App) -> Result<()> {
+        let (time, last) = ((self.from, self.to), app.store.read(ledger::last_number_in)?);
+        let mut first = 1;
+        while first <= last {
+            let numbers = first..first + PIECE;
+            first = numbers.end;
+            self.differences.extend(app.store.read(|tx| orphans_in(tx, time, numbers))?);
+        }
+        Ok(())
+    }
+}
+
+/// What entries with these numbers have no order for.
+fn orphans_in(tx: &Read<'_>, time: (Timestamp, Timestamp), numbers: Range<i64>) -> Result<Vec<Difference>> {
+    let (mut orphans, cleared_until) = (Vec::new(), retention::cleared_until_in(tx)?);
+    for entry in ledger::entries_between_in(tx, Asset::Coin, [Kind::Topup, Kind::Refund], time, numbers)? {
+        let reference = entry.reference.as_deref().unwrap_or_default();
+        let order_no = reference.strip_prefix("order:").unwrap_or(reference);
+        let order_no = order_no.split('/').next().unwrap_or_default();
+        let is_known = match orders::find_maybe_in(tx, order_no)? {
+            Some(order) => order.is_named_by(&entry),
+            None => false,
+        };
+        // The order of an older one may have been cleared.
+        if !is_known && entry.created_at > cleared_until {
+            let (code, order_no, coins_found) = ("order_missing", order_no.to_owned(), entry.delta);
+            orphans.push(Difference { code, order_no, state: None, coins_expected: 0, coins_found });
+        }
+    }
+    Ok(orphans)
+}
+
+impl Sums {
+    fn add(&mut self, order: &Order, coins: Coins) {
+        let count = |holds: bool| u64::from(holds);
+        self.orders += 1;
+        self.paid += count(order.paid_at.is_some());
+        self.credited += count(order.credited_at.is_some());
+        self.refunded += count(order.refunded > Fen::ZERO);
+        self.open += count(matches!(order.state, OrderState::Created | OrderState::Paid));
+        self.closed += count(order.state == OrderState::Closed);
+        self.in_review += count(order.state == OrderState::Review);
+        self.amount_paid += order.paid.as_fen();
+        self.amount_refunded += order.refunded.as_fen();
+        self.coins_credited += coins.credited;
+        self.coins_returned += coins.returned;
+        self.coins_written_off += order.coins_written_off;
+    }
+}
+
+/// What the ledger says of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Coins {
+    credited: i64,
+    returned: i64,
+}
+
+impl Coins {
+    fn of_in(tx: &Read<'_>, order: &Order) -> Result<Self> {
+        let entries = orders::entries_in(tx, order)?;
+        let sum = |kind| entries.iter().filter(|entry| entry.kind == kind).map(|entry| entry.delta).sum::<i64>();
+        Ok(Self { credited: sum(Kind::Topup), returned: -sum(Kind::Refund) })
+    }
+}
+
+fn difference(order: &Order, coins: Coins) -> Option<Difference> {
+    let has_money = order.refunded < order.paid;
+    let price = i64::from(order.coin_count);
+    let (code, expected, found) = if coins.credited != 0 && order.paid_at.is_none() && order.credited_at.is_none() {
+        ("credit_unpaid", 0, coins.credited)
+    } else if coins.credited == 0 && (order.credited_at.is_some() || has_money) {
+        ("credit_missing", price, 0)
+    } else if coins.credited != 0 && coins.credited != price {
+        ("credit_wrong", price, coins.credited)
+    } else if coins.returned != order.coins_returned {
+        ("returns_wrong", order.coins_returned, coins.returned)
+    } else if order.coins_owed() != 0 {
+        ("coins_owed", order.coins_returned + order.coins_owed(), coins.returned)
+    } else if order.refunded > order.paid {
+        ("refund_unpaid", order.coins_returned, coins.returned)
+    } else {
+        return None;
+    };
+    let Order { order_no, state, .. } = order.clone();
+    Some(Difference { code, order_no, state: Some(state), coins_expected: expected, coins_found: found })
+}

@@ -1,0 +1,140 @@
+//! How long payment records are kept: as long as the law or a dispute may ask for them.
+
+use crate::{
+    domain::operations::{confirmations::Census, settings},
+    error::{Error, Result},
+    store::{Read, Row, Write},
+    types::Timestamp,
+};
+
+/// Up to when orders may have been cleared.
+const CLEARED_UNTIL: &str = "payments.cleared_until";
+
+/// Orders that may go: nobody's money can be in them any more.
+macro_rules! is_over {
+    () => {
+        "state in ('credited', 'closed', 'refunded') and not exists (select 1 from payment_refunds as refund \
+         where refund.order_no = payment_orders.order_no and refund.state = 'requested')"
+    };
+}
+
+/// When the newest of what is known of an order happened.
+macro_rules! newest {
+    () => {
+        "max(created_at, coalesce(credited_at, 0), coalesce(closed_at, 0), coalesce(refunded_at, 0), \
+         coalesce(settled_at, 0), \
+         coalesce((select max(callback.received_at) from payment_callbacks as callback \
+         where callback.order_no = payment_orders.order_no), 0), \
+         coalesce((select max(max(refund.created_at, coalesce(refund.finished_at, 0))) from payment_refunds as refund \
+         where refund.order_no = payment_orders.order_no), 0))"
+    };
+}
+
+/// The newest moment of the orders that were cleared. What the ledger tells of orders before it need not have one any
+/// more.
+pub fn cleared_until_in(tx: &Read<'_>) -> Result<Timestamp> {
+    let text = settings::find_in(tx, CLEARED_UNTIL)?;
+    let moment = text.map(|text| text.parse().map_err(Error::internal)).transpose()?;
+    Ok(moment.map_or(Timestamp(i64::MIN), Timestamp))
+}
+
+/// Counts the finished orders that are old enough to go, and all that stay.
+pub fn census_in(tx: &Read<'_>, floor: Timestamp) -> Result<Census> {
+    let orders: i64 = tx.one("select count(*) from payment_orders", (), |row| row.get(0))?;
+    let old: i64 = tx.one(
+        concat!(
+            "select count(*) from payment_orders where created_at < ?1 and ",
+            is_over!(),
+            " and ",
+            newest!(),
+            " < ?1"
+        ),
+        [floor.0],
+        |row| row.get(0),
+    )?;
+    let table = || "payment_orders".to_owned();
+    Ok(Census { delete: vec![(table(), old)], keep: vec![(table(), orders - old)] })
+}
+
+/// A finished order, and how much belongs to it: what tells whether something has come in about it since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    id: i64,
+    order_no: String,
+    state: String,
+    refunded_fen: i64,
+    coins_returned: i64,
+    coins_written_off: i64,
+    callbacks: i64,
+    refunds: i64,
+    refunds_done: i64,
+    /// When something last happened about it.
+    newest: i64,
+}
+
+const FINISHED: &str = concat!(
+    "id, order_no, state, refunded_fen, coins_returned, coins_written_off, \
+     (select count(*) from payment_callbacks as callback where callback.order_no = payment_orders.order_no), \
+     (select count(*) from payment_refunds as refund where refund.order_no = payment_orders.order_no), \
+     (select count(finished_at) from payment_refunds as refund where refund.order_no = payment_orders.order_no), ",
+    newest!()
+);
+
+/// Up to `limit` finished orders that are old enough to go, behind one.
+///
+/// An order that is open or in review, or has an open refund, is never old enough: somebody's money may be in it. One
+/// about which something happened lately is as young as that.
+pub fn finished_after_in(
+    tx: &Read<'_>,
+    floor: Timestamp,
+    after: Option<&Finished>,
+    limit: u32,
+) -> Result<Vec<Finished>> {
+    let sql = format!(
+        "select {FINISHED} from payment_orders where id > ?1 and created_at < ?2 and {} and {} < ?2 order by id limit ?3",
+        is_over!(),
+        newest!()
+    );
+    tx.all(&sql, (after.map_or(i64::MIN, |order| order.id), floor.0, limit), finished_of)
+}
+
+/// Deletes those of the orders that are still as they were, with what came in about them, and says how many. What the
+/// coins of an order did to a balance stays in the ledger.
+pub fn delete_in(tx: &Write<'_>, orders: &[Finished]) -> Result<usize> {
+    let sql = format!("select {FINISHED} from payment_orders where id = ?1");
+    let (mut unchanged, before) = (Vec::new(), cleared_until_in(tx)?);
+    let mut until = before;
+    for order in orders {
+        if tx.first(&sql, [order.id], finished_of)?.as_ref() == Some(order) {
+            unchanged.push(&order.order_no);
+            until = until.max(Timestamp(order.newest));
+        }
+    }
+    if until > before {
+        settings::put_in(tx, CLEARED_UNTIL, &until.0.to_string())?;
+    }
+    for sql in [
+        "delete from payment_callbacks where order_no = ?1",
+        "delete from payment_refunds where order_no = ?1",
+        "delete from sandbox_trades where order_no = ?1",
+        "delete from payment_orders where order_no = ?1",
+    ] {
+        tx.execute_each(sql, unchanged.iter().map(|order| [order]))?;
+    }
+    Ok(unchanged.len())
+}
+
+fn finished_of(row: &Row<'_>) -> rusqlite::Result<Finished> {
+    Ok(Finished {
+        id: row.get(0)?,
+        order_no: row.get(1)?,
+        state: row.get(2)?,
+        refunded_fen: row.get(3)?,
+        coins_returned: row.get(4)?,
+        coins_written_off: row.get(5)?,
+        callbacks: row.get(6)?,
+        refunds: row.get(7)?,
+        refunds_done: row.get(8)?,
+        newest: row.get(9)?,
+    })
+}

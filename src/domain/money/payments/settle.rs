@@ -1,0 +1,349 @@
+//! What a proved trade report does to an order, in one transaction with what it does to the ledger.
+//!
+//! [`judge`] decides; here it is carried out. Notifications, questions to the provider and refunds of our own all end
+//! here, in any order and any number of times: money is counted by totals and coins by references, so that nothing
+//! counts twice. Coins that can no longer be taken back leave the order to a person, never a balance below zero.
+
+use crate::{
+    domain::{
+        identity::users,
+        money::{
+            ledger::{
+                self, Asset, Authority, Kind, Posting,
+                changes::{self, Changed},
+            },
+            payments::{order::Order, orders, refunds},
+        },
+    },
+    error::{Code, Error, Result},
+    providers::payment::{Judgement, OrderState, RejectReason, ReviewReason, Trade, judge},
+    store::Write,
+    types::{Fen, Timestamp, named},
+};
+
+/// How long a credit waits that the account cannot take before it is tried again.
+pub(super) const CREDIT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// Why a person must look at an order that was made for an app or with a gateway that is not configured, so that nobody
+/// could be asked whether it was paid. What the provider then says of it settles it after all.
+pub(super) const NOT_CONFIGURED: &str = "not_configured";
+/// Why a person must look at an order whose trade has paid another one.
+const TRADE_OF_ANOTHER: &str = "trade_of_another_order";
+
+named! {
+    /// What a report led to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verdict {
+        Credited = "credited",
+        /// The money is there; the account takes no posting at the moment.
+        Paid = "paid",
+        Closed = "closed",
+        Refunded = "refunded",
+        Unchanged = "unchanged",
+        Review = "review",
+        Rejected = "rejected",
+    }
+}
+
+impl Verdict {
+    /// Whether the provider is told `success`; otherwise it sends the report again.
+    pub const fn is_acknowledged(self) -> bool {
+        !matches!(self, Self::Rejected)
+    }
+}
+
+/// What a report led to, and why where that needs words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    pub reason: Option<&'static str>,
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, reason: None }
+    }
+}
+
+/// Carries out what a report means for the order that it names.
+pub fn apply_in(tx: &Write<'_>, trade: &Trade) -> Result<Outcome> {
+    let order = orders::find_maybe_in(tx, &trade.order_no)?.map(as_now_answered);
+    let judgement = judge(trade, order.as_ref().map(Order::view).as_ref());
+    let Some(order) = order else {
+        return Ok(Outcome { verdict: Verdict::Rejected, reason: Some(RejectReason::UnknownOrder.name()) });
+    };
+    let changes_it = !matches!(judgement, Judgement::Nothing | Judgement::Reject(_));
+    if changes_it && is_trade_of_another_in(tx, &order, trade)? {
+        return match order.state {
+            OrderState::Review => Ok(under_review()),
+            _ => review_in(tx, order, TRADE_OF_ANOTHER),
+        };
+    }
+    match judgement {
+        Judgement::Credit => credit_paid_in(tx, with_facts_of(order, trade, tx.now)),
+        Judgement::Close => close_in(tx, order),
+        Judgement::Refund { total, full } => {
+            // The report of a refund of ours may be faster than the provider's answer to whoever asked for it.
+            let by = refunds::authority_for_in(tx, &order, total)?;
+            let told = by.as_ref().map_or(ToldBy::Report, ToldBy::Refund);
+            refund_in(tx, with_facts_of(order, trade, tx.now), total, full, told)
+        }
+        Judgement::Nothing => {
+            note_payment_in(tx, order, trade)?;
+            Ok(Verdict::Unchanged.into())
+        }
+        Judgement::Review(ReviewReason::OrderUnderReview) => {
+            note_payment_in(tx, order, trade)?;
+            Ok(under_review())
+        }
+        Judgement::Review(reason) => review_in(tx, with_facts_of(order, trade, tx.now), reason.name()),
+        Judgement::Reject(reason) => {
+            if reason == RejectReason::WrongAmount && trade.is_paid() && !is_known_of(&order, trade) {
+                review_rejected_in(tx, order, trade, reason.name())?;
+            }
+            Ok(Outcome { verdict: Verdict::Rejected, reason: Some(reason.name()) })
+        }
+    }
+}
+
+/// Whether the order has been told before that this came in. What a person made of it stays as they left it.
+pub(super) fn is_known_of(order: &Order, trade: &Trade) -> bool {
+    order.paid_at.is_some() && order.trade_no.as_ref() == Some(&trade.trade_no) && order.paid == trade.amount
+}
+
+/// Records that money came in for an order that changes in nothing else by it, however far the order is.
+fn note_payment_in(tx: &Write<'_>, order: Order, trade: &Trade) -> Result<()> {
+    if !trade.is_paid() || order.paid_at.is_some() || is_trade_of_another_in(tx, &order, trade)? {
+        return Ok(());
+    }
+    orders::store_in(tx, &with_facts_of(order, trade, tx.now))
+}
+
+/// An order as it was before it was left to a person because its provider could not be asked.
+fn as_now_answered(order: Order) -> Order {
+    if order.state == OrderState::Review && order.reason.as_deref() == Some(NOT_CONFIGURED) {
+        return Order { state: OrderState::Created, reason: None, ..order };
+    }
+    order
+}
+
+/// A person looks at the order already.
+const fn under_review() -> Outcome {
+    Outcome { verdict: Verdict::Review, reason: Some(ReviewReason::OrderUnderReview.name()) }
+}
+
+/// Credits an order whose money is there, or leaves it for later or for a person.
+pub fn credit_paid_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
+    if is_user_gone_in(tx, &order)? {
+        return review_in(tx, order, "user_gone");
+    }
+    match post_credit_in(tx, &order) {
+        Ok(_) => {
+            let credited = Order { credited_at: Some(tx.now), ..order };
+            let (order, _) = take_coins_back_in(tx, credited, None)?;
+            enter_in(tx, order, OrderState::Credited)?;
+            Ok(Verdict::Credited.into())
+        }
+        Err(error) if error.code == Code::AccountInconsistent => {
+            let reason = Some(Code::AccountInconsistent.name());
+            let next_check_at = Some(tx.now.plus(CREDIT_AGAIN_AFTER));
+            orders::store_in(tx, &Order { state: OrderState::Paid, next_check_at, ..order })?;
+            Ok(Outcome { verdict: Verdict::Paid, reason })
+        }
+        Err(error) if matches!(error.code, Code::BalanceTooLarge | Code::AlreadyPosted) => {
+            review_in(tx, order, error.code.name())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Closes an order that was not paid.
+pub fn close_in(tx: &Write<'_>, order: Order) -> Result<Outcome> {
+    enter_in(tx, Order { closed_at: Some(tx.now), ..order }, OrderState::Closed)?;
+    Ok(Verdict::Closed.into())
+}
+
+/// Leaves the order to a person. What is known of it stays.
+pub fn review_in(tx: &Write<'_>, order: Order, reason: &'static str) -> Result<Outcome> {
+    tracing::warn!(order_no = order.order_no, reason, "a payment order needs a person");
+    enter_in(tx, Order { reason: Some(reason.to_owned()), ..order }, OrderState::Review)?;
+    Ok(Outcome { verdict: Verdict::Review, reason: Some(reason) })
+}
+
+/// Leaves an order to a person whose provider says of it what cannot be so. Money that came in for it came in all the
+/// same.
+pub fn review_rejected_in(tx: &Write<'_>, order: Order, trade: &Trade, reason: &'static str) -> Result<Outcome> {
+    let is_its_own = !is_trade_of_another_in(tx, &order, trade)?;
+    let order = if is_its_own { with_facts_of(order, trade, tx.now) } else { order };
+    review_in(tx, order, reason)
+}
+
+/// By what it is known that money went back.
+#[derive(Clone, Copy)]
+pub enum ToldBy<'told> {
+    /// The provider's report.
+    Report,
+    /// The answer to a refund that an administrator asked for.
+    Refund(&'told Authority),
+    /// An administrator, who settles an order under review by it.
+    Settlement(&'told Authority),
+}
+
+impl<'told> ToldBy<'told> {
+    fn administrator(self) -> Option<&'told Authority> {
+        match self {
+            Self::Report => None,
+            Self::Refund(by) | Self::Settlement(by) => Some(by),
+        }
+    }
+}
+
+/// Records that `total` went back in all, and takes back the coins that belong to it. A report lets no order out of
+/// review.
+pub fn refund_in(tx: &Write<'_>, order: Order, total: Fen, full: bool, told: ToldBy<'_>) -> Result<Outcome> {
+    let refunded = Order { refunded: total, refunded_at: Some(tx.now), ..order };
+    let (order, missing) = take_coins_back_in(tx, refunded, told.administrator())?;
+    let is_settled = match told {
+        ToldBy::Report => false,
+        ToldBy::Refund(_) => !is_about_another_trade(&order),
+        ToldBy::Settlement(_) => true,
+    };
+    if order.state == OrderState::Review && !is_settled {
+        enter_in(tx, order, OrderState::Review)?;
+        return Ok(under_review());
+    }
+    if let Some(reason) = missing {
+        return review_in(tx, order, reason);
+    }
+    let state = if full { OrderState::Refunded } else { order.state };
+    enter_in(tx, order, state)?;
+    Ok(Verdict::Refunded.into())
+}
+
+/// One payment pays one order, whatever the provider's reports say.
+fn is_trade_of_another_in(tx: &Write<'_>, order: &Order, trade: &Trade) -> Result<bool> {
+    let other = orders::find_by_trade_in(tx, trade.channel, &trade.trade_no)?;
+    Ok(other.is_some_and(|other| other.order_no != order.order_no))
+}
+
+/// The order with what a genuine report says about its own trade, if money came in by that. Another trade's facts are
+/// not its own.
+fn with_facts_of(order: Order, trade: &Trade, now: Timestamp) -> Order {
+    let has_another = order.trade_no.as_ref().is_some_and(|known| *known != trade.trade_no) && order.paid_at.is_some();
+    if has_another || !trade.is_paid() {
+        return order;
+    }
+    let paid_at = order.paid_at.or(trade.paid_at.map(Timestamp)).or(Some(now));
+    let total = trade.refunded.as_ref().and_then(|refunded| refunded.total);
+    // Before the credit no coins depend on it, so it can be recorded while a person looks.
+    let refunded = match (order.credited_at, total) {
+        (None, Some(total)) if total <= trade.amount => total.max(order.refunded),
+        _ => order.refunded,
+    };
+    Order { trade_no: Some(trade.trade_no.clone()), paid: trade.amount, paid_at, refunded, ..order }
+}
+
+/// Takes back as many of the coins that are owed as there are. The reason if some are missing.
+pub(super) fn take_coins_back_in(
+    tx: &Write<'_>,
+    order: Order,
+    by: Option<&Authority>,
+) -> Result<(Order, Option<&'static str>)> {
+    let owed = order.coins_owed();
+    let account = ledger::account_in(tx, order.user, Asset::Coin)?;
+    if owed > 0 && account.suspended_at.is_some() {
+        return Ok((order, Some(Code::AccountInconsistent.name())));
+    }
+    let taken = owed.min(account.balance);
+    let missing = (taken < owed).then_some("coins_spent");
+    if taken <= 0 {
+        return Ok((order, missing));
+    }
+    let returns = order.returns + 1;
+    let posting = Posting {
+        user: order.user,
+        asset: Asset::Coin,
+        delta: -taken,
+        kind: Kind::Refund,
+        reference: Some(order.return_reference(returns)),
+    };
+    let after = ledger::post_in(tx, posting)?.balance_after;
+    if let Some(authority) = by {
+        record_in(tx, &order, "refund_payment", authority, after + taken, after)?;
+    }
+    Ok((Order { returns, coins_returned: order.coins_returned + taken, ..order }, missing))
+}
+
+/// The balance after the credit.
+pub(super) fn post_credit_in(tx: &Write<'_>, order: &Order) -> Result<i64> {
+    let posting = Posting {
+        user: order.user,
+        asset: Asset::Coin,
+        delta: i64::from(order.coin_count),
+        kind: Kind::Topup,
+        reference: Some(order.credit_reference()),
+    };
+    ledger::post_in(tx, posting).map(|entry| entry.balance_after)
+}
+
+pub(super) fn record_in(
+    tx: &Write<'_>,
+    order: &Order,
+    action: &str,
+    by: &Authority,
+    before: i64,
+    after: i64,
+) -> Result<()> {
+    let changed =
+        Changed { action, user: order.user, asset: Asset::Coin, balance_before: before, balance_after: after };
+    changes::record_in(tx, by, changed)
+}
+
+/// Whether a person must look for other money than that of the order's own trade, which none of what becomes of that
+/// settles.
+pub(super) fn is_about_another_trade(order: &Order) -> bool {
+    let reason = order.reason.as_deref();
+    reason == Some(ReviewReason::SecondTrade.name()) || reason == Some(TRADE_OF_ANOTHER)
+}
+
+pub(super) fn is_user_gone_in(tx: &Write<'_>, order: &Order) -> Result<bool> {
+    match users::find_in(tx, order.user) {
+        Ok(_) => Ok(false),
+        Err(error) if error.code == Code::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where an order stands by what is known of it.
+pub(super) fn state_of_facts(order: &Order) -> OrderState {
+    if order.refunded > Fen::ZERO && order.refunded >= order.returnable() {
+        OrderState::Refunded
+    } else if order.credited_at.is_some() {
+        OrderState::Credited
+    } else {
+        OrderState::Closed
+    }
+}
+
+/// Stores the order in a state that it may enter. Unless its credit waits, nothing is to be done about it any more.
+pub(super) fn enter_in(tx: &Write<'_>, order: Order, state: OrderState) -> Result<()> {
+    if !may_become(order.state, state) {
+        let detail = format!("an order cannot become {} after {}", state.name(), order.state.name());
+        return Err(Error::internal(detail));
+    }
+    let next_check_at = order.next_check_at.filter(|_| state == OrderState::Paid);
+    orders::store_in(tx, &Order { state, next_check_at, ..order })
+}
+
+/// States only move forward, but for `review`, which is entered from everywhere and left by a person.
+const fn may_become(from: OrderState, to: OrderState) -> bool {
+    use OrderState::{Closed, Created, Credited, Paid, Refunded, Review};
+    match from {
+        Created => true,
+        Paid => matches!(to, Paid | Credited | Refunded | Review),
+        Credited => matches!(to, Credited | Refunded | Review),
+        Closed => matches!(to, Closed | Paid | Credited | Refunded | Review),
+        Refunded => matches!(to, Refunded | Review),
+        Review => !matches!(to, Created),
+    }
+}

@@ -1,0 +1,109 @@
+//! Points: the balance that castings of the current generation are paid with.
+//!
+//! What raises a balance is the service's own: the bonus of a new account, the two of an invite, what was parked when
+//! an account was deleted, and an operator's correction. No request names an amount.
+
+use crate::{
+    app::App,
+    domain::money::ledger::{
+        self, Asset, Authority, Entry, Kind, Posting, Repair,
+        changes::{self, Changed},
+    },
+    error::{Code, Error, Result},
+    store::{Pending, Read, Write},
+    types::{Slice, Span, UserId},
+};
+
+/// The most that one correction adds or takes.
+pub const LARGEST_ADJUSTMENT: i64 = 1_000_000;
+
+pub fn balance(app: &App, user: UserId) -> Result<i64> {
+    ledger::balance(app, user, Asset::Point)
+}
+
+pub fn balance_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
+    Ok(ledger::account_in(tx, user, Asset::Point)?.balance)
+}
+
+/// A piece of the user's entries, newest first.
+pub fn entries(app: &App, user: UserId, span: Span) -> Result<Slice<Entry>> {
+    ledger::entries_in_span(app, user, Asset::Point, span)
+}
+
+/// Takes the price of a casting and says what is left. A free casting leaves no entry.
+///
+/// # Errors
+/// `insufficient_points`, `account_inconsistent`.
+pub fn charge_cast_in(tx: &Write<'_>, user: UserId, price: u32, reference: String) -> Result<i64> {
+    if price == 0 {
+        return balance_in(tx, user);
+    }
+    let delta = -i64::from(price);
+    let posting = Posting { user, asset: Asset::Point, delta, kind: Kind::Cast, reference: Some(reference) };
+    Ok(ledger::post_in(tx, posting)?.balance_after)
+}
+
+/// Gives the bonus of a new account, once for each user, and says how many points it was.
+///
+/// # Errors
+/// `account_inconsistent`.
+pub fn grant_signup_bonus_in(tx: &Write<'_>, user: UserId, bonus: u32) -> Result<i64> {
+    if bonus == 0 {
+        return Ok(0);
+    }
+    let (delta, reference) = (i64::from(bonus), Some(format!("user:{user}")));
+    let posting = Posting { user, asset: Asset::Point, delta, kind: Kind::SignupBonus, reference };
+    let (_, is_new) = ledger::post_once_in(tx, posting)?;
+    Ok(if is_new { delta } else { 0 })
+}
+
+/// Takes the whole balance out of an account that is about to end and says how much it was. `parking` names the event.
+///
+/// # Errors
+/// `account_inconsistent`.
+pub fn park_in(tx: &Write<'_>, user: UserId, parking: &str) -> Result<i64> {
+    let account = ledger::account_in(tx, user, Asset::Point)?;
+    if account.suspended_at.is_some() {
+        return Err(Code::AccountInconsistent.into());
+    }
+    if account.balance > 0 {
+        let (delta, reference) = (-account.balance, Some(format!("parking:{parking}")));
+        ledger::post_in(tx, Posting { user, asset: Asset::Point, delta, kind: Kind::Parked, reference })?;
+    }
+    Ok(account.balance)
+}
+
+/// Gives back what was parked under this name.
+///
+/// # Errors
+/// `already_posted` when it was given back before; `balance_too_large`, `account_inconsistent`.
+pub fn restore_in(tx: &Write<'_>, user: UserId, points: i64, parking: &str) -> Result<()> {
+    let reference = Some(format!("parking:{parking}"));
+    let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Restored, reference };
+    ledger::post_in(tx, posting).map(drop)
+}
+
+/// Adds points by an operator's will, or takes them when `points` is below zero. Answers the balance.
+///
+/// # Errors
+/// `insufficient_points`, `balance_too_large`, `account_inconsistent`.
+pub fn adjust(app: &App, user: UserId, points: i64, by: Authority) -> Pending<i64> {
+    app.store.write(move |tx| adjust_in(tx, user, points, &by))
+}
+
+pub fn adjust_in(tx: &Write<'_>, user: UserId, points: i64, by: &Authority) -> Result<i64> {
+    if points == 0 || !(-LARGEST_ADJUSTMENT..=LARGEST_ADJUSTMENT).contains(&points) {
+        return Err(Error::internal("a correction out of its range"));
+    }
+    let posting = Posting { user, asset: Asset::Point, delta: points, kind: Kind::Adjust, reference: None };
+    let after = ledger::post_in(tx, posting)?.balance_after;
+    let changed =
+        Changed { action: "adjust", user, asset: Asset::Point, balance_before: after - points, balance_after: after };
+    changes::record_in(tx, by, changed)?;
+    Ok(after)
+}
+
+/// Takes a wrong balance from the entries again and opens the account.
+pub fn repair(app: &App, user: UserId, by: Authority) -> Pending<Repair> {
+    app.store.write(move |tx| ledger::verification::repair_in(tx, &by, user, Asset::Point))
+}

@@ -1,0 +1,166 @@
+//! A data directory with a past, for people who want to see the service before they have users.
+//!
+//! The past is lived through the real operations with the clock set back, so that nothing in it could not have
+//! happened.
+
+use std::time::Duration;
+
+use crate::{
+    app::App,
+    domain::{
+        divination::{
+            history::{self, Draft},
+            interpretation::{self, Question},
+        },
+        identity::{
+            profile,
+            users::{self, Address, Gender, ProfileChange},
+        },
+        money::coins,
+    },
+    error::{Error, Result},
+    providers::llm::Flow,
+    types::{JsonText, Locale, PhoneNumber, UserId},
+};
+
+const DAY: Duration = Duration::from_hours(24);
+/// Days over which the past stretches.
+const PAST_DAYS: u32 = 28;
+
+struct Person {
+    phone_number: &'static str,
+    nickname: &'static str,
+    gender: Gender,
+    birthday: &'static str,
+    signature: &'static str,
+}
+
+/// The phone number of the first person, whom the printed commands sign in.
+pub const PHONE_NUMBER: &str = "13800138000";
+
+const PEOPLE: [Person; 5] = [
+    Person {
+        phone_number: PHONE_NUMBER,
+        nickname: "青山",
+        gender: Gender::Female,
+        birthday: "1990-05-17",
+        signature: "心静则明",
+    },
+    Person {
+        phone_number: "13800138001",
+        nickname: "临川",
+        gender: Gender::Male,
+        birthday: "1984-11-02",
+        signature: "慢慢来",
+    },
+    Person {
+        phone_number: "13800138002",
+        nickname: "Willow",
+        gender: Gender::Female,
+        birthday: "1999-03-21",
+        signature: "One line at a time",
+    },
+    Person {
+        phone_number: "13800138003",
+        nickname: "听雨",
+        gender: Gender::Other,
+        birthday: "2001-08-30",
+        signature: "",
+    },
+    Person {
+        phone_number: "13800138004",
+        nickname: "Stone",
+        gender: Gender::Unknown,
+        birthday: "1975-12-12",
+        signature: "静观其变",
+    },
+];
+
+/// What people ask about: question type, question, six lines from the bottom up.
+const QUESTIONS: [(&str, &str, [u8; 6]); 8] = [
+    ("career", "今年换工作合适吗？", [7, 8, 8, 8, 7, 6]),
+    ("love", "我和他还能继续走下去吗？", [8, 7, 9, 7, 8, 8]),
+    ("study", "考试准备得怎么样？", [7, 7, 8, 7, 6, 8]),
+    ("family", "过年要不要回老家？", [8, 8, 8, 7, 7, 7]),
+    ("travel", "下个月适合远行吗？", [9, 8, 7, 8, 7, 8]),
+    ("wealth", "这笔生意值得做吗？", [7, 8, 7, 7, 8, 9]),
+    ("other", "眼下最该放下的是什么？", [8, 8, 7, 8, 8, 8]),
+    ("career", "How should I handle the new project?", [7, 7, 7, 9, 7, 7]),
+];
+
+/// What was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    pub users: usize,
+    pub castings: usize,
+}
+
+/// Fills a new data directory with people, castings and interpretations of the last weeks.
+///
+/// # Errors
+/// Storage errors. The clock is right again in any case.
+pub fn seed(app: &App) -> Result<Made> {
+    let made = live_through_the_past(app);
+    app.clock.set_back(Duration::ZERO);
+    made
+}
+
+fn live_through_the_past(app: &App) -> Result<Made> {
+    app.clock.set_back(DAY * PAST_DAYS);
+    let users = PEOPLE.iter().map(|person| sign_up(app, person)).collect::<Result<Vec<_>>>()?;
+    let mut castings = 0;
+    for day in (0..PAST_DAYS).rev() {
+        app.clock.set_back(DAY * day + Duration::from_hours(1));
+        for (index, user) in users.iter().enumerate() {
+            // Everybody casts every few days, each at a pace of their own.
+            if (day as usize + index).is_multiple_of(index + 2) {
+                let (question_type, question, lines) = QUESTIONS[(day as usize + 3 * index) % QUESTIONS.len()];
+                cast(app, *user, castings, question_type, question, lines)?;
+                castings += 1;
+            }
+        }
+    }
+    Ok(Made { users: users.len(), castings })
+}
+
+fn sign_up(app: &App, person: &Person) -> Result<UserId> {
+    let phone_number = PhoneNumber::parse(person.phone_number, &app.phone_rules)
+        .map_err(|fault| Error::field("phoneNumber", fault))?;
+    let (address, key, initial) = (Address::Phone(phone_number), app.keys.clone(), app.config.coins.initial);
+    let user = app.store.write(move |tx| {
+        let user = users::create_in(tx, &address)?;
+        coins::open_in(tx, &key, user.id, &address, initial)?;
+        Ok(user)
+    });
+    let user = user.wait()?;
+    let change = ProfileChange {
+        nickname: Some(person.nickname.to_owned()),
+        gender: Some(person.gender),
+        birthday: Some(Some(person.birthday.to_owned())),
+        signature: Some(person.signature.to_owned()),
+    };
+    profile::change(app, user.id, change).wait()?;
+    Ok(user.id)
+}
+
+fn cast(app: &App, user: UserId, number: usize, question_type: &str, question: &str, lines: [u8; 6]) -> Result<()> {
+    let locale = if question.is_ascii() { Locale::English } else { Locale::Chinese };
+    let data = JsonText::from_stored(serde_json::json!({ "lines": lines, "method": "coins" }).to_string());
+    let asked = Question {
+        question_type: Some(question_type.to_owned()),
+        question: question.to_owned(),
+        divination_data: Some(data.clone()),
+        locale,
+    };
+    let prepared = interpretation::prepare(app, user, asked)?;
+    let record = interpretation::run(app, &prepared, &mut |_| Flow::Continue)?;
+    let draft = Draft {
+        local_record_id: format!("demo-{number}").into(),
+        question_type: Some(question_type.to_owned().into()),
+        question: Some(question.to_owned().into()),
+        json_data: Some(data),
+        ai_result: record.result.map(Into::into),
+        client_timestamp: Some(JsonText::from_stored(app.clock.now().0.to_string())),
+    };
+    history::save(app, user, draft).wait().map(drop)
+}

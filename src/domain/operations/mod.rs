@@ -1,0 +1,22 @@
+//! Everything an operator needs: administrators, audit, backups, checks, retention, health and alerts.
+
+pub mod admins;
+pub mod alerts;
+pub mod audit;
+pub mod backups;
+pub mod clock_jump;
+pub mod confirmations;
+pub mod demo;
+pub mod doctor;
+pub mod free_space_scrub;
+pub mod health;
+pub mod idempotency;
+pub mod integrity;
+pub mod lease;
+pub mod network_log;
+pub mod preflight;
+pub mod purge;
+pub mod retention;
+pub mod server_key;
+pub mod settings;
+pub mod support;

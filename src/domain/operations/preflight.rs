@@ -1,0 +1,84 @@
+//! What is wrong with what the configuration names, as only those can tell who use it: senders, keys, certificates,
+//! addresses. It is found before anything is opened, so that all of it is told at once.
+
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+use crate::{
+    certificate::PemFiles,
+    clock::Clock,
+    config::{Config, PaymentGateway},
+    domain::money::payments,
+    error::Error,
+    providers::{authority::Authority, factory},
+};
+
+/// Everything that would keep the service from serving.
+pub fn faults(config: &Config) -> Vec<String> {
+    let certificate = PemFiles::of(config).and_then(|files| files.read().err());
+    let shared = collisions(config).into_iter().map(|(setting, fault)| format!("{setting}: {fault}"));
+    driver_faults(config).into_iter().chain(certificate.unwrap_or_default()).chain(shared).collect()
+}
+
+/// What the drivers say to their settings.
+pub fn driver_faults(config: &Config) -> Vec<String> {
+    let email = factory::email_sender(config, Clock::default(), &silent()).err();
+    let is_real = config.payment.gateway == PaymentGateway::Alipay;
+    let payment = is_real.then(|| payments::alipay_gateway(config, Box::new(|| 0)).err()).flatten();
+    let has_authority = !config.server.domain.is_empty();
+    let authority = has_authority.then(|| Authority::new(config.acme.root_certificate.as_deref()).err()).flatten();
+    let lines = |error: Error| error.detail.lines().map(ToOwned::to_owned).collect::<Vec<_>>();
+    [email, payment].into_iter().flatten().flat_map(lines).chain(authority).collect()
+}
+
+/// Nothing is sent here, so there is nothing to announce.
+fn silent() -> factory::Announce {
+    Arc::new(|_| ())
+}
+
+/// Settings that name an address which another one has already, each with what is wrong.
+pub fn collisions(config: &Config) -> Vec<(&'static str, String)> {
+    let all = config.listeners();
+    let earlier = |index: usize, address| {
+        let other = all.iter().take(index).find(|(_, other)| overlap(*other, address));
+        other.map(|(other, its)| format!("{address} is taken by {other}, which is {its}"))
+    };
+    all.iter()
+        .enumerate()
+        .filter_map(|(index, (setting, address))| Some((*setting, earlier(index, *address)?)))
+        .collect()
+}
+
+/// Whether nobody can listen on both. Port 0 is another one each time.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_everywhere = |ip: IpAddr| ip == IpAddr::from(Ipv6Addr::UNSPECIFIED);
+    let covers = |one: IpAddr, other: IpAddr| {
+        is_everywhere(one) || one == other || (one.is_unspecified() && one.is_ipv4() == other.is_ipv4())
+    };
+    let (port, one, other) = (one.port() == other.port() && one.port() != 0, one.ip(), other.ip());
+    port && (covers(one, other) || covers(other, one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_everywhere_covers_the_others_of_its_port() {
+        for (one, other, expected) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.1:81", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("127.0.0.1:0", "127.0.0.1:0", false),
+            ("0.0.0.0:80", "127.0.0.1:80", true),
+            ("[::]:80", "127.0.0.1:80", true),
+            ("0.0.0.0:80", "[::1]:80", false),
+            ("0.0.0.0:80", "[::]:80", true),
+        ] {
+            let [one, other] = [one, other].map(|text| text.parse::<SocketAddr>().unwrap());
+            assert_eq!((overlap(one, other), overlap(other, one)), (expected, expected), "{one} {other}");
+        }
+    }
+}

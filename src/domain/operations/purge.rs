@@ -1,0 +1,171 @@
+//! Clearing tables by an administrator's will: asked for twice, after a backup, and written down.
+//!
+//! Nothing goes that the backup does not hold. What is cleared one table at a time is what the backup has of it, row by
+//! row and as it was then, in slices that nobody waits for: what was written since stays. Clearing everything cannot
+//! leave some of it, because rows refer to each other; so it is one transaction that begins before the backup does. It
+//! is done whole or not at all, and for as long as both take nothing else is written.
+//!
+//! The surprise: clearing codes leaves the record of what was sent, because budgets are counted from it, and clearing
+//! payments leaves what is younger than the law or a dispute may ask for.
+
+use crate::{
+    app::App,
+    domain::{
+        identity::codes,
+        messaging::feedback,
+        money::{ledger, payments::retention},
+        operations::{
+            backups::{self, Occasion},
+            confirmations::Census,
+            free_space_scrub, network_log,
+        },
+    },
+    error::Result,
+    store::{Read, Write, backup::Copy},
+    types::named,
+};
+
+/// Rows deleted by one operation.
+const SLICE: u32 = 500;
+
+/// What `all` leaves: who operates the service, what they did and confirmed, its words, releases and settings; the
+/// sandbox's books, which are the provider's side and not ours; and the number that tells whoever remembers tokens that
+/// these are gone.
+const KEPT: [&str; 11] = [
+    "settings",
+    "words",
+    "word_changes",
+    "allowed_phrases",
+    "admins",
+    "api_keys",
+    "audit",
+    "confirmations",
+    "releases",
+    "sandbox_trades",
+    "token_changes",
+];
+
+named! {
+    /// What is to be cleared, by what the action is called in confirmations and in file names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Target {
+        /// Everything but what `KEPT` names. The ledger goes with it.
+        All = "cleanup all",
+        /// The codes that are live. Budgets for sending stay.
+        VerificationCodes = "cleanup verification-codes",
+        /// Finished orders older than the retention floor, with what came in about them.
+        PaymentRecords = "cleanup payment-records",
+        Feedback = "cleanup feedback",
+    }
+}
+
+/// What was cleared, what stayed, and which backup has it.
+#[derive(Clone, Debug)]
+pub struct Cleared {
+    pub deleted: Vec<(String, i64)>,
+    pub kept: Vec<(String, i64)>,
+    pub backup: String,
+}
+
+/// Counts what would go and what would stay. Changes nothing.
+///
+/// # Errors
+/// Storage errors.
+pub fn dry_run(app: &App, target: Target) -> Result<Census> {
+    let floor = app.clock.now().minus(app.config.retention.payment_records);
+    app.store.read(|tx| {
+        Ok(match target {
+            Target::All => {
+                let mut census = Census::default();
+                for table in tx.tables()? {
+                    let (kept, counted) = (is_kept(&table), counted_in(tx, table)?);
+                    if kept { census.keep.push(counted) } else { census.delete.push(counted) }
+                }
+                census
+            }
+            Target::VerificationCodes => single("codes", codes::count_in(tx)?),
+            Target::PaymentRecords => retention::census_in(tx, floor)?,
+            Target::Feedback => single("feedback", feedback::count_in(tx)?),
+        })
+    })
+}
+
+/// Makes a backup, then clears what is in it. Blocks for as long as that takes.
+///
+/// # Errors
+/// Those of the backup, and nothing is cleared then; storage errors.
+pub fn clear(app: &App, target: Target, progress: backups::Progress<'_>) -> Result<Cleared> {
+    let kept = dry_run(app, target)?.keep;
+    let floor = app.clock.now().minus(app.config.retention.payment_records);
+    let finished = |tx: &Read<'_>, last: Option<&_>| retention::finished_after_in(tx, floor, last, SLICE);
+    let (deleted, backup) = match target {
+        Target::All => clear_everything(app, progress)?,
+        Target::VerificationCodes => {
+            clear_held(app, "codes", progress, |tx, last| codes::kept_after_in(tx, last, SLICE), codes::clear_in)?
+        }
+        Target::PaymentRecords => clear_held(app, "payment_orders", progress, finished, retention::delete_in)?,
+        Target::Feedback => {
+            clear_held(app, "feedback", progress, |tx, last| feedback::after_in(tx, last, SLICE), feedback::clear_in)?
+        }
+    };
+    Ok(Cleared { deleted, kept, backup })
+}
+
+/// How many rows of which tables are gone, and which backup has them.
+type Gone = (Vec<(String, i64)>, String);
+
+fn clear_everything(app: &App, progress: backups::Progress<'_>) -> Result<Gone> {
+    let (made, deleted) = backups::create_before(app, Occasion::BeforeCleanup, progress, empty_all_in)?;
+    Ok((deleted, made.backup.name))
+}
+
+/// Makes a backup and deletes what it holds of a table, slice by slice, as far as that is still as it was.
+fn clear_held<Held: Clone + Send + 'static>(
+    app: &App,
+    table: &str,
+    progress: backups::Progress<'_>,
+    next: impl Fn(&Read<'_>, Option<&Held>) -> Result<Vec<Held>>,
+    delete: fn(&Write<'_>, &[Held]) -> Result<usize>,
+) -> Result<Gone> {
+    let backup = backups::create(app, Occasion::BeforeCleanup, progress)?.backup;
+    let copy = Copy::open(&backup.path, app.clock.now())?;
+    let (mut deleted, mut last) = (0, None);
+    loop {
+        let rows = copy.read(|tx| next(tx, last.as_ref()))?;
+        last = rows.last().cloned();
+        if last.is_none() {
+            return Ok((vec![(table.to_owned(), deleted)], backup.name));
+        }
+        let delete = move |tx: &Write<'_>| free_space_scrub::noting_in(tx, delete(tx, &rows)?);
+        deleted += i64::try_from(app.store.write(delete).wait()?).unwrap_or(0);
+    }
+}
+
+fn is_kept(table: &str) -> bool {
+    KEPT.contains(&table) || table.starts_with("admin_")
+}
+
+fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
+    let tables: Vec<_> = tx.tables()?.into_iter().filter(|table| !is_kept(table)).collect();
+    let counted: Result<Vec<_>> = tables.iter().map(|table| counted_in(tx, table.clone())).collect();
+    let counted = counted?;
+    tx.empty(&tables)?;
+    ledger::changes::begin_anew_in(tx)?;
+    ledger::verification::begin_anew_in(tx)?;
+    free_space_scrub::note_in(tx)?;
+    Ok(counted)
+}
+
+/// What is in a table, by its name, and how much of it. Requests are counted, and not the rows that hold thousands
+/// each.
+fn counted_in(tx: &Read<'_>, table: String) -> Result<(String, i64)> {
+    if table == network_log::BLOCKS {
+        return Ok((network_log::ENTRIES.to_owned(), network_log::count_in(tx)?));
+    }
+    let rows = tx.count_rows(&table)?;
+    Ok((table, rows))
+}
+
+fn single(table: &str, rows: i64) -> Census {
+    Census { delete: vec![(table.to_owned(), rows)], keep: Vec::new() }
+}

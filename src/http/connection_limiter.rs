@@ -1,0 +1,65 @@
+//! How many connections there may be, over all and from one subscriber.
+
+use std::{net::IpAddr, sync::Arc};
+
+use super::connection::StreamLimits;
+use crate::{
+    app::App,
+    concurrency::semaphore::{Share, Shares},
+    domain::identity::codes::client_network,
+};
+
+/// Counts connections, over all and for each peer's network. Clones count together.
+#[derive(Clone)]
+pub struct Doorkeeper {
+    pub limits: StreamLimits,
+    most_per_network: u32,
+    is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// By the network that one subscriber has.
+    open: Shares<String>,
+}
+
+/// One open connection, counted until it is dropped.
+pub struct Visit {
+    pub peer: IpAddr,
+    _open: Share<String>,
+}
+
+impl Doorkeeper {
+    pub fn new(app: &App) -> Self {
+        let proxies = app.config.server.trusted_proxies.clone();
+        let limits = &app.config.limits;
+        Self {
+            limits: StreamLimits { head: limits.header_timeout, idle: limits.idle_timeout },
+            most_per_network: limits.connections_per_client,
+            is_exempt: Arc::new(move |peer| proxies.iter().any(|network| network.contains(&peer))),
+            open: Shares::new(limits.connections),
+        }
+    }
+
+    /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
+    pub fn admit(&self, peer: IpAddr) -> Option<Visit> {
+        let most = if (self.is_exempt)(peer) { u32::MAX } else { self.most_per_network };
+        self.open.enter(client_network(peer), most).map(|open| Visit { peer, _open: open })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_subscriber_is_one_peer_whatever_its_addresses() {
+        let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
+        let door = Doorkeeper { limits, most_per_network: 2, is_exempt: Arc::new(|_| false), open: Shares::new(10) };
+        let admit = |peer: &str| door.admit(peer.parse().unwrap());
+        let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
+        assert!(admit("2001:db8:0:0:ffff::1").is_none());
+        let others = ["2001:db8:0:1::1", "192.0.2.1", "192.0.2.2"].map(|peer| admit(peer).is_some());
+        assert_eq!(others, [true; 3]);
+        drop(visits);
+        assert!(admit("2001:db8:0:0:ffff::1").is_some());
+    }
+}

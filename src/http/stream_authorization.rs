@@ -1,0 +1,65 @@
+//! Whether whoever began a stream may still be told what is in it: until their token is ended, by signing out, by
+//! another device or with the account.
+//!
+//! A guard looks once, when the request comes; a stream goes on for minutes after that.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::request_context::Call;
+use crate::{app::App, concurrency::lock::locked, domain::identity::tokens, types::Secret};
+
+/// How long it goes unnoticed that a token was ended.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The leave to be told a stream. Not to be asked on worker threads.
+pub struct Entitlement {
+    app: Arc<App>,
+    token: Option<Secret>,
+    looked_at: Mutex<Instant>,
+    has_ended: AtomicBool,
+}
+
+impl Entitlement {
+    /// That of a call which the guard has just let in.
+    pub fn of(call: &Call) -> Self {
+        let (app, token) = (Arc::clone(&call.app), call.bearer());
+        Self { app, token, looked_at: Mutex::new(Instant::now()), has_ended: AtomicBool::new(false) }
+    }
+
+    /// Whether it holds, as far as that was looked up lately.
+    pub fn holds(&self) -> bool {
+        if !self.has_ended() && self.is_to_be_looked_at() && self.was_ended() {
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
+        !self.has_ended()
+    }
+
+    /// Whether it was found to hold no more.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    fn is_to_be_looked_at(&self) -> bool {
+        let mut looked_at = locked(&self.looked_at);
+        let is_due = looked_at.elapsed() >= LOOK_EVERY;
+        if is_due {
+            *looked_at = Instant::now();
+        }
+        is_due
+    }
+
+    fn was_ended(&self) -> bool {
+        let Some(token) = &self.token else { return false };
+        tokens::was_ended(&self.app, token.reveal()).unwrap_or_else(|error| {
+            // Who may be told is not decided by a disk that is slow.
+            tracing::debug!(%error, "whether a token still holds could not be looked up");
+            false
+        })
+    }
+}

@@ -1,0 +1,418 @@
+//! The walls of the house, checked by plain text search over the sources.
+//!
+//! A small lexer sets comments, literals and tests aside first, so that a word in a sentence is no use of what it
+//! names. What is found is reported with the wall that it breaks.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+/// One file of `src`.
+struct Source {
+    /// Below `src`, with slashes: `domain/identity/users.rs`.
+    path: String,
+    text: String,
+    /// The text with comments, literals and tests overwritten by spaces.
+    code: String,
+    /// The literals outside of tests.
+    literals: Vec<String>,
+}
+
+impl Source {
+    fn read(root: &Path, file: &Path) -> Self {
+        let path = file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+        let text = fs::read_to_string(file).unwrap();
+        let Lexed { mut code, literals } = lex(&text);
+        let tests = test_items(&code);
+        let is_test = |range: &Range<usize>| tests.iter().any(|test| test.contains(&range.start));
+        let literals = literals.into_iter().filter(|range| !is_test(range)).map(|range| text[range].to_owned());
+        let literals = literals.collect();
+        for range in tests {
+            blank(&mut code, range);
+        }
+        Self { path, text, code: String::from_utf8(code).unwrap(), literals }
+    }
+
+    fn is_below(&self, places: &[&str]) -> bool {
+        places.iter().any(|place| if place.ends_with('/') { self.path.starts_with(place) } else { self.path == *place })
+    }
+
+    /// The words of the code, each with what stands directly before and after it, white space left out.
+    fn words(&self) -> Vec<Word<'_>> {
+        let is_part = |character: char| character.is_alphanumeric() || character == '_';
+        let mut words = Vec::new();
+        let (mut rest, mut line) = (self.code.as_str(), 1);
+        while let Some(start) = rest.find(is_part) {
+            let after = &rest[start..];
+            let end = after.find(|character| !is_part(character)).unwrap_or(after.len());
+            let offset = self.code.len() - after.len();
+            line += rest[..start].matches('\n').count();
+            let (before, after) = (self.code[..offset].trim_end(), after[end..].trim_start());
+            words.push(Word { text: &self.code[offset..offset + end], before, after, line });
+            rest = &self.code[offset + end..];
+        }
+        words
+    }
+
+    fn line(&self, line: usize) -> String {
+        let text = self.text.lines().nth(line - 1).unwrap_or_default().trim();
+        format!("src/{}:{line}: {text}", self.path)
+    }
+
+    /// The files of the modules that this one declares for tests only.
+    fn test_files(&self) -> Vec<String> {
+        let directory = match self.path.strip_suffix("mod.rs") {
+            Some(directory) => directory.to_owned(),
+            None => format!("{}/", self.path.trim_end_matches(".rs")),
+        };
+        let declared = self.text.split("#[cfg(test)]").skip(1).filter_map(|item| item.trim().strip_prefix("mod "));
+        declared
+            .filter_map(|item| item.split_once(';'))
+            .filter(|(name, _)| name.chars().all(|character| character.is_alphanumeric() || character == '_'))
+            .map(|(name, _)| format!("{directory}{name}.rs"))
+            .collect()
+    }
+
+    /// The subject that a file in `domain` belongs to: the file or folder below its area. What stands in the area of
+    /// moderation itself is the subject of that name.
+    fn subject(&self) -> Option<&str> {
+        let (area, below) = self.path.strip_prefix("domain/")?.split_once('/')?;
+        let subject = below.split('/').next()?.trim_end_matches(".rs");
+        match (area, subject) {
+            ("moderation", "words" | "violations") => Some(subject),
+            ("moderation", _) => Some(area),
+            (_, "mod") => None,
+            _ => Some(subject),
+        }
+    }
+}
+
+struct Word<'source> {
+    text: &'source str,
+    before: &'source str,
+    after: &'source str,
+    line: usize,
+}
+
+struct Lexed {
+    code: Vec<u8>,
+    literals: Vec<Range<usize>>,
+}
+
+/// All files of `src` that are not tests as a whole.
+fn sources() -> &'static [Source] {
+    static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = Vec::new();
+        collect(&root, &mut files);
+        files.sort();
+        let sources: Vec<_> = files.iter().map(|file| Source::read(&root, file)).collect();
+        let tests: Vec<_> = sources.iter().flat_map(Source::test_files).collect();
+        sources.into_iter().filter(|source| !tests.contains(&source.path)).collect()
+    });
+    &SOURCES
+}
+
+/// Everything that stands between quotes in `src`, tests left out, as the compiler reads it: a line that is continued
+/// is one.
+pub fn texts() -> impl Iterator<Item = String> {
+    let joined = |literal: &String| literal.split("\\\n").map(str::trim_start).collect::<String>();
+    sources().iter().flat_map(move |source| source.literals.iter().map(joined))
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn blank(code: &mut [u8], range: Range<usize>) {
+    for byte in &mut code[range] {
+        if *byte != b'\n' {
+            *byte = b' ';
+        }
+    }
+}
+
+/// Overwrites comments and literals by spaces, and says where the literals were.
+fn lex(text: &str) -> Lexed {
+    let bytes = text.as_bytes();
+    let mut code = bytes.to_vec();
+    let mut literals = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let is_in_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+        let raw = (!is_in_word).then(|| raw_string(text, at)).flatten();
+        let (end, is_literal) = match bytes[at] {
+            b'/' if text[at..].starts_with("//") => (text[at..].find('\n').map_or(bytes.len(), |end| at + end), false),
+            b'/' if text[at..].starts_with("/*") => {
+                (text[at..].find("*/").map_or(bytes.len(), |end| at + end + 2), false)
+            }
+            b'"' => (end_of_string(bytes, at), true),
+            b'r' | b'b' if raw.is_some() => (raw.unwrap_or_default(), true),
+            b'\'' => (end_of_character(text, at), true),
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        if is_literal {
+            literals.push(at..end);
+        }
+        blank(&mut code, at..end);
+        at = end;
+    }
+    Lexed { code, literals }
+}
+
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+/// The end of a raw string that begins here.
+fn raw_string(text: &str, start: usize) -> Option<usize> {
+    let rest = text[start..].strip_prefix('b').unwrap_or(&text[start..]).strip_prefix('r')?;
+    let marks = rest.len() - rest.trim_start_matches('#').len();
+    let body = rest[marks..].strip_prefix('"')?;
+    let close = format!("\"{}", "#".repeat(marks));
+    let opened = text.len() - body.len();
+    body.find(&close).map(|end| opened + end + close.len())
+}
+
+/// The end of a character literal; a lifetime is left as it is and only its mark skipped.
+fn end_of_character(text: &str, start: usize) -> usize {
+    let mut characters = text[start + 1..].char_indices();
+    let first = characters.next();
+    let after_escape = matches!(first, Some((_, '\\'))).then(|| characters.next());
+    match (first, after_escape, characters.next()) {
+        (Some(_), None, Some((end, '\''))) => start + 1 + end + 1,
+        (Some(_), Some(_), _) => start + 3 + text[start + 3..].find('\'').unwrap_or(0) + 1,
+        _ => start + 1,
+    }
+}
+
+/// Where the items stand that are compiled for tests only.
+fn test_items(code: &[u8]) -> Vec<Range<usize>> {
+    let text = std::str::from_utf8(code).unwrap();
+    let marks = text.match_indices("#[cfg(test)]").map(|(start, _)| start);
+    marks.map(|start| start..end_of_item(code, start + "#[cfg(test)]".len())).collect()
+}
+
+fn end_of_item(code: &[u8], start: usize) -> usize {
+    let mut depth = 0_usize;
+    for (offset, byte) in code[start..].iter().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth <= 1 => return start + offset + 1,
+            b'}' => depth -= 1,
+            b';' if depth == 0 => return start + offset + 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+/// Fails with the sentence and every place, unless there is none.
+#[track_caller]
+fn none(places: &[String], sentence: &str) {
+    assert!(places.is_empty(), "{sentence}\n{}", places.join("\n"));
+}
+
+/// The places outside of `allowed` where a word is used as `is_use` says.
+fn uses_outside(allowed: &[&str], is_use: impl Fn(&Word<'_>) -> bool) -> Vec<String> {
+    let mut places = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_below(allowed)) {
+        places.extend(source.words().iter().filter(|word| is_use(word)).map(|word| source.line(word.line)));
+    }
+    places
+}
+
+#[test]
+fn the_search_sees_code_and_neither_sentences_nor_tests() {
+    let text = "fn f<'a>(c: char) { g('\"', '\\'', r#\"raw \" sql\"#, \"a \\\" b\"); } // said\n\
+                #[cfg(test)]\nmod tests { fn hidden() {} }\nfn seen() { /* gone */ }\n";
+    let lexed = lex(text);
+    let literals: Vec<_> = lexed.literals.iter().map(|range| &text[range.clone()]).collect();
+    assert_eq!(literals, ["'", "'\"'", "'\\''", "r#\"raw \" sql\"#", "\"a \\\" b\""]);
+    let mut code = lexed.code;
+    for range in test_items(&code) {
+        blank(&mut code, range);
+    }
+    let code = String::from_utf8(code).unwrap();
+    assert!(code.contains("seen") && code.contains("fn f<"), "{code}");
+    for gone in ["hidden", "said", "gone", "raw", "sql"] {
+        assert!(!code.contains(gone), "{code}");
+    }
+    assert!(sources().len() > 50);
+}
+
+#[test]
+fn only_http_knows_the_web_framework_and_waits_without_a_thread() {
+    let words = ["axum", "hyper", "hyper_util", "tokio", "tokio_stream", "tower", "tower_http", "async", "await"];
+    let uses = uses_outside(&["http/"], |word| words.contains(&word.text));
+    none(&uses, "axum, hyper, tower, tokio and async belong into src/http only: the core is plain functions.");
+}
+
+#[test]
+fn only_the_command_line_parses_arguments() {
+    let uses = uses_outside(&["cli/"], |word| word.text == "clap");
+    none(&uses, "clap belongs into src/cli only.");
+}
+
+#[test]
+fn every_table_is_drawn_to_fit_the_terminal() {
+    let uses = uses_outside(&["cli/table.rs"], |word| word.text == "comfy_table");
+    none(&uses, "tables are drawn by `table` in src/cli/table.rs, which knows how wide the terminal is.");
+}
+
+#[test]
+fn only_providers_call_out() {
+    let uses = uses_outside(&["providers/"], |word| ["ureq", "TcpStream", "UdpSocket"].contains(&word.text));
+    let uses: Vec<_> = uses.into_iter().filter(|place| !place.starts_with("src/http/")).collect();
+    none(&uses, "The outside world is asked in src/providers only; that is where ureq belongs.");
+}
+
+#[test]
+fn only_the_store_opens_connections_and_only_ops_writes_sql() {
+    let uses = uses_outside(&["store/", "domain/"], |word| ["rusqlite", "libsqlite3_sys"].contains(&word.text));
+    none(&uses, "rusqlite belongs into src/store and src/domain only: no door reaches SQL.");
+    let uses = uses_outside(&["store/"], |word| word.text.starts_with("r2d2"));
+    none(&uses, "The connection pool belongs into src/store only.");
+    let allowed = ["::Params", "::Result", "::Error"];
+    let is_more = |word: &Word<'_>| word.text == "rusqlite" && !allowed.iter().any(|item| word.after.starts_with(item));
+    let everywhere_but_ops: Vec<_> = sources().iter().map(|source| source.path.clone()).collect();
+    let everywhere_but_ops: Vec<_> =
+        everywhere_but_ops.iter().map(String::as_str).filter(|path| !path.starts_with("domain/")).collect();
+    let uses = uses_outside(&everywhere_but_ops, is_more);
+    none(&uses, "src/domain uses rusqlite to read its rows only; connections and transactions are the store's.");
+}
+
+/// Each table and the one subject that may name it in SQL, as `schema.sql` says.
+fn owners() -> BTreeMap<String, String> {
+    let schema = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql")).unwrap();
+    let mut owner = None;
+    let mut owners = BTreeMap::new();
+    for line in schema.lines() {
+        if let Some(named) = line.strip_prefix("-- Owner: ") {
+            owner = named.split(['.', ' ']).next().map(ToOwned::to_owned);
+        } else if let Some(table) = line.strip_prefix("create table ") {
+            let table = table.split([' ', '(']).next().unwrap();
+            let owner = owner.clone().unwrap_or_else(|| panic!("schema.sql: no owner stands above table {table}"));
+            owners.insert(table.to_owned(), owner);
+        }
+    }
+    owners
+}
+
+#[test]
+fn a_table_is_named_in_sql_by_its_owner_only() {
+    let owners = owners();
+    assert!(owners.len() > 5);
+    let mut places = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_below(&["store/"])) {
+        for literal in &source.literals {
+            let literal = literal.replace("\\\n", " ").to_lowercase();
+            let words: Vec<_> =
+                literal.split(|character: char| !character.is_alphanumeric() && character != '_').collect();
+            let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            for pair in words.windows(2) {
+                let [verb, table] = pair else { continue };
+                let names_table = ["from", "into", "join", "update", "table"].contains(verb);
+                let is_sql = words.iter().any(|word| ["select", "insert", "delete", "set", "create"].contains(word));
+                if let Some(owner) = owners.get(*table).filter(|_| names_table && is_sql)
+                    && source.subject() != Some(owner)
+                {
+                    places.push(format!("src/{}: {literal}", source.path));
+                }
+            }
+        }
+    }
+    none(&places, "A table is read and written in SQL by its owner only (see schema.sql); others call the owner.");
+}
+
+#[test]
+fn every_owner_of_a_table_exists_and_uses_it() {
+    let sources = sources();
+    for (table, owner) in owners() {
+        let mut files = sources.iter().filter(|source| source.subject() == Some(&owner));
+        assert!(files.any(|source| source.literals.iter().any(|text| text.contains(&table))), "{table}: {owner}");
+    }
+}
+
+#[test]
+fn only_the_command_line_prints() {
+    let is_print = |word: &Word<'_>| match word.text {
+        "println" | "eprintln" | "print" | "eprint" | "dbg" => word.after.starts_with('!'),
+        "stdout" | "stderr" => true,
+        _ => false,
+    };
+    let uses = uses_outside(&["cli/", "main.rs"], is_print);
+    none(&uses, "Only src/cli and src/main.rs talk to a terminal; everything else answers or logs.");
+}
+
+#[test]
+fn only_config_reads_the_environment() {
+    let uses = uses_outside(&["config/"], |word| word.text == "env" && !word.after.starts_with('!'));
+    none(&uses, "The environment is read in src/config only, where every setting is declared.");
+}
+
+#[test]
+fn only_the_clock_reads_the_time() {
+    let clocks = ["SystemTime::", "Timestamp::", "Zoned::", "Utc::", "Local::"];
+    let is_now = |word: &Word<'_>| word.text == "now" && clocks.iter().any(|clock| word.before.ends_with(clock));
+    let uses = uses_outside(&["clock.rs"], is_now);
+    none(&uses, "The clock is read in src/clock.rs only; everything else is given the time.");
+}
+
+#[test]
+fn nothing_but_a_test_gives_up() {
+    let is_crash = |word: &Word<'_>| match word.text {
+        "unwrap" | "expect" | "unwrap_err" | "expect_err" => word.before.ends_with(['.', ':']),
+        "panic" | "todo" | "unimplemented" | "unreachable" => word.after.starts_with('!'),
+        "unsafe" => true,
+        _ => false,
+    };
+    let uses = uses_outside(&[], is_crash);
+    none(&uses, "A failure is an answer with a code: no unwrap, no expect, no panic outside of tests.");
+}
+
+#[test]
+fn the_doors_are_not_known_to_what_stands_behind_them() {
+    let doors = ["http", "cli", "jobs"];
+    let is_door = |word: &Word<'_>| {
+        doors.contains(&word.text) && (word.before.ends_with("crate::") || word.before.ends_with("yarrow::"))
+    };
+    none(
+        &uses_outside(&["http/", "cli/", "main.rs"], is_door),
+        "The core and what it stands on know no door: nothing but src/http and src/cli names src/http, src/cli or src/jobs.rs.",
+    );
+}
+
+#[test]
+fn the_text_is_finished() {
+    let words = ["todo", "fixme", "xxx", "hack", "wip", "stub", "stubbed", "mock", "dummy", "placeholder", "throwaway"];
+    let mut places = Vec::new();
+    for source in sources() {
+        for (index, line) in source.text.lines().enumerate() {
+            let lower = line.to_lowercase();
+            let mut found = lower.split(|character: char| !character.is_alphanumeric() && character != '_');
+            if found.any(|word| words.contains(&word)) || lower.contains("/tmp/") {
+                places.push(source.line(index + 1));
+            }
+        }
+    }
+    none(&places, "What stands in src is finished, and knows no machine.");
+}

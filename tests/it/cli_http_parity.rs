@@ -1,0 +1,183 @@
+//! What an administrator may do by HTTP, an operator may do on the command line, by the same operation.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use crate::support::{Binary, Document, Setup};
+
+/// An endpoint for administrators, the command that does the same, and the operation that both call; two of them, first
+/// the endpoint's, where one door has a narrower one.
+///
+/// An endpoint that is not here, a command that does not exist, and an operation that is not called where the endpoint
+/// or the command stands fail the test.
+const TWINS: &[(&str, &str, &str)] = &[
+    ("GET /user/profile", "users show", "profile::find support::show"),
+    ("GET /coin/balance", "coins balance", "coins::balance"),
+    ("GET /coin/balance/phone", "coins balance", "coins::balance"),
+    ("POST /coin/reset", "coins reset", "coins::reset"),
+    ("POST /coin/reset/phone", "coins reset", "coins::reset"),
+    ("POST /coin/increase/phone", "coins grant", "coins::increase"),
+    ("POST /coin/sync", "coins sync", "coins::synchronise"),
+    ("POST /payment/update-balance", "payments settle", "decisions::settle"),
+    (
+        "GET /divination/records/user/{userId}",
+        "records user",
+        "interpretation::list_of_user interpretation::list_of_user_between",
+    ),
+    (
+        "GET /divination/records/phone/{phoneNumber}",
+        "records user",
+        "interpretation::list_of_user interpretation::list_of_user_between",
+    ),
+    ("GET /divination/records/user/{userId}/daterange", "records user", "interpretation::list_of_user_between"),
+    ("GET /divination/records/trace/{traceId}", "records show", "interpretation::find_by_trace"),
+    ("GET /divination/records/failed", "records failed", "interpretation::list_failed"),
+    ("GET /divination/records/slow", "records slow", "interpretation::list_slow"),
+    ("GET /divination/stats/user/{userId}/count", "records count", "interpretation::count_of_user"),
+    ("GET /divination/stats/daterange/count", "records count", "interpretation::count_between"),
+    ("POST /content-moderation/check-question", "words test", "moderation::judge moderation::judge_locally"),
+    ("GET /admin/payments", "payments list", "orders::list"),
+    ("GET /admin/payments/report", "payments report", "report::report"),
+    ("GET /admin/payments/callbacks", "payments callbacks", "callbacks::list"),
+    ("POST /admin/payments/callbacks/{id}/replay", "payments replay", "callbacks::replay"),
+    ("GET /admin/payments/{orderNo}", "payments show", "orders::file"),
+    ("POST /admin/payments/{orderNo}/query", "payments query", "reconcile::inquire"),
+    ("POST /admin/payments/{orderNo}/settle", "payments settle", "decisions::settle"),
+    ("POST /admin/payments/{orderNo}/refund", "payments refund", "refunds::refund"),
+    ("POST /admin/payments/{orderNo}/sandbox-pay", "payments sandbox-pay", "sandbox::pay"),
+    ("GET /admin/network-logs/user/{userId}", "logs user", "search::list"),
+    ("GET /admin/network-logs/ip/{clientIp}", "logs ip", "search::list"),
+    ("GET /admin/network-logs/time-range", "logs range", "search::list"),
+    ("GET /admin/network-logs/failed", "logs failed", "search::list"),
+    ("GET /admin/network-logs/suspicious", "logs suspicious", "tallies::suspicious"),
+    ("GET /admin/network-logs/count/ip", "logs count", "tallies::count"),
+    ("DELETE /admin/network-logs/cleanup", "logs cleanup", "access_log::clean_up"),
+    ("GET /admin/sensitive-words/statistics", "words stats", "state::status"),
+    ("GET /admin/sensitive-words/list", "words list", "listing::list"),
+    ("POST /admin/sensitive-words/add", "words add", "listing::add"),
+    ("DELETE /admin/sensitive-words/remove", "words remove", "listing::remove"),
+    ("POST /admin/sensitive-words/test/nickname", "words test", "moderation::judge_locally"),
+    ("POST /admin/sensitive-words/test/signature", "words test", "moderation::judge_locally"),
+    ("POST /admin/sensitive-words/test/question", "words test", "moderation::judge_locally"),
+    ("GET /admin/violations/list", "violations list", "violations::list"),
+    ("GET /admin/violations/user/{userId}/stats", "violations stats", "violations::of_user"),
+    ("GET /admin/violations/stats/types", "violations stats", "violations::types"),
+    ("GET /admin/violations/frequent-violators", "violations stats", "violations::frequent"),
+    ("DELETE /admin/violations/cleanup", "violations cleanup", "violations::clean_up"),
+    ("GET /admin/violations/{id}", "violations show", "violations::find"),
+    ("GET /admin/sensitive-word-migration/status", "moderation status", "state::status"),
+    ("POST /admin/sensitive-word-migration/switch", "moderation switch", "policy::switch"),
+    ("POST /admin/sensitive-word-migration/fallback", "moderation fallback", "policy::set_fallback"),
+    ("POST /admin/sensitive-word-migration/compare", "moderation compare", "compare::compare compare::compare_all"),
+    ("POST /admin/sensitive-word-migration/batch-compare", "moderation compare", "compare::compare_all"),
+    ("GET /admin/sensitive-word-migration/disagreements", "moderation disagreements", "shadow::disagreements"),
+    ("GET /admin/sensitive-word-migration/health-check", "moderation health", "state::health"),
+    ("POST /admin/user-data/sync", "sync users", "user_data::synchronise"),
+    ("GET /admin/user-data/validate/user/{userId}", "users validate", "user_data::validate"),
+    ("GET /admin/user-data/validate/phone/{phoneNumber}", "users validate", "user_data::validate"),
+    ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
+    ("POST /admin/user-data/fix/{phoneNumber}", "users fix", "user_data::fix"),
+    ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::attachment"),
+    ("DELETE /admin/data-cleanup/all", "cleanup all", "clearing::clear"),
+    ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "clearing::clear"),
+    ("DELETE /admin/data-cleanup/payment-records", "cleanup payment-records", "clearing::clear"),
+    ("DELETE /admin/data-cleanup/feedback", "cleanup feedback", "clearing::clear"),
+    ("POST /admin/notifications", "notify send", "notifications::send"),
+    ("GET /admin/notifications", "notify list", "notifications::list_sent"),
+    ("DELETE /admin/notifications/{id}", "notify delete", "notifications::delete"),
+    ("GET /admin/feedback", "feedback list", "feedback::list"),
+    ("POST /admin/releases", "release publish", "releases::publish"),
+    ("GET /admin/releases", "release list", "releases::list"),
+    ("GET /admin/audit", "audit", "audit::list"),
+    // Nobody signs in on the command line: who may use it may read the file. Sessions are ended there.
+    ("POST /admin/login", "admin create", "admins::sign_in admins::create"),
+    ("POST /admin/logout", "admin sessions end", "admins::sign_out sessions::end"),
+];
+
+/// The text of a module: its file, and those in the folder of the same name.
+fn text_of(module: &Path) -> String {
+    let mut files = vec![module.with_extension("rs")];
+    if let Ok(folder) = std::fs::read_dir(module) {
+        files.extend(folder.map(|entry| entry.unwrap().path()));
+    }
+    files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+        .collect()
+}
+
+/// Where an endpoint stands: the file named like the segment of its path.
+fn module_of_endpoint(endpoint: &str) -> PathBuf {
+    let path = endpoint.split_once(' ').unwrap().1;
+    let (folder, rest) = match path.strip_prefix("/admin/") {
+        Some(rest) => ("admin", rest),
+        None => ("v0", &path[1..]),
+    };
+    let segment = match rest.split('/').next().unwrap() {
+        "login" | "logout" => "session".to_owned(),
+        segment => segment.replace('-', "_"),
+    };
+    Path::new("http").join(folder).join(segment)
+}
+
+/// Whether a text calls an operation, be it by a reference.
+fn calls(text: &str, operation: &str) -> bool {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    let stands_alone = |at: usize| {
+        let (before, after) = (&text[..at], &text[at + operation.len()..]);
+        !before.ends_with(is_part) && (after.starts_with(['(', ',', ')']) || after.starts_with("::<"))
+    };
+    text.match_indices(operation).any(|(at, _)| stands_alone(at))
+}
+
+#[test]
+fn every_endpoint_for_administrators_has_its_command() {
+    let server = Setup::default().start();
+    let document = Document::of(&server);
+    let is_for_administrators = |description: &str| description.contains("administrator");
+    let endpoints: BTreeSet<_> = document
+        .operations
+        .iter()
+        .filter(|operation| {
+            operation.path.starts_with("/admin/")
+                || is_for_administrators(operation.value["description"].as_str().unwrap_or_default())
+        })
+        .map(super::support::Operation::name)
+        .collect();
+    let known: BTreeSet<_> = TWINS.iter().map(|(endpoint, ..)| (*endpoint).to_owned()).collect();
+    assert_eq!(endpoints, known, "an endpoint for administrators needs its command, and a row on this page");
+}
+
+#[test]
+fn both_doors_call_the_same_operation() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut strangers = Vec::new();
+    for (endpoint, command, operations) in TWINS {
+        let words: Vec<_> = command.split(' ').collect();
+        let help = Binary::command().args(&words).arg("--help").output().unwrap();
+        let usage = String::from_utf8(help.stdout).unwrap();
+        assert!(help.status.success() && usage.contains(&format!("yarrow {command}")), "{endpoint}: {usage}");
+        let (over_http, by_command) = operations.split_once(' ').unwrap_or((operations, operations));
+        let doors = [(module_of_endpoint(endpoint), over_http), (Path::new("cli").join(words[0]), by_command)];
+        for (module, operation) in doors {
+            let text = text_of(&sources.join(&module));
+            if !calls(&text, operation) {
+                strangers.push(format!("{endpoint}: src/{} never calls {operation}", module.display()));
+            }
+        }
+    }
+    assert!(strangers.is_empty(), "{strangers:#?}");
+}
+
+#[test]
+fn a_name_that_only_stands_somewhere_is_no_call() {
+    assert!(calls("Ok(violations::list(app))", "violations::list"));
+    assert!(calls("call.blocking(violations::types).await", "violations::types"));
+    for text in
+        ["violations::list_all(app)", "use violations::list;", "my_violations::list(app)", "violations::listing"]
+    {
+        assert!(!calls(text, "violations::list"), "{text}");
+    }
+}
