@@ -36,19 +36,10 @@ fn main() -> io::Result<()> {
     {
         println!("cargo:rustc-env=BUILT_{name}={value}");
     }
-    compile_gathering();
     if understands_packed_relocations() {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
     Ok(())
-}
-
-/// Compiles what stands between SQLite and the system. All of it is linked: only SQLite calls it, and is linked later.
-fn compile_gathering() {
-    let mut compiler = cc::Build::new();
-    // SQLite's own header, of the version that is compiled in.
-    compiler.include(variable("DEP_SQLITE3_INCLUDE")).file(noted("src/store/gathering.c"));
-    compiler.extra_warnings(true).link_lib_modifier("+whole-archive").compile("gathering");
 }
 
 /// A path that the build depends on.

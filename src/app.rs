@@ -1,19 +1,21 @@
 //! The application: configuration, store, providers and clock, opened alike by the server and by every command.
 
-use std::{fs::File, sync::Arc};
+use std::{fs::File, ops::Deref, sync::Arc};
 
 use crate::{
     certificate::{self, Validity},
     clock::Clock,
     concurrency::{
         response_slots::Deliveries,
-        semaphore::{OneEach, Shares, Slots},
+        semaphore::{Shares, Slots},
     },
     config::Config,
+    core::Core,
     data_dir::{demand_installation, demand_server_key, explain_damage, leave_to_owner, open_store},
     domain::{
-        divination::model_calls::{Places, Unwritten},
-        identity::codes,
+        divination::model_calls::ModelCalls,
+        identity::accounts::{export::Exports, send_code::CodeSender},
+        messaging::mailer::Mailer,
         moderation::{Moderation, external::External, hourly::Hours, screen::Screen, shadow::Shadow, words},
         money::payments::Payments,
         operations::{admins, alerts, audit::UnderWay, clock_jump, integrity, network_log::Recorder, server_key},
@@ -22,22 +24,18 @@ use crate::{
     keys::{SANDBOX_KEY, ServerKey, kept_key},
     providers::{
         breaker::Breaker,
-        email::EmailSender,
         factory::{self, Announce},
-        llm::models::{Guarded, Models},
+        llm::models::Guarded,
         payment::sandbox::Sandbox,
-        sms::SmsSender,
     },
     store::{
-        Store, Tuning, Upkeep,
+        Tuning, Upkeep,
         lock::{lock_directory, lock_for_server},
         restore,
     },
-    types::{PhoneRules, UserId},
+    types::UserId,
 };
 
-/// A vendor that takes its time must leave threads for everybody else.
-const MESSAGES_AT_ONCE: u32 = 32;
 /// Bodies on their way that hold more than a short one may. The longest that users send has 256 KiB.
 const LONG_BODIES: u32 = 512;
 
@@ -64,40 +62,23 @@ impl Role {
     }
 }
 
+/// Core and services, composed. The server's entrances and commands work on one of these.
 pub struct App {
-    pub config: Arc<Config>,
-    pub clock: Clock,
-    pub store: Store,
-    pub phone_rules: PhoneRules,
-    pub keys: ServerKey,
+    pub core: Core,
     /// Requests that run at once. One whose body has not arrived does not run yet.
     pub requests: Slots,
     /// Long bodies that have not arrived, by who sends them: whoever sends slowly must not make the service hold much.
     pub long_bodies: Shares<String>,
-    pub sms: Box<dyn SmsSender>,
-    pub sms_breaker: Breaker,
-    /// Messages being handed to the provider at once.
-    pub sms_sending: Slots,
-    pub email: Box<dyn EmailSender>,
-    pub email_breaker: Breaker,
-    /// Messages being handed to the mail server at once.
-    pub email_sending: Slots,
-    /// The language models, each behind its breaker.
-    pub llm: Models,
-    /// Running model calls, and those that wait.
-    pub calls: Places,
-    /// What came of model calls and could not be written down yet.
-    pub unwritten: Unwritten,
+    pub mailer: Arc<Mailer>,
+    pub code_sender: CodeSender,
+    pub model_calls: ModelCalls,
     pub payments: Payments,
     pub moderation: Moderation,
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
     /// The large answers that are being sent.
     pub large_answers: Deliveries<UserId>,
-    /// Exports being made, each of which is a long read. Half of those, so that others can be made beside them.
-    pub exports: Slots,
-    /// Whose export is being made or fetched.
-    pub exporting: OneEach<UserId>,
+    pub exports: Exports,
     /// What was told of alerts.
     pub told: alerts::Memory,
     /// How much of the damage that was met in the database a check has explained.
@@ -106,14 +87,20 @@ pub struct App {
     pub clock_watch: clock_jump::Watch,
     /// How long the certificate is good that is shown.
     pub certificate_shown: Arc<certificate::Shown>,
-    /// What came of verification codes.
-    pub code_tally: Arc<codes::Tally>,
     /// What administrators have begun.
     pub acts: Arc<UnderWay>,
     /// Network log entries on their way to the store.
     pub access_log: Recorder,
     /// Held for its lock. Dropped last, when nothing writes any more.
     _lock: Option<File>,
+}
+
+impl Deref for App {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
 }
 
 impl App {
@@ -150,40 +137,31 @@ impl App {
         words::seed(&store)?;
         let sandbox_key =
             || kept_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
-        let payments = Payments::open(config, &store, clock.clone(), sandbox_key)?;
+        let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
+        let payments = Payments::open(core.clone(), sandbox_key)?;
         leave_to_owner(&directory)?;
+        let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
+        let sms = factory::sms_sender(config, core.clock.clone(), announce);
         Ok(Self {
-            phone_rules: config.phone_rules(),
-            sms: factory::sms_sender(config, clock.clone(), announce),
-            sms_breaker: Breaker::with_defaults("sms"),
             requests: Slots::new(config.limits.requests),
             long_bodies: Shares::new(LONG_BODIES),
-            sms_sending: Slots::new(MESSAGES_AT_ONCE),
-            email: factory::email_sender(config, clock.clone(), announce)?,
-            email_breaker: Breaker::with_defaults("email"),
-            email_sending: Slots::new(MESSAGES_AT_ONCE),
-            llm: factory::language_models(config),
-            calls: Places::new(config.llm.calls, config.llm.calls_per_user, config.llm.queue),
-            unwritten: Unwritten::default(),
+            code_sender: CodeSender::new(core.clone(), sms, Arc::clone(&mailer)),
+            mailer,
+            model_calls: ModelCalls::new(core.clone(), factory::language_models(config)),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
-            exports: Slots::new(config.database.long_reads.div_ceil(2)),
+            exports: Exports::new(config.database.long_reads),
             large_answers: Deliveries::default(),
-            exporting: OneEach::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),
             damage_explained: integrity::Watch::default(),
             clock_watch: clock_jump::Watch::default(),
             certificate_shown: Arc::default(),
-            code_tally: Arc::default(),
             acts: Arc::default(),
             payments,
-            moderation: moderation(config, &store, &clock),
+            moderation: moderation(&core),
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),
-            config: Arc::clone(config),
-            clock,
-            store,
-            keys,
+            core,
         })
     }
 
@@ -194,9 +172,9 @@ impl App {
 
     /// What stands before each provider that there is.
     pub fn breakers(&self) -> Vec<&Breaker> {
-        let others = [&self.sms_breaker, &self.email_breaker, self.payments.breaker()];
+        let others = [&self.code_sender.sms_breaker, &self.mailer.breaker, self.payments.breaker()];
         let moderation = self.moderation.external.breaker();
-        others.into_iter().chain(moderation).chain(self.llm.all().map(Guarded::breaker)).collect()
+        others.into_iter().chain(moderation).chain(self.model_calls.models.all().map(Guarded::breaker)).collect()
     }
 }
 
@@ -212,11 +190,13 @@ fn tuning(config: &Config) -> Tuning {
     }
 }
 
-fn moderation(config: &Config, store: &Store, clock: &Clock) -> Moderation {
-    let settings = &config.moderation;
+fn moderation(core: &Core) -> Moderation {
+    let settings = &core.config.moderation;
+    let moderator = factory::text_moderator(&core.config, core.clock.clone());
     Moderation {
-        screen: Screen::new(store.clone()),
-        external: External::new(factory::text_moderator(config, clock.clone()), clock.clone(), settings.calls),
+        core: core.clone(),
+        screen: Screen::new(core.store.clone()),
+        external: External::new(moderator, core.clock.clone(), settings.calls),
         hours: Hours::default(),
         shadow: Shadow::new(settings.shadow_share),
     }

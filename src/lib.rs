@@ -35,6 +35,7 @@ pub mod keys;
 pub mod certificate;
 pub mod store;
 pub mod providers;
+pub mod core;
 pub mod domain;
 pub mod data_dir;
 pub mod app;

@@ -92,7 +92,7 @@ pub fn tell<F>(app: &App, context: &Context, events: &Events, trace_id: &str, ru
 where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<Record>,
 {
-    events.send("meta", &json!({ "traceId": trace_id, "provider": app.llm.name(), "model": app.llm.model() }));
+    events.send("meta", &json!({ "traceId": trace_id, "provider": app.model_calls.models.name(), "model": app.model_calls.models.model() }));
     let outcome = while_wanted(events.wanted(), || {
         run(&mut |text| {
             // An empty piece only asks whether anybody is still there.

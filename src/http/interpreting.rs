@@ -32,7 +32,7 @@ pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Reco
 /// # Errors
 /// `too_many_calls`; `overloaded` when the queue is full, or when waiting in it took too long.
 pub async fn place(call: &Call, user: UserId) -> Result<Place> {
-    let entering = call.app.calls.enter(user)?;
+    let entering = call.app.model_calls.queue.enter(user)?;
     match tokio::time::timeout(call.app.config.llm.queue_timeout, entering).await {
         Ok(place) => place,
         Err(_) => Err(model_calls::overloaded()),

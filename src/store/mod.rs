@@ -29,8 +29,6 @@ mod transaction;
 mod writer;
 
 #[cfg(test)]
-mod gathering;
-#[cfg(test)]
 mod tests;
 
 use std::{

@@ -107,7 +107,8 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
     let request = request(app, &trace_id, &profile, conversation);
     let amount = model_calls::largest_use(app, &request);
     let config = Arc::clone(&app.config);
-    let (traced, provider, model) = (trace_id.clone(), app.llm.name(), app.llm.model().to_owned());
+    let (traced, provider, model) =
+        (trace_id.clone(), app.model_calls.models.name(), app.model_calls.models.model().to_owned());
     let begin = app.store.write(move |tx| {
         hourly::take_in(tx, user, Counted::Conversations, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;

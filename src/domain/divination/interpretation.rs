@@ -100,8 +100,8 @@ fn begin(
         trace_id: trace_id.clone(),
         user,
         question,
-        provider: app.llm.name(),
-        model: app.llm.model().to_owned(),
+        provider: app.model_calls.models.name(),
+        model: app.model_calls.models.model().to_owned(),
         prompt_version: prompt::VERSION,
         keeper,
     };

@@ -1,5 +1,6 @@
 //! Notifications to users, feedback from them, and releases of the app.
 
 pub mod feedback;
+pub mod mailer;
 pub mod notifications;
 pub mod releases;

@@ -28,6 +28,7 @@ use shadow::Shadow;
 
 use crate::{
     app::App,
+    core::Core,
     domain::moderation::violations::Violation,
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     providers::{
@@ -47,6 +48,7 @@ const MOST_WORDS: usize = 50;
 
 /// What moderation needs while the program runs.
 pub struct Moderation {
+    pub core: Core,
     /// The local word list, ready to match.
     pub screen: Screen,
     /// The outside service.

@@ -280,7 +280,7 @@ impl Chunks<'_> {
             Some(document) if !piece.is_whole => document.to_owned(),
             _ => {
                 self.were_ours = true;
-                let model = if piece.model.is_empty() { app.llm.model() } else { piece.model };
+                let model = if piece.model.is_empty() { app.model_calls.models.model() } else { piece.model };
                 let mut delta = json!({ "role": "assistant", "content": piece.text });
                 if !piece.reasoning.is_empty() {
                     delta["reasoning_content"] = json!(piece.reasoning);

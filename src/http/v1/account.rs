@@ -112,7 +112,7 @@ pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Ac
 /// Everything that is held of the caller.
 pub async fn export(call: Call, _: Nothing) -> Result<Download> {
     let user = call.user()?;
-    let own = call.app.exporting.enter(user)?;
+    let own = call.app.exports.by_user.enter(user)?;
     call.blocking(move |app| {
         let directory = &app.config.installation.data_dir.0;
         let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);

@@ -211,8 +211,8 @@ impl Ending {
             Work { provider, model: &model, request, usage: self.usage, seen: seen_of_last, is_free: self.is_free };
         // A first model that thought and said nothing has its price, too.
         let first = failover.as_ref().map(|failure| Work {
-            provider: app.llm.name(),
-            model: app.llm.model(),
+            provider: app.model_calls.models.name(),
+            model: app.model_calls.models.model(),
             request,
             usage: failure.usage,
             seen: seen.of_first,

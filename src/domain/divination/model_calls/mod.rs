@@ -20,6 +20,7 @@ use std::{
 
 use crate::{
     app::App,
+    core::Core,
     domain::{
         divination::{
             budget::{self, Amount, Warning},
@@ -31,6 +32,7 @@ use crate::{
         moderation,
     },
     error::{Code, Error, Result},
+    providers::llm::models::Models,
     providers::{
         Failure, FailureKind,
         llm::{Flow, Piece, Request, models::Asked},
@@ -38,6 +40,25 @@ use crate::{
     store::Write,
     types::{UserId, hex, named, random_hex},
 };
+
+/// The service that calls language models: admission, the models behind their breakers, and outcomes not yet stored.
+pub struct ModelCalls {
+    pub core: Core,
+    /// The language models, each behind its breaker.
+    pub models: Models,
+    /// Running calls, and those that wait.
+    pub queue: Places,
+    /// Outcomes that could not be stored yet.
+    pub retry_queue: Unwritten,
+}
+
+impl ModelCalls {
+    pub fn new(core: Core, models: Models) -> Self {
+        let settings = &core.config.llm;
+        let queue = Places::new(settings.calls, settings.calls_per_user, settings.queue);
+        Self { models, queue, retry_queue: Unwritten::default(), core }
+    }
+}
 
 pub use admission_queue::{Entering, Place, Places, overloaded};
 pub use ending::Outcome;
@@ -87,7 +108,7 @@ pub fn reference(app: &App, user: UserId) -> String {
 
 /// What the request may use at most, of the model that is asked first.
 pub fn largest_use(app: &App, request: &Request) -> Amount {
-    budget::largest_use(&app.config.llm, app.llm.name(), app.llm.model(), request)
+    budget::largest_use(&app.config.llm, app.model_calls.models.name(), app.model_calls.models.model(), request)
 }
 
 /// Asks the model and says what came of it. Blocks on the provider.
@@ -104,8 +125,8 @@ pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece
     let concluded = concluded.unwrap_or_else(|_| Concluded {
         ending: Ending::panicked(),
         failure: Some(Error::internal("a model call panicked")),
-        provider: app.llm.name(),
-        model: app.llm.model().to_owned(),
+        provider: app.model_calls.models.name(),
+        model: app.model_calls.models.model().to_owned(),
         failover: None,
         duration: begun.elapsed(),
     });
@@ -134,8 +155,12 @@ fn conclude(
 ) -> Concluded {
     let mut gate = Gate::new(app, asker, request);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
-        Flow::Stop => app.llm.not_asked(Failure::new(FailureKind::Cancelled, app.llm.name(), NOT_ASKED)),
-        Flow::Continue => app.llm.converse(|| app.clock.now().0, request, &mut |piece| {
+        Flow::Stop => app.model_calls.models.not_asked(Failure::new(
+            FailureKind::Cancelled,
+            app.model_calls.models.name(),
+            NOT_ASKED,
+        )),
+        Flow::Continue => app.model_calls.models.converse(|| app.clock.now().0, request, &mut |piece| {
             seen.note(piece, begun);
             gate.pass(piece, sink)
         }),
@@ -179,7 +204,7 @@ where
         }
         Ok(None) => Err(Error::new(Code::NotFound).detail("What the model was asked about was deleted meanwhile.")),
         Err(error) => {
-            app.unwritten.keep(move |tx| finish(tx).map(drop));
+            app.model_calls.retry_queue.keep(move |tx| finish(tx).map(drop));
             Err(error.of_trace(trace_id))
         }
     }

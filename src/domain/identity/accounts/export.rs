@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
+    concurrency::semaphore::{OneEach, Slots},
     domain::{
         Each,
         divination::{budget, chat, history, interpretation, sessions},
@@ -27,13 +28,26 @@ use crate::{
     types::UserId,
 };
 
+/// Limits on exports: each is a long read, so only half of those may be exports, and one per user.
+pub struct Exports {
+    pub running: Slots,
+    /// Users whose export is being made or downloaded.
+    pub by_user: OneEach<UserId>,
+}
+
+impl Exports {
+    pub fn new(long_reads: u32) -> Self {
+        Self { running: Slots::new(long_reads.div_ceil(2)), by_user: OneEach::default() }
+    }
+}
+
 /// Writes everything that is held of the user.
 ///
 /// # Errors
 /// `not_found`; `overloaded` while too many exports are made; `storage_full` and `storage_failed` when it cannot be
 /// written there.
 pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
-    let _place = app.exports.enter()?;
+    let _place = app.exports.running.enter()?;
     let home = &app.config.limits.time_zone;
     let mut out = BufWriter::new(out);
     app.store.read(|tx| {

@@ -1,7 +1,7 @@
 //! Accounts: coming in by an address and a code, staying by a token, and leaving.
 
-mod send_code;
-mod export;
+pub mod send_code;
+pub mod export;
 mod sign_in;
 mod deletion;
 

@@ -7,18 +7,54 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     app::App,
-    concurrency::semaphore::Slot,
-    domain::identity::{
-        codes::{self, NewCode, Purpose, Recipient},
-        users::Address,
+    concurrency::semaphore::{Slot, Slots},
+    core::Core,
+    domain::{
+        identity::{
+            codes::{self, NewCode, Purpose, Recipient},
+            users::Address,
+        },
+        messaging::mailer::Mailer,
     },
     error::{Code, Error, Result},
-    providers::{Failure, FailureKind, email::letter, sms::CodeMessage},
+    providers::{
+        Failure, FailureKind,
+        breaker::Breaker,
+        email::letter,
+        sms::{CodeMessage, SmsSender},
+    },
     types::{Locale, PhoneNumber, Secret, random_digits},
 };
 
 const SMS_CODE_DIGITS: usize = 6;
 const EMAIL_CODE_DIGITS: usize = 8;
+
+/// Messages handed to the SMS provider at once: a slow provider must leave threads for other work.
+const CONCURRENT_MESSAGES: u32 = 32;
+
+/// The service that sends verification codes by SMS and email.
+pub struct CodeSender {
+    pub core: Core,
+    pub sms: Box<dyn SmsSender>,
+    pub sms_breaker: Breaker,
+    pub sms_permits: Slots,
+    pub mailer: Arc<Mailer>,
+    /// Counts of codes sent, accepted and refused.
+    pub tally: Arc<codes::Tally>,
+}
+
+impl CodeSender {
+    pub fn new(core: Core, sms: Box<dyn SmsSender>, mailer: Arc<Mailer>) -> Self {
+        Self {
+            core,
+            sms,
+            sms_breaker: Breaker::with_defaults("sms"),
+            sms_permits: Slots::new(CONCURRENT_MESSAGES),
+            mailer,
+            tally: Arc::default(),
+        }
+    }
+}
 
 /// A code that somebody asks for.
 #[derive(Clone, Debug)]
@@ -68,7 +104,7 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
         })
         .wait()?;
     let Err(failure) = deliver(app, request, &code) else {
-        app.code_tally.sent.add(1);
+        app.code_sender.tally.sent.add(1);
         return Ok(sent);
     };
     tracing::warn!(%failure, "a verification code could not be sent");
@@ -106,8 +142,8 @@ pub const fn code_digits(address: &Address) -> usize {
 
 fn slot<'app>(app: &'app App, address: &Address) -> Result<Slot<'app>> {
     match address {
-        Address::Phone(_) => app.sms_sending.enter(),
-        Address::Email(_) => app.email_sending.enter(),
+        Address::Phone(_) => app.code_sender.sms_permits.enter(),
+        Address::Email(_) => app.mailer.permits.enter(),
     }
 }
 
@@ -127,7 +163,7 @@ fn deliver(app: &App, request: &CodeRequest, code: &Secret) -> Result<(), Failur
     match &request.address {
         Address::Phone(number) => {
             let message = text_message(app, number, code, minutes);
-            app.sms_breaker.run(now, || app.sms.send_code(&message)).map(drop)
+            app.code_sender.sms_breaker.run(now, || app.code_sender.sms.send_code(&message)).map(drop)
         }
         Address::Email(email) => {
             let template = match request.purpose {
@@ -136,7 +172,7 @@ fn deliver(app: &App, request: &CodeRequest, code: &Secret) -> Result<(), Failur
             };
             let values = [("code", code.reveal()), ("minutes", &minutes.to_string())];
             let message = template.filled(email.clone(), request.locale, &values);
-            app.email_breaker.run(now, || app.email.send(&message))
+            app.mailer.breaker.run(now, || app.mailer.sender.send(&message))
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
-    let tally = Arc::clone(&app.code_tally);
+    let tally = Arc::clone(&app.code_sender.tally);
     app.store.write_checked_first(move |tx| {
         tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
@@ -103,7 +103,7 @@ pub fn change_address(
     let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::Address, code);
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
-    let tally = Arc::clone(&app.code_tally);
+    let tally = Arc::clone(&app.code_sender.tally);
     app.store.write(move |tx| {
         tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
         tally.note(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;

@@ -28,6 +28,7 @@ use crate::{
     clock::Clock,
     concurrency::semaphore::{OneEach, Slots},
     config::{Config, PaymentGateway as Choice},
+    core::Core,
     error::{Code, Error, Result},
     providers::{
         Failure,
@@ -38,11 +39,11 @@ use crate::{
             sandbox::Sandbox,
         },
     },
-    store::Store,
 };
 
 /// The gateway of this installation, and what guards the way to it.
 pub struct Payments {
+    pub core: Core,
     pub gateway: Arc<dyn PaymentGateway>,
     /// The other side of the gateway, where that is in this process. Never there beside a real one.
     sandbox: Option<Arc<Sandbox>>,
@@ -58,12 +59,8 @@ impl Payments {
     ///
     /// # Errors
     /// `configuration` with everything that is wrong with the gateway's settings.
-    pub fn open(
-        config: &Config,
-        store: &Store,
-        clock: Clock,
-        sandbox_key: impl FnOnce() -> Result<Vec<u8>>,
-    ) -> Result<Self> {
+    pub fn open(core: Core, sandbox_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Self> {
+        let (config, store, clock) = (&core.config, &core.store, core.clock.clone());
         let clock = Box::new(move || clock.now().0);
         let (gateway, sandbox): (Arc<dyn PaymentGateway>, _) = match config.payment.gateway {
             Choice::Sandbox => {
@@ -75,7 +72,7 @@ impl Payments {
             Choice::Alipay => (Arc::new(alipay_gateway(config, clock)?), None),
         };
         let (breaker, calls) = (Breaker::with_defaults("payment"), Slots::new(config.payment.calls));
-        Ok(Self { gateway, sandbox, breaker, calls, asking: OneEach::default() })
+        Ok(Self { core, gateway, sandbox, breaker, calls, asking: OneEach::default() })
     }
 
     /// What guards the way to the provider.

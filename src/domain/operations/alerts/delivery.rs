@@ -48,7 +48,8 @@ pub(super) fn send(app: &App, message: &Message) -> Vec<Delivery> {
     }
     for address in &alerts.mail_to {
         let letter = letter::plain(address.clone(), Locale::English, &subject(message), &as_text(app, message));
-        let outcome = app.email_breaker.run(|| app.clock.now().0, || app.email.send(&letter)).map_err(Error::from);
+        let outcome =
+            app.mailer.breaker.run(|| app.clock.now().0, || app.mailer.sender.send(&letter)).map_err(Error::from);
         deliveries.push(Delivery { channel: MAIL, outcome });
     }
     deliveries
