@@ -1,6 +1,5 @@
-//! Synchronisation primitives: locks that survive a panic, semaphores, and sliding-window counters.
+//! Synchronisation primitives: locks that survive a panic, and semaphores.
 
 pub mod lock;
 pub mod response_slots;
 pub mod semaphore;
-pub mod sliding_window;

@@ -22,6 +22,7 @@ mod file_identity;
 mod free_space_scrub;
 pub mod restore;
 mod row;
+pub mod sliding_window;
 mod snapshot;
 mod statements;
 mod tables;

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    concurrency::sliding_window::SURPLUS,
     domain::{
         Each,
         divination::{
@@ -26,7 +25,7 @@ use crate::{
     },
     error::Result,
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
-    store::{Read, Write},
+    store::{Read, Write, sliding_window::SURPLUS},
     types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
 };
 

@@ -13,12 +13,14 @@ use std::{net::IpAddr, time::Duration};
 use subtle::ConstantTimeEq;
 
 use crate::{
-    concurrency::sliding_window::{self, HOUR, Window},
     config::Auth,
     error::{Code, Error, Result},
     keys::ServerKey,
     metrics::Counter,
-    store::{Read, Write},
+    store::{
+        Read, Write,
+        sliding_window::{self, HOUR, Window},
+    },
     types::{Secret, named},
 };
 

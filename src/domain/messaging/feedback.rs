@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    concurrency::sliding_window::{self, HOUR, Window},
     domain::{
         Each,
         identity::{
@@ -18,7 +17,10 @@ use crate::{
         },
     },
     error::Result,
-    store::{Pending, Read, Row, Write},
+    store::{
+        Pending, Read, Row, Write,
+        sliding_window::{self, HOUR, Window},
+    },
     types::{Listing, Page, PhoneNumber, Timestamp, UserId},
 };
 

@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Mutex, time::Instant};
 
 use crate::{
-    concurrency::{lock::locked, sliding_window::HOUR},
+    concurrency::lock::locked,
     error::{Code, Error, Result},
+    store::sliding_window::HOUR,
     types::UserId,
 };
 

@@ -10,10 +10,12 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    concurrency::sliding_window::{self, HOUR, SURPLUS, Window},
     domain::{Each, identity::users, operations::free_space_scrub},
     error::{Code, Error, Result},
-    store::{Read, Row, Write},
+    store::{
+        Read, Row, Write,
+        sliding_window::{self, HOUR, SURPLUS, Window},
+    },
     types::{Listing, Page, Timestamp, UserId},
 };
 

@@ -18,14 +18,14 @@ use argon2::{
 
 use crate::{
     app::App,
-    concurrency::{
-        semaphore::Slot,
-        sliding_window::{self, Window},
-    },
+    concurrency::semaphore::Slot,
     config,
     domain::identity::codes,
     error::{Code, Error, Fault, FieldCode, Result},
-    store::{Pending, Read, Write},
+    store::{
+        Pending, Read, Write,
+        sliding_window::{self, Window},
+    },
     types::{Secret, Timestamp, sha256},
 };
 
@@ -332,8 +332,8 @@ fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::concurrency::semaphore::Slots;
+    use super::*;
 
     #[test]
     fn credentials_are_told_from_tokens_of_users() {

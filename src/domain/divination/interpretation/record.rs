@@ -7,7 +7,6 @@ use serde_json::json;
 use super::Question;
 use crate::{
     app::App,
-    concurrency::sliding_window::SURPLUS,
     domain::{
         Each,
         divination::{
@@ -17,7 +16,7 @@ use crate::{
         identity::users,
     },
     error::{Code, Result},
-    store::{Read, Row, Write},
+    store::{Read, Row, Write, sliding_window::SURPLUS},
     types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId, milliseconds},
 };
 

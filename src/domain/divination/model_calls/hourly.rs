@@ -1,9 +1,11 @@
 //! How many calls a user made in the last hour, apart from the calls' own records, which their user may delete.
 
 use crate::{
-    concurrency::sliding_window::{self, HOUR, Window},
     error::Result,
-    store::{Read, Write},
+    store::{
+        Read, Write,
+        sliding_window::{self, HOUR, Window},
+    },
     types::UserId,
 };
 

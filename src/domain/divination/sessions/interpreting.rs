@@ -7,11 +7,10 @@ use std::time::Duration;
 use super::record::{self, Interpreted, Session};
 use crate::{
     app::App,
-    concurrency::sliding_window::SURPLUS,
     domain::divination::interpretation::{self, Prepared, Question, Record, Status},
     error::{Code, Result},
     providers::llm::Flow,
-    store::Write,
+    store::{Write, sliding_window::SURPLUS},
     types::{JsonText, Locale, UserId},
 };
 
