@@ -75,8 +75,8 @@ fn with(status: StatusCode, name: header::HeaderName, value: &str, body: Body) -
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
     use super::*;
+    use crate::config::Config;
 
     fn sent(server: &Server, port: u16, host: &str, uri: &str) -> (u16, Option<String>) {
         let redirect = Redirect::new(server, SocketAddr::from(([127, 0, 0, 1], port)), Challenges::default());

@@ -1,12 +1,12 @@
 //! Every endpoint, called by everybody there is, naming themselves and others, wherever parameters may stand.
 //!
-//! The promises are those of `guards`; the endpoints are those of the running server's own document.
+//! The promises are those of `endpoint_access`; the endpoints are those of the running server's own document.
 
 use serde_json::{Map, Value, json};
 
 use crate::{
-    guards::{Access, promised},
-    input::{Way, texts, ways},
+    endpoint_access::{Access, promised},
+    invalid_input::{Way, texts, ways},
     support::{Answer, Caller, Document, Operation, Parameter, Place, Request, Server, Setup},
 };
 

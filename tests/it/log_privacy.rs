@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    input::{Way, texts, ways},
+    invalid_input::{Way, texts, ways},
     support::{Answer, Document, Operation, Parameter, Place, Request, Server, Setup, eventually},
 };
 

@@ -332,8 +332,8 @@ fn issue_in(tx: &Write<'_>, limits: &config::Admin, admin: i64) -> Result<Issued
 
 #[cfg(test)]
 mod tests {
-    use crate::concurrency::semaphore::Slots;
     use super::*;
+    use crate::concurrency::semaphore::Slots;
 
     #[test]
     fn credentials_are_told_from_tokens_of_users() {

@@ -1,11 +1,11 @@
 //! Content moderation through the doors: the word list, refusals, both services and the switch between them.
 
-mod failures;
-mod list;
-mod races;
-mod services;
-mod switching;
+mod concurrent_changes;
+mod external_failures;
+mod external_moderator;
+mod provider_switch;
 mod violations;
+mod word_list;
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,12 @@
 //! Calls of a language model: as apps ask for them, as vendors answer, and what is kept of them.
 
+use std::io::{Read, Write};
+
 use serde_json::{Value, json};
 
 use super::{
     Answer, Caller, Request, Server, Setup,
+    raw::Wire,
     vendors::{Reply, Vendor},
 };
 
@@ -55,4 +58,32 @@ pub fn record(server: &Server, answer: &Answer) -> Value {
     let key = server.api_key("looker");
     let path = format!("/divination/records/trace/{}", answer.json()["traceId"].as_str().unwrap());
     server.get(&path).token(&key).send().expect(200).json()
+}
+
+/// Begins a call whose answer is a stream.
+fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) -> Wire {
+    let body = body.to_string();
+    let mut wire = Wire::to(server);
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        user.token,
+        body.len()
+    );
+    wire.0.write_all((head + &body).as_bytes()).unwrap();
+    wire
+}
+
+/// Begins a call whose answer is a stream, and reads until so much of it was received. The client leaves with the
+/// connection that is given back.
+pub fn read_stream_until(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) -> Wire {
+    let mut wire = begin_stream(server, user, call);
+    let mut received = Vec::new();
+    let mut buffer = [0; 1024];
+    while !String::from_utf8_lossy(&received).contains(mark) {
+        let count = wire.0.read(&mut buffer).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&buffer[..count]);
+    }
+    wire
 }

@@ -75,8 +75,8 @@ pub(super) fn superfluous(all: &[Backup], rules: &Rules, now: Timestamp) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Bytes;
     use super::*;
+    use crate::config::Bytes;
 
     const HOUR: i64 = DAY / 24;
     const NOW: Timestamp = Timestamp(1_000 * DAY + DAY / 2);

@@ -7,14 +7,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
-    model_use::read_stream_until,
-    support::{
-        Behaviour, Binary, Model,
-        calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, record, spending, streamed},
-        eventually, open_app,
-        vendors::{Reply, Vendor},
-    },
+use crate::support::{
+    Behaviour, Binary, Model,
+    calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, read_stream_until, record, spending, streamed},
+    eventually, open_app,
+    vendors::{Reply, Vendor},
 };
 
 const OTHER: &str = "13800138001";

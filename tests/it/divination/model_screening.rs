@@ -7,14 +7,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
-    model_use::read_stream_until,
-    support::{
-        Caller, Server,
-        calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, streamed},
-        eventually,
-        vendors::{Reply, Vendor},
-    },
+use crate::support::{
+    Caller, Server,
+    calls::{LISTED, PHONE, answering, ask, asking, chat, chunks, read_stream_until, streamed},
+    eventually,
+    vendors::{Reply, Vendor},
 };
 
 /// A server that screens, and whose model says what it is told to.

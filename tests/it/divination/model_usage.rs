@@ -1,14 +1,11 @@
 //! What model calls are charged with when they come to nothing: what the vendor counted, else what was seen.
 
-use std::io::{Read, Write};
-
 use serde_json::{Value, json};
 
 use crate::support::{
-    Behaviour, Caller, Model, Server,
-    calls::{PHONE, answering, ask, asking, chat, chunks, spending},
+    Behaviour, Model,
+    calls::{PHONE, answering, ask, asking, chat, chunks, read_stream_until, spending},
     eventually,
-    raw::Wire,
     vendors::{Reply, Vendor},
 };
 
@@ -27,34 +24,6 @@ fn end(reason: &str) -> Value {
 
 fn count() -> Value {
     json!({ "model": "m", "choices": [], "usage": { "prompt_tokens": 50, "completion_tokens": 2000 } })
-}
-
-/// Begins a call whose answer is a stream.
-fn begin_stream(server: &Server, user: &Caller, (path, body): (&str, &Value)) -> Wire {
-    let body = body.to_string();
-    let mut wire = Wire::to(server);
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        user.token,
-        body.len()
-    );
-    wire.0.write_all((head + &body).as_bytes()).unwrap();
-    wire
-}
-
-/// Begins a call whose answer is a stream, and reads until so much of it was received. The client leaves with the
-/// connection that is given back.
-pub fn read_stream_until(server: &Server, user: &Caller, call: (&str, &Value), mark: &str) -> Wire {
-    let mut wire = begin_stream(server, user, call);
-    let mut received = Vec::new();
-    let mut buffer = [0; 1024];
-    while !String::from_utf8_lossy(&received).contains(mark) {
-        let count = wire.0.read(&mut buffer).unwrap();
-        assert!(count > 0, "{}", String::from_utf8_lossy(&received));
-        received.extend_from_slice(&buffer[..count]);
-    }
-    wire
 }
 
 #[test]

@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use rusqlite::types::Value as Stored;
 use serde_json::{Value, json};
 
-use super::leaving::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
+use super::v1_account_deletion::{EMAIL, PHONE, TEXTS, expect_no_trace, export, found, person, traces_of};
 use crate::support::{Behaviour, Caller, Model, Server, Setup, eventually};
 
 /// What else the person has written or been told.

@@ -7,14 +7,11 @@ use serde_json::{Value, json};
 use super::{
     KEY_ID, LISTED, OWN, SECRET, check, content_of, fallback, field, judged, switch, verdict, violations, with_vendor,
 };
-use crate::{
-    model_use::read_stream_until,
-    support::{
-        Caller, Server, Setup,
-        calls::answering,
-        eventually,
-        vendors::{Gate, Reply, Vendor},
-    },
+use crate::support::{
+    Caller, Server, Setup,
+    calls::{answering, read_stream_until},
+    eventually,
+    vendors::{Gate, Reply, Vendor},
 };
 
 const MIGRATION: &str = "/admin/sensitive-word-migration";

@@ -1,0 +1,14 @@
+//! Castings, histories, interpretations, chats and the model calls behind them.
+
+mod hexagrams;
+mod model_calls;
+mod model_responses;
+mod model_screening;
+mod model_usage;
+mod revoked_streams;
+mod v0_divination;
+mod v0_divination_history;
+mod v0_divination_records;
+mod v0_llm;
+mod v1_session_interpretation;
+mod v1_sessions;

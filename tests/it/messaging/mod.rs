@@ -1,0 +1,6 @@
+//! Notifications, feedback and releases.
+
+mod v0_feedback;
+mod v0_notifications;
+mod v0_version;
+mod v1_notifications;

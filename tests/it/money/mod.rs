@@ -1,0 +1,10 @@
+//! Coins, points, invites, payments and the ledger.
+
+mod alipay;
+mod balances;
+mod ledger;
+mod payments;
+mod v0_coin;
+mod v0_payment;
+mod v1_invite;
+mod v1_points;

@@ -1,0 +1,21 @@
+//! What an operator sees of a running service: numbers, log lines, alerts, readiness.
+
+mod admin_audit;
+mod admin_data_cleanup;
+mod admin_network_logs;
+mod admin_networks;
+mod admin_read_access;
+mod admin_second_factor;
+mod admin_session;
+mod alerts;
+mod api_keys;
+mod backups;
+mod clock_jump;
+mod data_dir;
+mod demo;
+mod doctor;
+mod logs;
+mod metrics;
+mod migrations;
+mod offsite_backups;
+mod retention;
