@@ -12,7 +12,7 @@ use serde::{
     Deserialize,
     de::{MapAccess, Visitor},
 };
-use serde_json::{error::Category, value::RawValue};
+use serde_json::{error::Category, value::RawValue as JsonValue};
 
 use crate::error::{Code, Error, Result};
 
@@ -26,13 +26,13 @@ const DISCARDED_FOR: Duration = Duration::from_secs(2);
 
 /// A value as it came, before anybody knows what it should be.
 #[derive(Clone, Debug)]
-pub enum Given<'request> {
+pub enum RawValue<'request> {
     Text(Cow<'request, str>),
-    Json(&'request RawValue),
+    Json(&'request JsonValue),
 }
 
 /// One name and its value.
-pub type Pair<'request> = (Cow<'request, str>, Given<'request>);
+pub type Pair<'request> = (Cow<'request, str>, RawValue<'request>);
 
 /// Bytes of a body that are held while the rest has not come, without asking whether there is room for more.
 const HELD_FREELY: usize = 16 << 10;
@@ -143,7 +143,7 @@ pub fn pairs<'request>(
 pub fn encoded_pairs(text: &str) -> Result<Vec<Pair<'_>>> {
     let pair = |pair| {
         let (name, value) = str::split_once(pair, '=').unwrap_or((pair, ""));
-        Ok((decoded(name)?, Given::Text(decoded(value)?)))
+        Ok((decoded(name)?, RawValue::Text(decoded(value)?)))
     };
     text.split('&').filter(|pair| !pair.is_empty()).map(pair).collect()
 }
@@ -163,10 +163,10 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
         return Err(Error::new(Code::InvalidJson).detail(format!("The body is nested deeper than {DEEPEST} levels.")));
     }
     if let Some(name) = bare_list
-        && let Ok(items) = serde_json::from_str::<&RawValue>(text)
+        && let Ok(items) = serde_json::from_str::<&JsonValue>(text)
         && items.get().starts_with('[')
     {
-        return Ok(vec![(Cow::Borrowed(name), Given::Json(items))]);
+        return Ok(vec![(Cow::Borrowed(name), RawValue::Json(items))]);
     }
     let Members(pairs) = serde_json::from_str(text).map_err(|error| no_object(&error))?;
     Ok(pairs)
@@ -231,8 +231,8 @@ impl<'request> Deserialize<'request> for Members<'request> {
 
             fn visit_map<A: MapAccess<'request>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(8);
-                while let Some((Name(name), value)) = map.next_entry::<Name<'request>, &'request RawValue>()? {
-                    members.push((name, Given::Json(value)));
+                while let Some((Name(name), value)) = map.next_entry::<Name<'request>, &'request JsonValue>()? {
+                    members.push((name, RawValue::Json(value)));
                 }
                 Ok(Members(members))
             }
@@ -248,8 +248,8 @@ mod tests {
 
     fn json(body: &str) -> Result<Vec<(String, String)>> {
         let shown = |(name, given): Pair<'_>| match given {
-            Given::Json(raw) => (name.into_owned(), raw.get().to_owned()),
-            Given::Text(text) => (name.into_owned(), text.into_owned()),
+            RawValue::Json(raw) => (name.into_owned(), raw.get().to_owned()),
+            RawValue::Text(text) => (name.into_owned(), text.into_owned()),
         };
         json_pairs(body.as_bytes(), None).map(|pairs| pairs.into_iter().map(shown).collect())
     }
@@ -279,8 +279,8 @@ mod tests {
         let texts: Vec<_> = pairs
             .iter()
             .map(|(name, given)| match given {
-                Given::Text(text) => format!("{name}:{text}"),
-                Given::Json(_) => unreachable!(),
+                RawValue::Text(text) => format!("{name}:{text}"),
+                RawValue::Json(_) => unreachable!(),
             })
             .collect();
         assert_eq!(texts, ["a:1 2", "b:+乾", "c:", ":d"]);
@@ -318,7 +318,7 @@ mod properties {
             prop_assert_eq!(read.len(), members.len());
             for ((name, value), (read_name, read_value)) in members.iter().zip(&read) {
                 prop_assert_eq!(name, read_name);
-                prop_assert!(matches!(read_value, Given::Text(text) if text == value));
+                prop_assert!(matches!(read_value, RawValue::Text(text) if text == value));
             }
         }
 

@@ -16,7 +16,7 @@ use crate::{
     config::Limits,
     error::{Error, Fault, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{PageSize, Parameter, Rules, text},
         reply::Json,
         request_context::Call,
@@ -97,8 +97,8 @@ impl<T: ToSchema> PartialSchema for CursorPage<T> {
 }
 
 impl Parameter for Cursor {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::parse(&clean(&text(given)?, Self::LENGTH)?)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&clean(&text(value)?, Self::LENGTH)?)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -9,9 +9,9 @@ use axum::{
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    endpoint_service::{BodyLimit, Door, Gate, Task, fields, takes_body},
+    endpoint_service::{BodyLimit, Door, Gate, Task, reader, takes_body},
     guard::Access,
-    params::{BodyShape, Described, Parameters},
+    params::{BodyShape, ParameterDescription, Parameters},
     reply::{Answer, AnswerDocument},
     request_context::Call,
 };
@@ -26,7 +26,7 @@ pub struct Endpoint {
     pub path: &'static str,
     pub access: Access,
     pub summary: &'static str,
-    pub parameters: Vec<Described>,
+    pub parameters: Vec<ParameterDescription>,
     pub body_shape: BodyShape,
     /// Makes something and answers 201.
     is_creation: bool,
@@ -61,8 +61,10 @@ impl Endpoint {
         P: Parameters,
         A: Answer + Send + 'static,
     {
-        let task = Arc::new(Typed { operation, types: PhantomData });
-        Self::of(method, path, access, task, summary, (P::describe(), P::BODY), A::describe)
+        let parameters = P::describe();
+        let declared = parameters.iter().map(|parameter| parameter.name).collect();
+        let task = Arc::new(Typed { operation, declared, types: PhantomData });
+        Self::of(method, path, access, task, summary, (parameters, P::BODY), A::describe)
     }
 
     /// What is in the program once, and not for each endpoint.
@@ -73,7 +75,7 @@ impl Endpoint {
         access: Access,
         task: Arc<dyn Task>,
         summary: &'static str,
-        (parameters, body_shape): (Vec<Described>, BodyShape),
+        (parameters, body_shape): (Vec<ParameterDescription>, BodyShape),
         describe_answer: fn() -> AnswerDocument,
     ) -> Self {
         Self {
@@ -143,6 +145,8 @@ impl Endpoint {
 
 struct Typed<O, P, A> {
     operation: O,
+    /// Names of the parameters.
+    declared: Vec<&'static str>,
     types: PhantomData<fn(P) -> A>,
 }
 
@@ -158,7 +162,7 @@ where
         path: Vec<(String, String)>,
         uri: &Uri,
     ) -> Result<BoxFuture<'static, Result<Response<Body>>>> {
-        let parameters = fields(&call, path, uri, P::BODY, P::NAMES)?.parse::<P>()?;
+        let parameters = reader(&call, path, uri, P::BODY, &self.declared)?.parse::<P>()?;
         let doing = self.operation.call(call, parameters);
         // An async block around it would move the whole of it once more, the call included.
         Ok(Box::pin(doing.map(|outcome| outcome.and_then(Answer::into_response))))

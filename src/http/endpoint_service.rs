@@ -19,7 +19,7 @@ use super::{
     body,
     guard::{self, Access},
     large_response,
-    params::{BodyShape, Fields, Rules},
+    params::{BodyShape, Reader, Rules},
     reply::{self, problem},
     request_context::{Call, Caller, Context, Repeatable},
 };
@@ -212,13 +212,13 @@ fn unless_panicked<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
 ///
 /// # Errors
 /// Those of the body; `not_yours`.
-pub fn fields<'request>(
+pub fn reader<'request>(
     call: &'request Call,
     path: Vec<(String, String)>,
     uri: &'request Uri,
     shape: BodyShape,
     declared: &[&str],
-) -> Result<Fields<'request>> {
+) -> Result<Reader<'request>> {
     let app = &call.app;
     let query = body::encoded_pairs(uri.query().unwrap_or_default())?;
     let body = match shape {
@@ -228,16 +228,16 @@ pub fn fields<'request>(
     };
     let (config, phone, clock) = (&app.config, &app.phone_rules, &app.clock);
     let rules = Rules { call, config, phone, headers: &call.headers, clock };
-    let mut fields = Fields::new(path, query, body, rules);
+    let mut reader = Reader::new(path, query, body, rules);
     if let Some(fault) = call.repeatable.as_ref().and_then(|repeatable| repeatable.key().err()) {
-        fields.note(fault);
+        reader.add_error(fault);
     }
     if call.is_of_first_generation_user() {
-        for claims in fields.claims_beside(declared) {
+        for claims in reader.undeclared_claims(declared) {
             call.acting_for(&claims)?;
         }
     }
-    Ok(fields)
+    Ok(reader)
 }
 
 /// The request's `Idempotency-Key`, and what tells the request from others.

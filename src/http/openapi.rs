@@ -9,7 +9,7 @@ use super::{
     described_headers::Header,
     endpoint::Endpoint,
     guard::Access,
-    params::{BodyShape, Described, Place},
+    params::{BodyShape, Location, ParameterDescription},
     reply::{Problem, codes_of_answers, status},
     request_context::is_of_current_generation,
     schemas::{reference, schemas},
@@ -83,8 +83,10 @@ fn operation(endpoint: &Endpoint, limits: &Limits, components: &Map<String, Valu
         "security": if endpoint.access.needs_token() { json!([{ "bearer": [] }]) } else { json!([{}, { "bearer": [] }]) },
         "responses": responses(endpoint, components),
     });
-    let (in_body, elsewhere): (Vec<_>, Vec<_>) =
-        endpoint.parameters.iter().partition(|parameter| parameter.place == Place::Anywhere && endpoint.takes_body());
+    let (in_body, elsewhere): (Vec<_>, Vec<_>) = endpoint
+        .parameters
+        .iter()
+        .partition(|parameter| parameter.location == Location::Anywhere && endpoint.takes_body());
     let mut parameters: Vec<_> = elsewhere.into_iter().map(|parameter| parameter_of(parameter, limits)).collect();
     if endpoint.is_repeatable {
         parameters.push(idempotency_key());
@@ -118,12 +120,12 @@ fn tag(path: &str) -> &str {
     path.trim_start_matches("/api/v1").split('/').nth(1).unwrap_or_default()
 }
 
-fn parameter_of(parameter: &Described, limits: &Limits) -> Value {
+fn parameter_of(parameter: &ParameterDescription, limits: &Limits) -> Value {
     json!({
         "name": parameter.name,
-        "in": if parameter.place == Place::Path { "path" } else { "query" },
+        "in": if parameter.location == Location::Path { "path" } else { "query" },
         "required": parameter.is_required,
-        "description": parameter.meaning,
+        "description": parameter.description,
         "schema": (parameter.schema)(limits),
     })
 }
@@ -139,10 +141,10 @@ fn idempotency_key() -> Value {
     })
 }
 
-fn request_body(parameters: &[&Described], shape: BodyShape, limits: &Limits) -> Value {
+fn request_body(parameters: &[&ParameterDescription], shape: BodyShape, limits: &Limits) -> Value {
     let properties = object(&mut parameters.iter().map(|parameter| {
         let mut schema = (parameter.schema)(limits);
-        schema["description"] = parameter.meaning.into();
+        schema["description"] = parameter.description.into();
         (parameter.name.to_owned(), schema)
     }));
     let required: Vec<_> =

@@ -37,8 +37,8 @@ const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 parameters! {
-    DocsFile {
-        file: path FileName = "file", "Name of a file of the documentation.";
+    DocsFile(fields) {
+        file: FileName = fields.path("file", "Name of a file of the documentation.");
     }
 }
 

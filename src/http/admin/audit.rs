@@ -9,9 +9,9 @@ use crate::{
     domain::operations::audit::{self, Filter, Recorded},
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         numbered_page::NumberedPage,
-        params::{Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters, text, time_range},
+        params::{PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page, parameters, text},
         reply::Json,
         request_context::Call,
     },
@@ -19,15 +19,12 @@ use crate::{
 };
 
 parameters! {
-    ListRows {
-        user_id: optional UserId = "userId", "Only what was about this user.";
-        actor: optional Actor = "actor", "Only what this actor did.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Rows on a page.";
-        => time: TimeRange = time_range {
-            start: optional Moment = "startTime", "Rows of this time or later.";
-            end: optional Moment = "endTime", "Rows before this time.";
-        }
+    ListRows(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "Only what was about this user.");
+        actor: Option<Actor> = fields.optional("actor", "Only what this actor did.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Rows on a page.");
+        time: TimeRange = optional_time_range(fields, "Rows of this time or later.", "Rows before this time.");
     }
 }
 
@@ -90,8 +87,8 @@ pub async fn list(call: Call, of: ListRows) -> Result<Json<NumberedPage<AuditRow
 pub struct Actor(String);
 
 impl Parameter for Actor {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let actor = clean(&text(given)?, 100)?;
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let actor = clean(&text(value)?, 100)?;
         if actor == "cli" || ["admin:", "key:"].iter().any(|kind| actor.starts_with(kind)) {
             return Ok(Self(actor));
         }

@@ -19,8 +19,8 @@ use crate::{
 };
 
 parameters! {
-    Clear {
-        confirm: optional Credential = "confirm", "The token of the answer 428 to the same request without it.";
+    Clear(fields) {
+        confirm: Option<Credential> = fields.optional("confirm", "The token of the answer 428 to the same request without it.");
     }
 }
 

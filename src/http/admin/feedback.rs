@@ -16,10 +16,10 @@ use crate::{
 };
 
 parameters! {
-    List {
-        user_id: optional UserId = "userId", "Only what this user wrote, or somebody in this user's name.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Feedback on a page.";
+    List(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "Only what this user wrote, or somebody in this user's name.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Feedback on a page.");
     }
 }
 

@@ -15,10 +15,11 @@ use crate::{
     },
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         numbered_page::NumberedPage,
         params::{
-            DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, page, parameters, text, time_range,
+            DaysToKeep, Moment, PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page,
+            parameters, required_time_range, text,
         },
         reply::Json,
         request_context::Call,
@@ -27,64 +28,54 @@ use crate::{
 };
 
 parameters! {
-    OfUser {
-        user_id: path UserId = "userId", "The user's id.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Requests on a page.";
-        => time: TimeRange = time_range {
-            start: optional Moment = "startTime", "Requests at this time or later.";
-            end: optional Moment = "endTime", "Requests before this time.";
-        }
+    OfUser(fields) {
+        user_id: UserId = fields.path("userId", "The user's id.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Requests on a page.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    OfClient {
-        client_ip: path ClientIp = "clientIp", "The client's address, IPv4 or IPv6.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Requests on a page.";
-        => time: TimeRange = time_range {
-            start: optional Moment = "startTime", "Requests at this time or later.";
-            end: optional Moment = "endTime", "Requests before this time.";
-        }
+    OfClient(fields) {
+        client_ip: ClientIp = fields.path("clientIp", "The client's address, IPv4 or IPv6.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Requests on a page.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    Between {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Requests on a page.";
-        => time: TimeRange = time_range {
-            start: required Moment = "startTime", "Requests at this time or later.";
-            end: required Moment = "endTime", "Requests before this time.";
-        }
+    Between(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Requests on a page.");
+        time: TimeRange = required_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    Within {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Items on a page.";
-        => time: TimeRange = time_range {
-            start: optional Moment = "startTime", "Requests at this time or later.";
-            end: optional Moment = "endTime", "Requests before this time.";
-        }
+    Within(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Items on a page.");
+        time: TimeRange = optional_time_range(fields, "Requests at this time or later.", "Requests before this time.");
     }
 
-    WithinDay {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Items on a page.";
-        => window: (Timestamp, Timestamp) = of_last_day {
-            start: optional Moment = "startTime", "Requests at this time or later.";
-            end: optional Moment = "endTime", "Requests before this time.";
-        }
+    WithinDay(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Items on a page.");
+        window: (Timestamp, Timestamp) = {
+            let start = fields.optional("startTime", "Requests at this time or later.");
+            let end = fields.optional("endTime", "Requests before this time.");
+            fields.cross_field(start.zip(end), of_last_day)
+        };
     }
 
-    WithinHour {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Items on a page.";
-        => window: (Timestamp, Timestamp) = of_last_hour {
-            start: optional Moment = "startTime", "Requests at this time or later.";
-            end: optional Moment = "endTime", "Requests before this time.";
-        }
+    WithinHour(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Items on a page.");
+        window: (Timestamp, Timestamp) = {
+            let start = fields.optional("startTime", "Requests at this time or later.");
+            let end = fields.optional("endTime", "Requests before this time.");
+            fields.cross_field(start.zip(end), of_last_hour)
+        };
     }
 
-    CleanUp {
-        days_to_keep: optional DaysToKeep = "daysToKeep", "Older requests are deleted; without it, the retention of the configuration counts.";
+    CleanUp(fields) {
+        days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Older requests are deleted; without it, the retention of the configuration counts.");
     }
 }
 
@@ -331,18 +322,17 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
     Ok(Json(LogsDeleted { deleted, before }))
 }
 
-fn of_last_day(rules: &Rules<'_>, start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
-    window(rules, start, end, tallies::COUNTED)
+fn of_last_day(rules: &Rules<'_>, times: (Option<Moment>, Option<Moment>)) -> Result<(Timestamp, Timestamp)> {
+    window(rules, times, tallies::COUNTED)
 }
 
-fn of_last_hour(rules: &Rules<'_>, start: Option<Moment>, end: Option<Moment>) -> Result<(Timestamp, Timestamp)> {
-    window(rules, start, end, tallies::SUSPECTED)
+fn of_last_hour(rules: &Rules<'_>, times: (Option<Moment>, Option<Moment>)) -> Result<(Timestamp, Timestamp)> {
+    window(rules, times, tallies::SUSPECTED)
 }
 
 fn window(
     rules: &Rules<'_>,
-    start: Option<Moment>,
-    end: Option<Moment>,
+    (start, end): (Option<Moment>, Option<Moment>),
     usual: Duration,
 ) -> Result<(Timestamp, Timestamp)> {
     let [start, end] = [start, end].map(|time| time.map(|Moment(time)| time));
@@ -353,8 +343,8 @@ fn window(
 pub struct ClientIp(IpAddr);
 
 impl Parameter for ClientIp {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let address = text(given)?.trim().parse::<IpAddr>();
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let address = text(value)?.trim().parse::<IpAddr>();
         address
             .map(|address| Self(address.to_canonical()))
             .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an IPv4 or IPv6 address"))

@@ -9,7 +9,7 @@ use crate::{
     domain::messaging::notifications::{self, Audience, Draft, Kind, Payload, Sent},
     error::{Error, Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         numbered_page::NumberedPage,
         params::{
             AudienceName, JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter,
@@ -23,25 +23,26 @@ use crate::{
 };
 
 parameters! {
-    Send {
-        title: required NotificationTitle = "title", "The title.";
-        body: required NotificationText = "body", "The text.";
-        kind: optional Kind = "kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.";
-        payload: optional Payload = "payload", "What happens when the user taps it; nothing if it is left out.";
-        expires_at: optional Expiry = "expiresAt", "From when on nobody sees it any more.";
-        => audience: Audience = audience {
-            name: required AudienceName = "audience", "`all` for a broadcast, `users` for those in `userIds`.";
-            user_ids: list UserId = "userIds", "The users it is for.";
-        }
+    Send(fields) {
+        title: NotificationTitle = fields.required("title", "The title.");
+        body: NotificationText = fields.required("body", "The text.");
+        kind: Option<Kind> = fields.optional("kind", "`system`, `account`, `activity` (if nothing is said) or `promotion`. Users can switch off all but `system`.");
+        payload: Option<Payload> = fields.optional("payload", "What happens when the user taps it; nothing if it is left out.");
+        expires_at: Option<Expiry> = fields.optional("expiresAt", "From when on nobody sees it any more.");
+        audience: Audience = {
+            let name = fields.required("audience", "`all` for a broadcast, `users` for those in `userIds`.");
+            let user_ids = fields.list("userIds", "The users it is for.");
+            fields.cross_field(name.zip(user_ids), audience)
+        };
     }
 
-    List {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Notifications on a page.";
+    List(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Notifications on a page.");
     }
 
-    OfNotification {
-        id: path RowNumber = "id", "The notification's number.";
+    OfNotification(fields) {
+        id: RowNumber = fields.path("id", "The notification's number.");
     }
 }
 
@@ -102,7 +103,7 @@ pub async fn send(call: Call, send: Send) -> Result<Made<AdminNotification>> {
     Ok(Made(call.committed(notifications::send(&call.app, draft)).await?.into()))
 }
 
-fn audience(rules: &Rules<'_>, name: AudienceName, users: Vec<UserId>) -> Result<Audience> {
+fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Result<Audience> {
     match (name, users.is_empty()) {
         (AudienceName::All, true) => Ok(Audience::Everybody),
         (AudienceName::Users, false) => {
@@ -143,8 +144,8 @@ pub async fn delete(call: Call, OfNotification { id }: OfNotification) -> Result
 pub struct Expiry(Timestamp);
 
 impl Parameter for Expiry {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let Moment(time) = Moment::read(given, rules)?;
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let Moment(time) = Moment::read(value, rules)?;
         notifications::must_be_ahead(time, rules.clock.now()).map(|()| Self(time))
     }
 
@@ -154,8 +155,8 @@ impl Parameter for Expiry {
 }
 
 impl Parameter for Payload {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let JsonData(json) = JsonData::read(given, rules)?;
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let JsonData(json) = JsonData::read(value, rules)?;
         Self::parse(&json.content(), &rules.config.notifications.url_hosts)
     }
 

@@ -39,30 +39,31 @@ use crate::{
 };
 
 parameters! {
-    ListOrders {
-        user_id: optional UserId = "userId", "Only orders of this user.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Orders on a page.";
-        => state: Option<OrderState> = one_state {
-            state: optional OrderState = "state", "Only orders in this state.";
-            status: optional OrderState = "status", "Another name of `state`.";
-        }
+    ListOrders(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "Only orders of this user.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Orders on a page.");
+        state: Option<OrderState> = {
+            let state = fields.optional("state", "Only orders in this state.");
+            let status = fields.optional("status", "Another name of `state`.");
+            fields.cross_field(state.zip(status), one_state)
+        };
     }
 
-    OfOrder {
-        order_no: path OrderNo = "orderNo", "The order's number, or the provider's.";
+    OfOrder(fields) {
+        order_no: OrderNo = fields.path("orderNo", "The order's number, or the provider's.");
     }
 
-    Settle {
-        order_no: path OrderNo = "orderNo", "The order's number.";
-        decision: required Decision = "decision", "`credit` gives the coins; `dismiss` leaves the order as it is; `collect` takes back the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.";
-        reason: required Reason = "reason", "Why, for the audit.";
+    Settle(fields) {
+        order_no: OrderNo = fields.path("orderNo", "The order's number.");
+        decision: Decision = fields.required("decision", "`credit` gives the coins; `dismiss` leaves the order as it is; `collect` takes back the coins that are owed; `returned-elsewhere` says that all the money was returned in another way.");
+        reason: Reason = fields.required("reason", "Why, for the audit.");
     }
 
-    SandboxPay {
-        order_no: path OrderNo = "orderNo", "The order's number.";
-        late: optional Flag = "late", "Pay although the time for it has passed.";
-        lost: optional Flag = "lost", "Pay, and let the notification be lost.";
+    SandboxPay(fields) {
+        order_no: OrderNo = fields.path("orderNo", "The order's number.");
+        late: Option<Flag> = fields.optional("late", "Pay although the time for it has passed.");
+        lost: Option<Flag> = fields.optional("lost", "Pay, and let the notification be lost.");
     }
 }
 
@@ -169,7 +170,7 @@ pub async fn list(call: Call, of: ListOrders) -> Result<Json<NumberedPage<AdminO
     Ok(NumberedPage::of(page, found))
 }
 
-fn one_state(_: &Rules<'_>, state: Option<OrderState>, status: Option<OrderState>) -> Result<Option<OrderState>> {
+fn one_state(_: &Rules<'_>, (state, status): (Option<OrderState>, Option<OrderState>)) -> Result<Option<OrderState>> {
     match (state, status) {
         (Some(state), Some(status)) if state != status => {
             let detail = "`status` is another name of `state`, and was given with another value.";

@@ -7,7 +7,7 @@ use crate::{
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft},
     error::{Fault, Result},
     http::{
-        body::Given,
+        body::RawValue,
         numbered_page::NumberedPage,
         params::{Flag, NotificationText, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
         reply::{Json, Made},
@@ -17,18 +17,18 @@ use crate::{
 };
 
 parameters! {
-    Publish {
-        version: required AppVersion = "version", "The version, such as `2.3.1`.";
-        version_code: required VersionCode = "versionCode", "The number of the build: releases are ordered by it.";
-        platform: optional Platform = "platform", "The platform; all of them if it is left out.";
-        is_required: optional Flag = "isRequired", "Whether clients before this release must update.";
-        notes: optional NotificationText = "notes", "What is new.";
-        download_url: optional DownloadUrl = "downloadUrl", "Where clients get it.";
+    Publish(fields) {
+        version: AppVersion = fields.required("version", "The version, such as `2.3.1`.");
+        version_code: VersionCode = fields.required("versionCode", "The number of the build: releases are ordered by it.");
+        platform: Option<Platform> = fields.optional("platform", "The platform; all of them if it is left out.");
+        is_required: Option<Flag> = fields.optional("isRequired", "Whether clients before this release must update.");
+        notes: Option<NotificationText> = fields.optional("notes", "What is new.");
+        download_url: Option<DownloadUrl> = fields.optional("downloadUrl", "Where clients get it.");
     }
 
-    List {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Releases on a page.";
+    List(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Releases on a page.");
     }
 }
 
@@ -51,8 +51,8 @@ pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AppRelease>>
 }
 
 impl Parameter for DownloadUrl {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::parse(&text(given)?)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&text(value)?)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -28,23 +28,23 @@ use crate::{
 };
 
 parameters! {
-    Switch {
-        use_aliyun: required Flag = "useAliyun", "True for the outside service, false for the local list.";
+    Switch(fields) {
+        use_aliyun: Flag = fields.required("useAliyun", "True for the outside service, false for the local list.");
     }
 
-    SetFallback {
-        enable_fallback: required Flag = "enableFallback", "Whether the local list decides when the outside service fails.";
+    SetFallback(fields) {
+        enable_fallback: Flag = fields.required("enableFallback", "Whether the local list decides when the outside service fails.");
     }
 
-    Compare {
-        content: required Content = "content", "The text to ask both services about.";
-        content_type: optional ContentType = "contentType", "What the text is for; a question if it is not said.";
-        user_id: optional UserId = "userId", "The user who would have written it.";
+    Compare(fields) {
+        content: Content = fields.required("content", "The text to ask both services about.");
+        content_type: Option<ContentType> = fields.optional("contentType", "What the text is for; a question if it is not said.");
+        user_id: Option<UserId> = fields.optional("userId", "The user who would have written it.");
     }
 
-    ListDisagreements {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Disagreements on a page.";
+    ListDisagreements(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Disagreements on a page.");
     }
 }
 

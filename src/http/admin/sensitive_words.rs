@@ -21,28 +21,29 @@ use crate::{
 };
 
 parameters! {
-    AddWord {
-        kind: optional Label = "type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.";
-        by_sound: optional Flag = "bySound", "Find it by its pronunciation too; true if it is not said.";
-        => new: NewWord = new_word {
-            word: required ListedWord = "word", "The word. Wildcards are plain characters.";
-            force: optional Flag = "force", "Take a word of one letter, too.";
-        }
+    AddWord(fields) {
+        kind: Option<Label> = fields.optional("type", "politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.");
+        by_sound: Option<Flag> = fields.optional("bySound", "Find it by its pronunciation too; true if it is not said.");
+        new: NewWord = {
+            let word = fields.required("word", "The word. Wildcards are plain characters.");
+            let force = fields.optional("force", "Take a word of one letter, too.");
+            fields.cross_field(word.zip(force), new_word)
+        };
     }
 
-    RemoveWord {
-        word: required ListedWord = "word", "The word, or another spelling of it.";
+    RemoveWord(fields) {
+        word: ListedWord = fields.required("word", "The word, or another spelling of it.");
     }
 
-    ListWords {
-        kind: optional Label = "type", "Only words of this type.";
-        part: optional ListedWord = "word", "Only words with this in them.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Words on a page.";
+    ListWords(fields) {
+        kind: Option<Label> = fields.optional("type", "Only words of this type.");
+        part: Option<ListedWord> = fields.optional("word", "Only words with this in them.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Words on a page.");
     }
 
-    TestText {
-        content: required Content = "content", "The text to judge by the local list.";
+    TestText(fields) {
+        content: Content = fields.required("content", "The text to judge by the local list.");
     }
 }
 
@@ -83,7 +84,7 @@ pub struct NewWord {
     force: bool,
 }
 
-fn new_word(rules: &Rules<'_>, ListedWord(text): ListedWord, force: Option<Flag>) -> Result<NewWord> {
+fn new_word(rules: &Rules<'_>, (ListedWord(text), force): (ListedWord, Option<Flag>)) -> Result<NewWord> {
     let force = force.is_some_and(|Flag(force)| force);
     let longest = rules.config.limits.word as usize;
     words::check(&text, longest, force).map_err(|fault| Error::field("word", fault))?;

@@ -16,10 +16,10 @@ use crate::{
 };
 
 parameters! {
-    Login {
-        name: required Credential = "name", "The administrator's name.";
-        password: required Credential = "password", "The password.";
-        totp: optional VerificationCode = "totp", "The present code of the authenticator app, if the administrator has one.";
+    Login(fields) {
+        name: Credential = fields.required("name", "The administrator's name.");
+        password: Credential = fields.required("password", "The password.");
+        totp: Option<VerificationCode> = fields.optional("totp", "The present code of the authenticator app, if the administrator has one.");
     }
 }
 

@@ -22,28 +22,29 @@ use crate::{
 };
 
 parameters! {
-    OfUser {
-        user_id: path UserId = "userId", "The user's id.";
+    OfUser(fields) {
+        user_id: UserId = fields.path("userId", "The user's id.");
     }
 
-    OfPhone {
-        phone_number: path PhoneNumber = "phoneNumber", "The user's number, in any spelling.";
+    OfPhone(fields) {
+        phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
     }
 
-    Repair {
-        phone_number: path PhoneNumber = "phoneNumber", "The user's number, in any spelling.";
-        reason: optional Reason = "reason", "Why, for the audit.";
+    Repair(fields) {
+        phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number, in any spelling.");
+        reason: Option<Reason> = fields.optional("reason", "Why, for the audit.");
     }
 
-    Batch {
-        => everybody: Vec<Who> = everybody {
-            user_ids: list UserId = "userIds", "Users by their ids.";
-            phone_numbers: list PhoneNumber = "phoneNumbers", "Users by their numbers.";
-        }
+    Batch(fields) {
+        everybody: Vec<Who> = {
+            let user_ids = fields.list("userIds", "Users by their ids.");
+            let phone_numbers = fields.list("phoneNumbers", "Users by their numbers.");
+            fields.cross_field(user_ids.zip(phone_numbers), everybody)
+        };
     }
 
-    Synchronise {
-        reason: optional Reason = "reason", "Why, for the audit.";
+    Synchronise(fields) {
+        reason: Option<Reason> = fields.optional("reason", "Why, for the audit.");
     }
 }
 
@@ -183,7 +184,7 @@ pub async fn validate_batch(call: Call, batch: Batch) -> Result<Json<BatchValida
     }))
 }
 
-fn everybody(rules: &Rules<'_>, user_ids: Vec<UserId>, phone_numbers: Vec<PhoneNumber>) -> Result<Vec<Who>> {
+fn everybody(rules: &Rules<'_>, (user_ids, phone_numbers): (Vec<UserId>, Vec<PhoneNumber>)) -> Result<Vec<Who>> {
     let everybody = user_ids.into_iter().map(Who::Id).chain(phone_numbers.into_iter().map(Who::Phone));
     let everybody: Vec<_> = everybody.collect();
     let most = rules.config.limits.batch as usize;

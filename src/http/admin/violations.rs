@@ -12,11 +12,11 @@ use crate::{
     },
     error::{Fault, Result},
     http::{
-        body::Given,
+        body::RawValue,
         numbered_page::NumberedPage,
         params::{
-            DaysToKeep, Label, Moment, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange, page,
-            parameters, time_range, whole_number,
+            DaysToKeep, Label, Nothing, PageNumber, PageSize, Parameter, RowNumber, Rules, TimeRange,
+            optional_time_range, page, parameters, whole_number,
         },
         reply::Json,
         request_context::Call,
@@ -25,35 +25,32 @@ use crate::{
 };
 
 parameters! {
-    ListViolations {
-        user_id: optional UserId = "userId", "Only texts of this user.";
-        content_type: optional ContentType = "contentType", "Only texts of this kind.";
-        violation_type: optional Label = "violationType", "Only refusals of this type.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Refusals on a page.";
-        => time: TimeRange = time_range {
-            start: optional Moment = "startTime", "Only refusals at this time or later.";
-            end: optional Moment = "endTime", "Only refusals before this time.";
-        }
+    ListViolations(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "Only texts of this user.");
+        content_type: Option<ContentType> = fields.optional("contentType", "Only texts of this kind.");
+        violation_type: Option<Label> = fields.optional("violationType", "Only refusals of this type.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Refusals on a page.");
+        time: TimeRange = optional_time_range(fields, "Only refusals at this time or later.", "Only refusals before this time.");
     }
 
-    OfUser {
-        user_id: path UserId = "userId", "The user's id.";
+    OfUser(fields) {
+        user_id: UserId = fields.path("userId", "The user's id.");
     }
 
-    Frequent {
-        days: optional Days = "days", "Days to look back; 30 if it is not said.";
-        threshold: optional Threshold = "threshold", "Refusals from which a user counts; 3 if it is not said.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Users on a page.";
+    Frequent(fields) {
+        days: Option<Days> = fields.optional("days", "Days to look back; 30 if it is not said.");
+        threshold: Option<Threshold> = fields.optional("threshold", "Refusals from which a user counts; 3 if it is not said.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Users on a page.");
     }
 
-    CleanUp {
-        days_to_keep: optional DaysToKeep = "daysToKeep", "Days whose records stay; 180 if it is not said.";
+    CleanUp(fields) {
+        days_to_keep: Option<DaysToKeep> = fields.optional("daysToKeep", "Days whose records stay; 180 if it is not said.");
     }
 
-    OfViolation {
-        id: path RowNumber = "id", "The record's number.";
+    OfViolation(fields) {
+        id: RowNumber = fields.path("id", "The record's number.");
     }
 }
 
@@ -249,8 +246,8 @@ pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<ViolationsCleaned>
 pub struct Days(u32);
 
 impl Parameter for Days {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=36_500).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=36_500).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -262,8 +259,8 @@ impl Parameter for Days {
 pub struct Threshold(u32);
 
 impl Parameter for Threshold {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=u32::MAX).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=u32::MAX).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -1,23 +1,23 @@
-//! What parameters amount to together, where more than one endpoint asks for it.
+//! Fields that depend on each other and occur in more than one endpoint.
 
 use serde_json::Value;
 
-use super::{Moment, Parameter, Reason, Rules, raw_value::required};
+use super::{Fields, Moment, Parameter, Reason, Rules, raw_value::required};
 use crate::{
     config::Limits,
     error::{Error, Fault, Result},
-    http::body::Given,
+    http::body::RawValue,
     types::{Timestamp, in_order},
 };
 
-/// A value that may be bad, for whoever makes something of it to report or to pass over: that depends on others.
-pub struct Tried<T>(pub Result<T, Fault>);
+/// A value whose fault counts only in some combinations with other fields.
+pub struct MaybeInvalid<T>(pub Result<T, Fault>);
 
-impl<T: Parameter> Parameter for Tried<T> {
+impl<T: Parameter> Parameter for MaybeInvalid<T> {
     const EMPTY_IS_A_VALUE: bool = T::EMPTY_IS_A_VALUE;
 
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        Ok(Self(T::read(given, rules)))
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        Ok(Self(T::read(value, rules)))
     }
 
     fn schema(limits: &Limits) -> Value {
@@ -25,7 +25,7 @@ impl<T: Parameter> Parameter for Tried<T> {
     }
 }
 
-/// A half-open time, without a beginning or an end where none is said.
+/// A half-open time range, unbounded where `start` or `end` is missing.
 #[derive(Clone, Copy)]
 pub struct TimeRange {
     pub start: Option<Timestamp>,
@@ -42,28 +42,42 @@ impl TimeRange {
     }
 }
 
-/// `startTime` and `endTime`.
-///
-/// # Errors
-/// `invalid_parameters` if it ends before it begins.
-pub fn time_range(
-    _: &Rules<'_>,
-    start: impl Into<Option<Moment>>,
-    end: impl Into<Option<Moment>>,
-) -> Result<TimeRange> {
+/// Reads `startTime` and `endTime`, both of which may be missing.
+pub fn optional_time_range(
+    fields: &mut Fields<'_, '_>,
+    start_description: &'static str,
+    end_description: &'static str,
+) -> Option<TimeRange> {
+    let start = fields.optional("startTime", start_description);
+    let end = fields.optional("endTime", end_description);
+    fields.cross_field(start.zip(end), |_, (start, end)| time_range(start, end))
+}
+
+/// Reads `startTime` and `endTime`, both required.
+pub fn required_time_range(
+    fields: &mut Fields<'_, '_>,
+    start_description: &'static str,
+    end_description: &'static str,
+) -> Option<TimeRange> {
+    let start = fields.required("startTime", start_description);
+    let end = fields.required("endTime", end_description);
+    fields.cross_field(start.zip(end), |_, (start, end)| time_range(Some(start), Some(end)))
+}
+
+fn time_range(start: Option<Moment>, end: Option<Moment>) -> Result<TimeRange> {
     let time = |moment: Option<Moment>| moment.map(|Moment(time)| time);
-    let range = TimeRange { start: time(start.into()), end: time(end.into()) };
+    let range = TimeRange { start: time(start), end: time(end) };
     in_order(("startTime", range.from()), ("endTime", range.to()))?;
     Ok(range)
 }
 
-/// `reason`, which an administrator must give for what users may do without one.
-///
-/// # Errors
-/// `invalid_parameters` if an administrator gives none.
-pub fn reason_of_admin(rules: &Rules<'_>, reason: Option<Reason>) -> Result<Option<Reason>> {
-    if rules.call.is_admin() && reason.is_none() {
-        return Err(Error::field("reason", required()));
-    }
-    Ok(reason)
+/// Reads `reason`, which only administrators must give.
+pub fn reason_of_admin(fields: &mut Fields<'_, '_>) -> Option<Option<Reason>> {
+    let reason = fields.optional("reason", "The reason. Required for administrators.");
+    fields.cross_field(reason, |rules, reason| {
+        if rules.call.is_admin() && reason.is_none() {
+            return Err(Error::field("reason", required()));
+        }
+        Ok(reason)
+    })
 }

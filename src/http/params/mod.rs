@@ -1,17 +1,14 @@
-//! From values as they came to typed parameters, with every bad one reported at once.
+//! Typed parameters, read from path, query, form or JSON body, with all faults reported at once.
 //!
-//! An endpoint declares its parameters with [`parameters!`]: name, type, whether it is required, what it means. From
-//! the one declaration follow the struct that the handler gets, the reader that fills it and the API document. What
-//! is not declared is ignored and binds to nothing.
-//!
-//! Parameters that must fit each other stand together behind `=> name: Type = make`, and the handler gets what `make`
-//! made of them. It is called once all of them could be read, whatever else is wrong with the request, so that a fault
-//! between two values is reported beside those of single ones.
+//! An endpoint declares its parameters with [`parameters!`], which expands to a struct and its [`Parameters::read`].
+//! The API document comes from the same declaration: [`Fields`] either reads the fields or records their descriptions.
+//! Fields that are not declared are ignored.
 
+mod cross_field;
 mod declare;
 mod fields;
 mod raw_value;
-mod cross_field;
+mod reader;
 mod values;
 
 use axum::http::HeaderMap;
@@ -21,14 +18,15 @@ use crate::{
     clock::Clock,
     config::{Config, Limits},
     error::{Fault, Result},
-    http::{body::Given, request_context::Call},
+    http::{body::RawValue, request_context::Call},
     types::{Date, PhoneRules},
 };
 
-pub use cross_field::{TimeRange, Tried, reason_of_admin, time_range};
-pub(crate) use declare::{kind_described, kind_place, kind_read, kind_required, kind_schema, kind_type, parameters};
-pub use fields::{Claims, Fields};
+pub use cross_field::{MaybeInvalid, TimeRange, optional_time_range, reason_of_admin, required_time_range};
+pub(crate) use declare::parameters;
+pub use fields::Fields;
 pub use raw_value::{half_pair, is_absent, required, text};
+pub use reader::{Claims, Reader};
 pub use values::{
     AiResult, AudienceName, Birthday, ClientTimestamp, Content, Credential, DaysToKeep, DeviceId, DeviceName,
     DivinationData, FeedbackText, FileName, Flag, JsonData, Label, ListedWord, LocalRecordId, Moment, Nickname,
@@ -36,7 +34,7 @@ pub use values::{
     VerificationCode, page, whole_number,
 };
 
-/// What reading a value depends on.
+/// The request and the configuration that values are read against.
 pub struct Rules<'app> {
     pub call: &'app Call,
     pub config: &'app Config,
@@ -50,7 +48,7 @@ impl Rules<'_> {
         &self.config.limits
     }
 
-    /// Today, where the service is at home.
+    /// Returns the current date in the configured time zone.
     pub fn today(&self) -> Date {
         self.limits().time_zone.today(self.clock.now())
     }
@@ -58,89 +56,100 @@ impl Rules<'_> {
 
 /// A type that a parameter can have.
 pub trait Parameter: Sized {
-    /// Whether an empty text is a value, and not the same as no value.
+    /// True if an empty text is a value of its own and not a missing one.
     const EMPTY_IS_A_VALUE: bool = false;
 
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault>;
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault>;
 
-    /// Whether two values mean the same, so that a name that was given both is no conflict.
-    fn is_same(one: &Given<'_>, other: &Given<'_>, _: &Rules<'_>) -> bool {
+    /// Returns true if two values mean the same, so that sending both is no conflict.
+    fn is_same(one: &RawValue<'_>, other: &RawValue<'_>, _: &Rules<'_>) -> bool {
         raw_value::is_same(one, other)
     }
 
-    /// The JSON Schema, with an example.
+    /// Returns the JSON Schema, with an example.
     fn schema(limits: &Limits) -> Value;
 }
 
-/// An object whose members can be bad one by one.
-pub trait Members: Sized {
+/// A JSON object in a list, whose members are validated one by one.
+pub trait ObjectParameter: Sized {
     /// # Errors
-    /// What is wrong with which member; with no name, what is wrong with the whole.
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>>;
+    /// Each invalid member and its fault. An empty name stands for the whole object.
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>>;
+
+    /// Returns the JSON Schema, with an example.
+    fn schema(limits: &Limits) -> Value;
 }
 
-/// A parameter as the API document describes it.
-pub struct Described {
+/// A parameter in the API document.
+pub struct ParameterDescription {
     pub name: &'static str,
-    pub meaning: &'static str,
-    pub place: Place,
+    pub description: &'static str,
+    pub location: Location,
     pub is_required: bool,
     pub schema: fn(&Limits) -> Value,
 }
 
+impl ParameterDescription {
+    pub fn required<T: Parameter>(name: &'static str, description: &'static str) -> Self {
+        Self { is_required: true, ..Self::optional::<T>(name, description) }
+    }
+
+    pub fn optional<T: Parameter>(name: &'static str, description: &'static str) -> Self {
+        Self { name, description, location: Location::Anywhere, is_required: false, schema: T::schema }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     Path,
-    /// Query string, form or JSON.
+    /// Query string, form or JSON body.
     Anywhere,
 }
 
-/// How the body of an endpoint is taken apart.
+/// The way an endpoint reads its request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyShape {
-    /// Parameters by name.
+    /// A form or JSON object of named parameters.
     Named,
-    /// The same, or else the bare items of the list of this name.
+    /// The same, or a bare JSON array that becomes the list of this name.
     NamedOrItems(&'static str),
-    /// Not here: the operation reads it byte for byte.
+    /// Unparsed: the operation reads the bytes.
     Raw,
 }
 
 /// All parameters of an endpoint.
 pub trait Parameters: Sized + Send + 'static {
     const BODY: BodyShape = BodyShape::Named;
-    /// What [`Self::read`] looks for by name.
-    const NAMES: &'static [&'static str] = &[];
 
-    fn read(fields: &mut Fields<'_>) -> Option<Self>;
+    /// Reads all fields, and only then returns `None` if one of them is invalid.
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self>;
 
-    fn describe() -> Vec<Described>;
+    /// Returns the fields that [`Self::read`] declares.
+    fn describe() -> Vec<ParameterDescription> {
+        let mut fields = Fields::Describe(Vec::new());
+        drop(Self::read(&mut fields));
+        match fields {
+            Fields::Describe(descriptions) => descriptions,
+            Fields::Read(_) => Vec::new(),
+        }
+    }
 }
 
-/// For endpoints that take nothing.
+/// The parameters of an endpoint that has none and ignores any that are sent.
 pub struct Nothing;
 
 impl Parameters for Nothing {
-    fn read(_: &mut Fields<'_>) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>) -> Option<Self> {
         Some(Self)
-    }
-
-    fn describe() -> Vec<Described> {
-        Vec::new()
     }
 }
 
-/// For endpoints that take nothing and do what cannot be undone: whoever sends something means something by it that
-/// would not be heeded.
-pub struct Bare;
+/// The parameters of an endpoint that rejects any. Used where a request destroys data and must not be misunderstood.
+pub struct RejectParams;
 
-impl Parameters for Bare {
-    fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        fields.refuse_all();
+impl Parameters for RejectParams {
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
+        fields.reject_all();
         Some(Self)
-    }
-
-    fn describe() -> Vec<Described> {
-        Vec::new()
     }
 }

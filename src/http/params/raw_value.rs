@@ -7,40 +7,42 @@ use serde::Deserialize;
 use super::Parameter;
 use crate::{
     error::{Fault, FieldCode, Result},
-    http::body::Given,
+    http::body::RawValue,
 };
 
 /// Whether two values mean the same wherever they came from: scalars by their text, anything else by its JSON.
-pub(super) fn is_same(one: &Given<'_>, other: &Given<'_>) -> bool {
+pub(super) fn is_same(one: &RawValue<'_>, other: &RawValue<'_>) -> bool {
     match (text_of(one), text_of(other)) {
-        (None, None) => matches!((one, other), (Given::Json(one), Given::Json(other)) if one.get() == other.get()),
+        (None, None) => {
+            matches!((one, other), (RawValue::Json(one), RawValue::Json(other)) if one.get() == other.get())
+        }
         (one, other) => one == other,
     }
 }
 
 /// Whether this is JSON's `true`, `false` or `null`, which no text and no number is.
-pub(super) fn is_literal(given: &Given<'_>) -> bool {
-    matches!(given, Given::Json(raw) if matches!(raw.get(), "true" | "false" | "null"))
+pub(super) fn is_literal(value: &RawValue<'_>) -> bool {
+    matches!(value, RawValue::Json(raw) if matches!(raw.get(), "true" | "false" | "null"))
 }
 
-pub(super) fn is_null(given: &Given<'_>) -> bool {
-    matches!(given, Given::Json(raw) if raw.get() == "null")
+pub(super) fn is_null(value: &RawValue<'_>) -> bool {
+    matches!(value, RawValue::Json(raw) if raw.get() == "null")
 }
 
 /// Whether a value is as good as none.
-pub fn is_absent<T: Parameter>(given: &Given<'_>) -> bool {
-    match given {
-        given if is_null(given) => true,
+pub fn is_absent<T: Parameter>(value: &RawValue<'_>) -> bool {
+    match value {
+        value if is_null(value) => true,
         _ if T::EMPTY_IS_A_VALUE => false,
-        given => text_of(given).is_some_and(|text| text.trim().is_empty()),
+        value => text_of(value).is_some_and(|text| text.trim().is_empty()),
     }
 }
 
 /// The text of a scalar, however it came. Nothing for an array, an object, or a text that is no Unicode.
-pub(super) fn text_of<'value>(given: &'value Given<'_>) -> Option<Cow<'value, str>> {
-    match given {
-        Given::Text(text) => Some(Cow::Borrowed(text)),
-        Given::Json(raw) => match raw.get().as_bytes().first()? {
+pub(super) fn text_of<'value>(value: &'value RawValue<'_>) -> Option<Cow<'value, str>> {
+    match value {
+        RawValue::Text(text) => Some(Cow::Borrowed(text)),
+        RawValue::Json(raw) => match raw.get().as_bytes().first()? {
             b'"' => serde_json::from_str::<Borrowed<'_>>(raw.get()).ok().map(|Borrowed(text)| text),
             b'[' | b'{' => None,
             _ => Some(Cow::Borrowed(raw.get())),
@@ -52,13 +54,13 @@ pub(super) fn text_of<'value>(given: &'value Given<'_>) -> Option<Cow<'value, st
 struct Borrowed<'text>(#[serde(borrow)] Cow<'text, str>);
 
 /// The text of a text or a number, or what is wrong with it.
-pub fn text<'value>(given: &'value Given<'_>) -> Result<Cow<'value, str>, Fault> {
-    if is_literal(given) {
+pub fn text<'value>(value: &'value RawValue<'_>) -> Result<Cow<'value, str>, Fault> {
+    if is_literal(value) {
         return Err(Fault::new(FieldCode::InvalidType, "must be a text or a number"));
     }
-    text_of(given).ok_or_else(|| match given {
+    text_of(value).ok_or_else(|| match value {
         // The JSON was well formed, so a string that cannot be read has a surrogate without its partner.
-        Given::Json(raw) if raw.get().starts_with('"') => half_pair(),
+        RawValue::Json(raw) if raw.get().starts_with('"') => half_pair(),
         _ => Fault::new(FieldCode::InvalidType, "must be a single value"),
     })
 }

@@ -25,13 +25,13 @@ use crate::{
     config::Limits,
     domain::identity::users::{self, Gender},
     error::{Fault, FieldCode, Result},
-    http::{body::Given, request_context::Call},
+    http::{body::RawValue, request_context::Call},
     types::{EmailAddress, Page, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
 };
 
 impl Parameter for UserId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(value)?.trim().parse().ok().filter(|id| *id > 0);
         id.map(UserId).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a user id"))
     }
 
@@ -44,8 +44,8 @@ impl Parameter for UserId {
 pub struct RowNumber(pub i64);
 
 impl Parameter for RowNumber {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().parse().ok().filter(|id| *id > 0);
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(value)?.trim().parse().ok().filter(|id| *id > 0);
         id.map(Self).ok_or_else(|| Fault::new(FieldCode::InvalidFormat, "must be a number from 1"))
     }
 
@@ -55,12 +55,12 @@ impl Parameter for RowNumber {
 }
 
 impl Parameter for PhoneNumber {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        PhoneNumber::parse(&text(given)?, rules.phone)
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        PhoneNumber::parse(&text(value)?, rules.phone)
     }
 
     /// Two spellings of one number are one value.
-    fn is_same(one: &Given<'_>, other: &Given<'_>, rules: &Rules<'_>) -> bool {
+    fn is_same(one: &RawValue<'_>, other: &RawValue<'_>, rules: &Rules<'_>) -> bool {
         is_same(one, other)
             || matches!((Self::read(one, rules), Self::read(other, rules)), (Ok(one), Ok(other)) if one == other)
     }
@@ -71,8 +71,8 @@ impl Parameter for PhoneNumber {
 }
 
 impl Parameter for EmailAddress {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        EmailAddress::parse(&text(given)?)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        EmailAddress::parse(&text(value)?)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -85,11 +85,11 @@ impl Parameter for EmailAddress {
 ///
 /// # Errors
 /// `invalid_type` for what is no whole number, `out_of_range`.
-pub fn whole_number<T>(given: &Given<'_>, bounds: RangeInclusive<T>) -> Result<T, Fault>
+pub fn whole_number<T>(value: &RawValue<'_>, bounds: RangeInclusive<T>) -> Result<T, Fault>
 where
     T: FromStr + PartialOrd + Display,
 {
-    let text = text(given)?;
+    let text = text(value)?;
     let text = text.trim();
     match text.parse() {
         _ if !is_whole_number(text) => Err(Fault::new(FieldCode::InvalidType, "must be a whole number")),
@@ -107,8 +107,8 @@ fn is_whole_number(text: &str) -> bool {
 }
 
 impl Parameter for u32 {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 0..=Self::MAX)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 0..=Self::MAX)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -120,8 +120,8 @@ impl Parameter for u32 {
 pub struct PageNumber(pub u32);
 
 impl Parameter for PageNumber {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=u32::MAX).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=u32::MAX).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -133,8 +133,8 @@ impl Parameter for PageNumber {
 pub struct PageSize(pub u32);
 
 impl Parameter for PageSize {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=rules.limits().page_size_max).map(Self)
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=rules.limits().page_size_max).map(Self)
     }
 
     fn schema(limits: &Limits) -> Value {
@@ -154,10 +154,10 @@ pub fn page(call: &Call, number: Option<PageNumber>, size: Option<PageSize>) -> 
 pub struct Flag(pub bool);
 
 impl Parameter for Flag {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let written = match given {
-            Given::Json(raw) if matches!(raw.get(), "true" | "false") => raw.get().into(),
-            given => text(given)?,
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let written = match value {
+            RawValue::Json(raw) if matches!(raw.get(), "true" | "false") => raw.get().into(),
+            value => text(value)?,
         };
         match written.trim().to_ascii_lowercase().as_str() {
             "true" | "1" | "on" | "yes" => Ok(Self(true)),
@@ -175,8 +175,8 @@ impl Parameter for Flag {
 pub struct Moment(pub Timestamp);
 
 impl Parameter for Moment {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        Timestamp::parse(&text(given)?, &rules.limits().time_zone).map(Self)
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        Timestamp::parse(&text(value)?, &rules.limits().time_zone).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -194,8 +194,8 @@ impl DaysToKeep {
 }
 
 impl Parameter for DaysToKeep {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=36_500).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=36_500).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -207,8 +207,8 @@ impl Parameter for DaysToKeep {
 pub struct TraceId(pub String);
 
 impl Parameter for TraceId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        hexadecimal(given, 32).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        hexadecimal(value, 32).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -220,8 +220,8 @@ impl Parameter for TraceId {
 pub struct DeviceId(pub String);
 
 impl Parameter for DeviceId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        hexadecimal(given, 16).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        hexadecimal(value, 16).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -230,8 +230,8 @@ impl Parameter for DeviceId {
 }
 
 /// So many hexadecimal digits, in lower case.
-fn hexadecimal(given: &Given<'_>, digits: usize) -> Result<String, Fault> {
-    let id = text(given)?.trim().to_ascii_lowercase();
+fn hexadecimal(value: &RawValue<'_>, digits: usize) -> Result<String, Fault> {
+    let id = text(value)?.trim().to_ascii_lowercase();
     if id.len() == digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         Ok(id)
     } else {
@@ -240,8 +240,8 @@ fn hexadecimal(given: &Given<'_>, digits: usize) -> Result<String, Fault> {
 }
 
 impl Parameter for Gender {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        match text(given)?.trim().to_lowercase().as_str() {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match text(value)?.trim().to_lowercase().as_str() {
             "unknown" | "0" | "未知" => Ok(Self::Unknown),
             "male" | "1" | "男" | "m" => Ok(Self::Male),
             "female" | "2" | "女" | "f" => Ok(Self::Female),
@@ -261,8 +261,8 @@ pub struct Birthday(pub Option<String>);
 impl Parameter for Birthday {
     const EMPTY_IS_A_VALUE: bool = true;
 
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let text = text(given)?;
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let text = text(value)?;
         match text.trim() {
             "" => Ok(Self(None)),
             day => users::birthday(day, rules.today()).map(|day| Self(Some(day))),
@@ -276,9 +276,9 @@ impl Parameter for Birthday {
 
 /// A token that came as a parameter.
 impl Parameter for Secret {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         // Of any length: that it is too long to be a token is for the operation to say.
-        clean_as_sent(&text(given)?, usize::MAX).map(Self::from_text)
+        clean_as_sent(&text(value)?, usize::MAX).map(Self::from_text)
     }
 
     fn schema(_: &Limits) -> Value {

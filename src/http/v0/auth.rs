@@ -21,18 +21,18 @@ use crate::{
 };
 
 parameters! {
-    SendCode {
-        phone_number: required PhoneNumber = "phoneNumber", "Mobile number to send the code to, in any spelling.";
-        purpose: optional Purpose = "purpose", "`sign_in`, or `address` to add the number to an account by `/api/v1/account/address`.";
+    SendCode(fields) {
+        phone_number: PhoneNumber = fields.required("phoneNumber", "Mobile number to send the code to, in any spelling.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add the number to an account by `/api/v1/account/address`.");
     }
 
-    Login {
-        phone_number: required PhoneNumber = "phoneNumber", "The number that the code was sent to.";
-        code: required VerificationCode = "code", "The code as it was received.";
+    Login(fields) {
+        phone_number: PhoneNumber = fields.required("phoneNumber", "The number that the code was sent to.");
+        code: VerificationCode = fields.required("code", "The code as it was received.");
     }
 
-    Token {
-        token: token Secret = "token", "The token; it may come as the Bearer token instead.";
+    Token(fields) {
+        token: Secret = fields.token("token", "The token; it may come as the Bearer token instead.");
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     },
     error::{Code, Fault, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
         reply::{Json, Replayable},
         request_context::Call,
@@ -25,29 +25,29 @@ use crate::{
 };
 
 parameters! {
-    OfUser {
-        => whom: Claims = whom {
-            user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
-            phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
-        }
+    OfUser(fields) {
+        whom: Claims = {
+            let user_id = fields.optional("userId", "The user's id. Without one, the caller.");
+            let phone_number = fields.optional("phoneNumber", "The user's number.");
+            fields.cross_field(user_id.zip(phone_number), whom)
+        };
     }
 
-    Reset {
-        confirm: optional Credential = "confirm", "For administrators: the token of the answer 428 to the same request without it.";
-        => whom: Claims = whom {
-            user_id: optional UserId = "userId", "The user's id. Without one, the caller.";
-            phone_number: optional PhoneNumber = "phoneNumber", "The user's number.";
-        }
-        => reason: Option<Reason> = reason_of_admin {
-            given: optional Reason = "reason", "Why; an administrator must say.";
-        }
+    Reset(fields) {
+        confirm: Option<Credential> = fields.optional("confirm", "For administrators: the token of the answer 428 to the same request without it.");
+        whom: Claims = {
+            let user_id = fields.optional("userId", "The user's id. Without one, the caller.");
+            let phone_number = fields.optional("phoneNumber", "The user's number.");
+            fields.cross_field(user_id.zip(phone_number), whom)
+        };
+        reason: Option<Reason> = reason_of_admin(fields);
     }
 
-    Increase {
-        phone_number: required PhoneNumber = "phoneNumber", "The user's number.";
-        coin_count: required CoinCount = "coinCount", "Coins to add.";
-        user_id: optional UserId = "userId", "The user's id, to be compared.";
-        reason: optional Reason = "reason", "Why.";
+    Increase(fields) {
+        phone_number: PhoneNumber = fields.required("phoneNumber", "The user's number.");
+        coin_count: CoinCount = fields.required("coinCount", "Coins to add.");
+        user_id: Option<UserId> = fields.optional("userId", "The user's id, to be compared.");
+        reason: Option<Reason> = fields.optional("reason", "Why.");
     }
 }
 
@@ -178,7 +178,7 @@ pub async fn synchronise(call: Call, _: Nothing) -> Result<Json<CoinsSynchronise
 }
 
 /// The user, whom each of the twin endpoints names by a parameter of its own.
-fn whom(rules: &Rules<'_>, user_id: Option<UserId>, phone_number: Option<PhoneNumber>) -> Result<Claims> {
+fn whom(rules: &Rules<'_>, (user_id, phone_number): (Option<UserId>, Option<PhoneNumber>)) -> Result<Claims> {
     let is_by_phone = rules.call.context.route.get().is_some_and(|route| route.ends_with("/phone"));
     let name = if is_by_phone { "phoneNumber" } else { "userId" };
     rules.call.naming(Claims { user_id, phone_number, id: None }, name)
@@ -188,8 +188,8 @@ fn whom(rules: &Rules<'_>, user_id: Option<UserId>, phone_number: Option<PhoneNu
 pub struct CoinCount(i64);
 
 impl Parameter for CoinCount {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=LARGEST_INCREASE).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=LARGEST_INCREASE).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

@@ -17,9 +17,9 @@ use crate::{
 };
 
 parameters! {
-    CheckQuestion {
-        question: required Question = "question", "The question to judge.";
-        user_id: optional UserId = "userId", "The caller's own id; for an administrator, the user who asks.";
+    CheckQuestion(fields) {
+        question: Question = fields.required("question", "The question to judge.");
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id; for an administrator, the user who asks.");
     }
 }
 

@@ -20,8 +20,8 @@ use crate::{
         interpreting::{self, Begun, Run},
         numbered_page::NumberedPage,
         params::{
-            Claims, DivinationData, Label, Moment, PageNumber, PageSize, Question, TimeRange, TraceId, page,
-            parameters, time_range,
+            Claims, DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
+            required_time_range,
         },
         reply::Json,
         request_context::Call,
@@ -34,60 +34,54 @@ use crate::{
 const SLOW: u32 = 10_000;
 
 parameters! {
-    Interpret {
-        user_id: optional UserId = "userId", "The caller's own id.";
-        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        question_type: optional Label = "questionType", "What the question is about.";
-        question: required Question = "question", "The question. Screened before a model sees it.";
-        divination_data: optional DivinationData = "divinationData", "The casting: lines, names or anything that says what was cast.";
+    Interpret(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
+        question_type: Option<Label> = fields.optional("questionType", "What the question is about.");
+        question: Question = fields.required("question", "The question. Screened before a model sees it.");
+        divination_data: Option<DivinationData> = fields.optional("divinationData", "The casting: lines, names or anything that says what was cast.");
     }
 
-    OfUser {
-        user_id: path UserId = "userId", "The user's id; for users, their own.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Records on a page.";
+    OfUser(fields) {
+        user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    OfPhone {
-        phone_number: path PhoneNumber = "phoneNumber", "The user's number; for users, their own.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Records on a page.";
+    OfPhone(fields) {
+        phone_number: PhoneNumber = fields.path("phoneNumber", "The user's number; for users, their own.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    OfUserBetween {
-        user_id: path UserId = "userId", "The user's id; for users, their own.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Records on a page.";
-        => time: TimeRange = time_range {
-            start: required Moment = "startTime", "Calls that began at this time or later.";
-            end: required Moment = "endTime", "Calls that began before this time.";
-        }
+    OfUserBetween(fields) {
+        user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Records on a page.");
+        time: TimeRange = required_time_range(fields, "Calls that began at this time or later.", "Calls that began before this time.");
     }
 
-    OfTrace {
-        trace_id: path TraceId = "traceId", "The trace id that the interpretation answered with.";
+    OfTrace(fields) {
+        trace_id: TraceId = fields.path("traceId", "The trace id that the interpretation answered with.");
     }
 
-    Failed {
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Records on a page.";
+    Failed(fields) {
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    Slow {
-        duration_ms: optional u32 = "durationMs", "Calls that took at least so many milliseconds; 10000 if it is not said.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Records on a page.";
+    Slow(fields) {
+        duration_ms: Option<u32> = fields.optional("durationMs", "Calls that took at least so many milliseconds; 10000 if it is not said.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    CountOfUser {
-        user_id: path UserId = "userId", "The user's id; for users, their own.";
+    CountOfUser(fields) {
+        user_id: UserId = fields.path("userId", "The user's id; for users, their own.");
     }
 
-    CountBetween {
-        => time: TimeRange = time_range {
-            start: required Moment = "startTime", "Calls that began at this time or later.";
-            end: required Moment = "endTime", "Calls that began before this time.";
-        }
+    CountBetween(fields) {
+        time: TimeRange = required_time_range(fields, "Calls that began at this time or later.", "Calls that began before this time.");
     }
 }
 

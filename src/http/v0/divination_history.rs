@@ -30,43 +30,45 @@ use crate::{
 const UNPAGED_BYTES: usize = 8 << 20;
 
 parameters! {
-    Save {
-        user_id: optional UserId = "userId", "The caller's own id.";
-        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        local_record_id: required LocalRecordId = "localRecordId", "The client's id of the record; saving it again changes what is sent, and the rest stays.";
-        json_data: optional JsonData = "jsonData", "The casting.";
-        ai_result: optional AiResult = "aiResult", "An interpretation that belongs to it.";
-        question_type: optional Label = "questionType", "What the question is about.";
-        question: optional Question = "question", "The question.";
-        timestamp: optional ClientTimestamp = "timestamp", "The client's own time; it comes back and means nothing here.";
+    Save(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
+        local_record_id: LocalRecordId = fields.required("localRecordId", "The client's id of the record; saving it again changes what is sent, and the rest stays.");
+        json_data: Option<JsonData> = fields.optional("jsonData", "The casting.");
+        ai_result: Option<AiResult> = fields.optional("aiResult", "An interpretation that belongs to it.");
+        question_type: Option<Label> = fields.optional("questionType", "What the question is about.");
+        question: Option<Question> = fields.optional("question", "The question.");
+        timestamp: Option<ClientTimestamp> = fields.optional("timestamp", "The client's own time; it comes back and means nothing here.");
     }
 
-    List {
-        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        user_id: optional UserId = "userId", "The caller's own id.";
-        question_type: optional Label = "questionType", "Only records of this type.";
-        page: optional PageNumber = "page", "Number of the page. Without `page` and `size`, up to 1000 records, or up to 8 MiB of them.";
-        size: optional PageSize = "size", "Records on a page.";
+    List(fields) {
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        question_type: Option<Label> = fields.optional("questionType", "Only records of this type.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page. Without `page` and `size`, up to 1000 records, or up to 8 MiB of them.");
+        size: Option<PageSize> = fields.optional("size", "Records on a page.");
     }
 
-    Delete {
-        => user: UserId = acting_user {
-            phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-            user_id: optional UserId = "userId", "The caller's own id.";
-        }
-        => ids: Vec<String> = ids {
-            local_record_id: optional LocalRecordId = "localRecordId", "One record.";
-            local_record_ids: list LocalRecordId = "localRecordIds", "Several records.";
-        }
+    Delete(fields) {
+        user: UserId = {
+            let phone_number = fields.optional("phoneNumber", "The caller's own number.");
+            let user_id = fields.optional("userId", "The caller's own id.");
+            fields.cross_field(phone_number.zip(user_id), acting_user)
+        };
+        ids: Vec<String> = {
+            let local_record_id = fields.optional("localRecordId", "One record.");
+            let local_record_ids = fields.list("localRecordIds", "Several records.");
+            fields.cross_field(local_record_id.zip(local_record_ids), ids)
+        };
     }
 
-    Count {
-        phone_number: path PhoneNumber = "phoneNumber", "The caller's own number.";
+    Count(fields) {
+        phone_number: PhoneNumber = fields.path("phoneNumber", "The caller's own number.");
     }
 
-    DeactivateAll {
-        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
-        user_id: optional UserId = "userId", "The caller's own id.";
+    DeactivateAll(fields) {
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
     }
 }
 
@@ -157,12 +159,12 @@ pub async fn delete(call: Call, delete: Delete) -> Result<Json<Deleted>> {
 }
 
 /// Whoever names another is told that before what else is missing.
-fn acting_user(rules: &Rules<'_>, phone_number: Option<PhoneNumber>, user_id: Option<UserId>) -> Result<UserId> {
+fn acting_user(rules: &Rules<'_>, (phone_number, user_id): (Option<PhoneNumber>, Option<UserId>)) -> Result<UserId> {
     rules.call.acting_for(&claims(user_id, phone_number))
 }
 
 /// What is deleted, one and several together.
-fn ids(rules: &Rules<'_>, one: Option<LocalRecordId>, several: Vec<LocalRecordId>) -> Result<Vec<String>> {
+fn ids(rules: &Rules<'_>, (one, several): (Option<LocalRecordId>, Vec<LocalRecordId>)) -> Result<Vec<String>> {
     let ids: Vec<_> = one.into_iter().chain(several).map(|LocalRecordId(id)| id).collect();
     if ids.is_empty() {
         let fault = Fault::new(FieldCode::Required, "`localRecordId` or `localRecordIds` is required");

@@ -15,12 +15,12 @@ use crate::{
 };
 
 parameters! {
-    Submit {
-        user_id: optional UserId = "user_id", "The writer's id. With a token, only the token's user.";
-        same_user_id: optional UserId = "userId", "Another name of `user_id`.";
-        phone_number: optional PhoneNumber = "phone_number", "The writer's number. With a token, only the token's user's.";
-        same_phone_number: optional PhoneNumber = "phoneNumber", "Another name of `phone_number`.";
-        content: required FeedbackText = "content", "What is to be said.";
+    Submit(fields) {
+        user_id: Option<UserId> = fields.optional("user_id", "The writer's id. With a token, only the token's user.");
+        same_user_id: Option<UserId> = fields.optional("userId", "Another name of `user_id`.");
+        phone_number: Option<PhoneNumber> = fields.optional("phone_number", "The writer's number. With a token, only the token's user's.");
+        same_phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "Another name of `phone_number`.");
+        content: FeedbackText = fields.required("content", "What is to be said.");
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
     http::{
         interpreting::place,
-        params::{Claims, Described, Fields, Flag, Parameters, parameters},
+        params::{Claims, Fields, Flag, Parameters, parameters},
         reply::{Answer, AnswerDocument, JSON, Json, Problem, retry_after_seconds},
         request_context::{Call, Context},
         stream::{Beginning, Events, LastEvent, Listening, cut_off, tell_from_one_thread},
@@ -41,13 +41,13 @@ const REFUSED: [&str; 9] =
     ["tools", "tool_choice", "functions", "function_call", "response_format", "base_url", "api_base", "api_key", "url"];
 
 parameters! {
-    Asked {
-        messages: required Messages = "messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.";
-        stream: optional Flag = "stream", "Whether the answer comes as events; without it `Accept` decides.";
-        temperature: optional Temperature = "temperature", "From 0 to 2.";
-        max_tokens: optional MaxTokens = "max_tokens", "The most tokens of the answer; the server has a limit of its own.";
-        user_id: optional UserId = "userId", "The caller's own id.";
-        phone_number: optional PhoneNumber = "phoneNumber", "The caller's own number.";
+    Asked(fields) {
+        messages: Messages = fields.required("messages", "The conversation, oldest first: turns of `user` and `assistant`, the last one the user's.");
+        stream: Option<Flag> = fields.optional("stream", "Whether the answer comes as events; without it `Accept` decides.");
+        temperature: Option<Temperature> = fields.optional("temperature", "From 0 to 2.");
+        max_tokens: Option<MaxTokens> = fields.optional("max_tokens", "The most tokens of the answer; the server has a limit of its own.");
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        phone_number: Option<PhoneNumber> = fields.optional("phoneNumber", "The caller's own number.");
     }
 }
 
@@ -55,17 +55,11 @@ parameters! {
 pub struct Chat(Asked);
 
 impl Parameters for Chat {
-    const NAMES: &'static [&'static str] = Asked::NAMES;
-
-    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
         for name in REFUSED {
-            fields.refuse(name);
+            fields.reject(name);
         }
         Asked::read(fields).map(Self)
-    }
-
-    fn describe() -> Vec<Described> {
-        Asked::describe()
     }
 }
 

@@ -25,11 +25,11 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         described_headers::Header,
         params::{
-            BodyShape, Claims, Described, Fields, Label, Parameter, Parameters, Place, Reason, Rules, parameters,
-            reason_of_admin, text,
+            BodyShape, Claims, Fields, Label, Location, Parameter, ParameterDescription, Parameters, Reason, Rules,
+            parameters, reason_of_admin, text,
         },
         reply::{Answer, AnswerDocument, Json, Saved},
         request_context::Call,
@@ -43,22 +43,20 @@ use crate::{
 const PENDING: &str = "pending";
 
 parameters! {
-    Package {
-        user_id: optional UserId = "userId", "The caller's own id.";
-        amount: required Amount = "amount", "The price in yuan. With `coinCount` a pair of the price list.";
-        coin_count: required Coins = "coinCount", "The coins that it buys.";
+    Package(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        amount: Amount = fields.required("amount", "The price in yuan. With `coinCount` a pair of the price list.");
+        coin_count: Coins = fields.required("coinCount", "The coins that it buys.");
     }
 
-    PaymentClaim {
-        user_id: optional UserId = "userId", "The caller's own id.";
-        order_no: required OrderNo = "orderNo", "The order.";
-        trade_no: optional OrderNo = "tradeNo", "The provider's number, to be compared.";
-        amount: optional Amount = "amount", "The price in yuan, to be compared.";
-        coin_count: optional Coins = "coinCount", "The coins, to be compared.";
-        _believed: optional Label = "status", "What the app believes. The provider is asked all the same.";
-        => reason: Option<Reason> = reason_of_admin {
-            given: optional Reason = "reason", "Why; an administrator must say.";
-        }
+    PaymentClaim(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        order_no: OrderNo = fields.required("orderNo", "The order.");
+        trade_no: Option<OrderNo> = fields.optional("tradeNo", "The provider's number, to be compared.");
+        amount: Option<Amount> = fields.optional("amount", "The price in yuan, to be compared.");
+        coin_count: Option<Coins> = fields.optional("coinCount", "The coins, to be compared.");
+        _believed: Option<Label> = fields.optional("status", "What the app believes. The provider is asked all the same.");
+        reason: Option<Reason> = reason_of_admin(fields);
     }
 }
 
@@ -242,15 +240,22 @@ pub struct NotificationForm;
 impl Parameters for NotificationForm {
     const BODY: BodyShape = BodyShape::Raw;
 
-    fn read(_: &mut Fields<'_>) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>) -> Option<Self> {
         Some(Self)
     }
 
     /// What the gateways make something of.
-    fn describe() -> Vec<Described> {
-        let place = Place::Anywhere;
-        let always = |name, meaning, schema| Described { name, meaning, place, is_required: true, schema };
-        let at_times = |name, meaning, schema| Described { name, meaning, place, is_required: false, schema };
+    fn describe() -> Vec<ParameterDescription> {
+        let location = Location::Anywhere;
+        let always =
+            |name, description, schema| ParameterDescription { name, description, location, is_required: true, schema };
+        let at_times = |name, description, schema| ParameterDescription {
+            name,
+            description,
+            location,
+            is_required: false,
+            schema,
+        };
         vec![
             always("notify_id", "The notification's id.", |_| form_text("2026010200222030505000000000001")),
             always("notify_type", "What it is about: a trade.", |_| form_text("trade_status_sync")),
@@ -277,8 +282,8 @@ fn form_text(example: &str) -> Value {
 pub struct Amount(pub Fen);
 
 impl Parameter for Amount {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let amount = text(given)?.trim().parse().map(Self);
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let amount = text(value)?.trim().parse().map(Self);
         amount.map_err(|fault| Fault::new(FieldCode::InvalidFormat, format!("is no amount: {fault}")))
     }
 
@@ -291,8 +296,8 @@ impl Parameter for Amount {
 pub struct Coins(u32);
 
 impl Parameter for Coins {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        u32::read(given, rules).map(Self)
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        u32::read(value, rules).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -304,8 +309,8 @@ impl Parameter for Coins {
 pub struct OrderNo(pub String);
 
 impl Parameter for OrderNo {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let number = clean(&text(given)?, 64)?;
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let number = clean(&text(value)?, 64)?;
         if number.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             Ok(Self(number))
         } else {

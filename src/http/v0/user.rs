@@ -18,32 +18,33 @@ use crate::{
 };
 
 parameters! {
-    OfUser {
-        => whom: Claims = whom {
-            id: optional UserId = "id", "The caller's own id.";
-            user_id: optional UserId = "userId", "Another name of `id`.";
-        }
+    OfUser(fields) {
+        whom: Claims = {
+            let id = fields.optional("id", "The caller's own id.");
+            let user_id = fields.optional("userId", "Another name of `id`.");
+            fields.cross_field(id.zip(user_id), whom)
+        };
     }
 
-    ChangeProfile {
-        id: optional UserId = "id", "The caller's own id.";
-        user_id: optional UserId = "userId", "Another name of `id`.";
-        nickname: optional Nickname = "nickname", "Screened. Stays as it is if it is not sent.";
-        gender: optional Gender = "gender", "`unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.";
-        birthday: optional Birthday = "birthday", "A real day from 1900 to today; empty to take it away.";
-        signature: optional Signature = "signature", "Screened. Stays as it is if it is not sent.";
+    ChangeProfile(fields) {
+        id: Option<UserId> = fields.optional("id", "The caller's own id.");
+        user_id: Option<UserId> = fields.optional("userId", "Another name of `id`.");
+        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Stays as it is if it is not sent.");
+        gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`; also 0, 1, 2, 9, 未知, 男, 女, 其他, M, F.");
+        birthday: Option<Birthday> = fields.optional("birthday", "A real day from 1900 to today; empty to take it away.");
+        signature: Option<Signature> = fields.optional("signature", "Screened. Stays as it is if it is not sent.");
     }
 
-    ChangeNickname {
-        user_id: optional UserId = "userId", "The caller's own id.";
-        id: optional UserId = "id", "Another name of `userId`.";
-        nickname: required Nickname = "nickname", "The new nickname. Screened.";
+    ChangeNickname(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        id: Option<UserId> = fields.optional("id", "Another name of `userId`.");
+        nickname: Nickname = fields.required("nickname", "The new nickname. Screened.");
     }
 
-    ChangeSignature {
-        user_id: optional UserId = "userId", "The caller's own id.";
-        id: optional UserId = "id", "Another name of `userId`.";
-        signature: required Signature = "signature", "The new signature. Screened.";
+    ChangeSignature(fields) {
+        user_id: Option<UserId> = fields.optional("userId", "The caller's own id.");
+        id: Option<UserId> = fields.optional("id", "Another name of `userId`.");
+        signature: Signature = fields.required("signature", "The new signature. Screened.");
     }
 }
 
@@ -108,7 +109,7 @@ async fn apply(call: &Call, user: UserId, change: ProfileChange) -> Result<Json<
     Ok(Json(call.screened(move |app| profile::change(app, user, change)).await?.into()))
 }
 
-fn whom(rules: &Rules<'_>, id: Option<UserId>, user_id: Option<UserId>) -> Result<Claims> {
+fn whom(rules: &Rules<'_>, (id, user_id): (Option<UserId>, Option<UserId>)) -> Result<Claims> {
     rules.call.naming(claims(id, user_id), "id")
 }
 

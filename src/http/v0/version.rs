@@ -9,8 +9,8 @@ use crate::{
     domain::messaging::releases::{self, AppVersion, ClientVersion, Release},
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
-        body::Given,
-        params::{Parameter, Rules, Tried, parameters, text, whole_number},
+        body::RawValue,
+        params::{MaybeInvalid, Parameter, Rules, parameters, text, whole_number},
         reply::Json,
         request_context::Call,
     },
@@ -23,16 +23,17 @@ const NAME: usize = 64;
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
-    Check {
-        platform: optional Platform = "platform", "The client's platform. Without one, the releases of all platforms count.";
-        => client: ClientVersion = client {
-            version: optional Tried<AppVersion> = "clientVersion", "The client's version, such as `2.3.1`.";
-            code: optional Tried<VersionCode> = "clientVersionCode", "The number of the client's build. It wins over `clientVersion`.";
-        }
+    Check(fields) {
+        platform: Option<Platform> = fields.optional("platform", "The client's platform. Without one, the releases of all platforms count.");
+        client: ClientVersion = {
+            let version = fields.optional("clientVersion", "The client's version, such as `2.3.1`.");
+            let code = fields.optional("clientVersionCode", "The number of the client's build. It wins over `clientVersion`.");
+            fields.cross_field(version.zip(code), client)
+        };
     }
 
-    Latest {
-        platform: optional Platform = "platform", "The client's platform. Without one, the releases of all platforms count.";
+    Latest(fields) {
+        platform: Option<Platform> = fields.optional("platform", "The client's platform. Without one, the releases of all platforms count.");
     }
 }
 
@@ -100,10 +101,9 @@ pub async fn check(call: Call, check: Check) -> Result<Json<UpdateAdvice>> {
 /// Which version asks. Beside a number its text need be none that can be read: apps name their versions as they like.
 fn client(
     _: &Rules<'_>,
-    version: Option<Tried<AppVersion>>,
-    code: Option<Tried<VersionCode>>,
+    (version, code): (Option<MaybeInvalid<AppVersion>>, Option<MaybeInvalid<VersionCode>>),
 ) -> Result<ClientVersion> {
-    match (code.map(|Tried(code)| code), version.map(|Tried(version)| version)) {
+    match (code.map(|MaybeInvalid(code)| code), version.map(|MaybeInvalid(version)| version)) {
         (Some(Ok(VersionCode(code))), _) => Ok(ClientVersion::Code(code)),
         (None, Some(Ok(version))) => Ok(ClientVersion::Text(version)),
         (None, None) => {
@@ -131,8 +131,8 @@ fn name(platform: Option<&Platform>) -> Option<&str> {
 pub struct VersionCode(pub i64);
 
 impl Parameter for VersionCode {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 0..=LARGEST_CODE).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 0..=LARGEST_CODE).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -144,8 +144,8 @@ impl Parameter for VersionCode {
 pub struct Platform(pub String);
 
 impl Parameter for Platform {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = clean(&text(given)?, NAME)?.to_lowercase();
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = clean(&text(value)?, NAME)?.to_lowercase();
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if !name.is_empty() && name.bytes().all(is_plain) {
             return Ok(Self(name));
@@ -159,8 +159,8 @@ impl Parameter for Platform {
 }
 
 impl Parameter for AppVersion {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::parse(&clean(&text(given)?, NAME)?)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&clean(&text(value)?, NAME)?)
     }
 
     fn schema(_: &Limits) -> Value {

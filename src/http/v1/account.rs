@@ -13,7 +13,7 @@ use crate::{
     error::{Code, Error, Fault, FieldCode, Result},
     http::{
         download::Download,
-        params::{Bare, Birthday, Nickname, Nothing, Rules, Signature, VerificationCode, parameters},
+        params::{Birthday, Nickname, Nothing, RejectParams, Rules, Signature, VerificationCode, parameters},
         reply::{Json, NoContent},
         request_context::Call,
     },
@@ -24,19 +24,20 @@ use crate::{
 const HELD_IN_MEMORY: usize = 1 << 20;
 
 parameters! {
-    ChangeAccount {
-        nickname: optional Nickname = "nickname", "Screened. Stays as it is if it is not sent.";
-        gender: optional Gender = "gender", "`unknown`, `male`, `female` or `other`.";
-        birthday: optional Birthday = "birthday", "A real day from 1900 to today; empty to take it away.";
-        signature: optional Signature = "signature", "Screened. Stays as it is if it is not sent.";
+    ChangeAccount(fields) {
+        nickname: Option<Nickname> = fields.optional("nickname", "Screened. Stays as it is if it is not sent.");
+        gender: Option<Gender> = fields.optional("gender", "`unknown`, `male`, `female` or `other`.");
+        birthday: Option<Birthday> = fields.optional("birthday", "A real day from 1900 to today; empty to take it away.");
+        signature: Option<Signature> = fields.optional("signature", "Screened. Stays as it is if it is not sent.");
     }
 
-    ChangeAddress {
-        code: required VerificationCode = "code", "The code that was sent to the new address for the purpose `address`.";
-        => address: Address = one_address {
-            email: optional EmailAddress = "email", "The new email address; this or `phoneNumber`.";
-            phone_number: optional PhoneNumber = "phoneNumber", "The new phone number; this or `email`.";
-        }
+    ChangeAddress(fields) {
+        code: VerificationCode = fields.required("code", "The code that was sent to the new address for the purpose `address`.");
+        address: Address = {
+            let email = fields.optional("email", "The new email address; this or `phoneNumber`.");
+            let phone_number = fields.optional("phoneNumber", "The new phone number; this or `email`.");
+            fields.cross_field(email.zip(phone_number), one_address)
+        };
     }
 }
 
@@ -122,14 +123,14 @@ pub async fn export(call: Call, _: Nothing) -> Result<Download> {
     .await
 }
 
-pub async fn delete(call: Call, _: Bare) -> Result<NoContent> {
+pub async fn delete(call: Call, _: RejectParams) -> Result<NoContent> {
     let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
     let erased = call.blocking(move |app| accounts::erase(app, user, EraseBy::Owner { token })).await?;
     call.committed(erased).await?;
     Ok(NoContent)
 }
 
-fn one_address(_: &Rules<'_>, email: Option<EmailAddress>, phone_number: Option<PhoneNumber>) -> Result<Address> {
+fn one_address(_: &Rules<'_>, (email, phone_number): (Option<EmailAddress>, Option<PhoneNumber>)) -> Result<Address> {
     match (email, phone_number) {
         (Some(email), None) => Ok(Address::Email(email)),
         (None, Some(phone_number)) => Ok(Address::Phone(phone_number)),

@@ -25,24 +25,24 @@ use crate::{
 };
 
 parameters! {
-    SendCode {
-        email: required EmailAddress = "email", "Address to send the code to.";
-        purpose: optional Purpose = "purpose", "`sign_in`, or `address` to add the address to an account by `/api/v1/account/address`.";
+    SendCode(fields) {
+        email: EmailAddress = fields.required("email", "Address to send the code to.");
+        purpose: Option<Purpose> = fields.optional("purpose", "`sign_in`, or `address` to add the address to an account by `/api/v1/account/address`.");
     }
 
-    Login {
-        email: required EmailAddress = "email", "The address that the code was sent to.";
-        code: required VerificationCode = "code", "The code as it was received.";
-        device: optional DeviceName = "device", "What the device calls itself; made of the `User-Agent` if it is not sent.";
-        invite_code: optional InviteCode = "inviteCode", "Somebody's invite code, redeemed with the sign-in. One that cannot be redeemed keeps nobody out: see `invite` in the answer.";
+    Login(fields) {
+        email: EmailAddress = fields.required("email", "The address that the code was sent to.");
+        code: VerificationCode = fields.required("code", "The code as it was received.");
+        device: Option<DeviceName> = fields.optional("device", "What the device calls itself; made of the `User-Agent` if it is not sent.");
+        invite_code: Option<InviteCode> = fields.optional("inviteCode", "Somebody's invite code, redeemed with the sign-in. One that cannot be redeemed keeps nobody out: see `invite` in the answer.");
     }
 
-    Token {
-        token: token Secret = "token", "The token; it may come as the Bearer token instead.";
+    Token(fields) {
+        token: Secret = fields.token("token", "The token; it may come as the Bearer token instead.");
     }
 
-    OfDevice {
-        id: path DeviceId = "id", "The device's id.";
+    OfDevice(fields) {
+        id: DeviceId = fields.path("id", "The device's id.");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     domain::money::invites::{self, InviteCode, Redeemed},
     error::{Fault, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Nothing, Parameter, Rules, parameters, text},
         reply::{Json, Replayable},
         request_context::Call,
@@ -19,8 +19,8 @@ use crate::{
 };
 
 parameters! {
-    Redeem {
-        code: required InviteCode = "code", "Somebody's code. Small letters, spaces and hyphens make no difference.";
+    Redeem(fields) {
+        code: InviteCode = fields.required("code", "Somebody's code. Small letters, spaces and hyphens make no difference.");
     }
 }
 
@@ -86,8 +86,8 @@ pub async fn redeem(call: Call, Redeem { code }: Redeem) -> Result<Replayable<In
 }
 
 impl Parameter for InviteCode {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        Self::parse(&text(given)?)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        Self::parse(&text(value)?)
     }
 
     fn schema(_: &Limits) -> Value {

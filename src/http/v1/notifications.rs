@@ -19,15 +19,16 @@ use crate::{
 const LIST: CursorList = CursorList("notifications");
 
 parameters! {
-    List {
-        limit: optional PageSize = "limit", "Notifications in one answer.";
-        => before: Option<i64> = before {
-            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before. Without it, the newest.";
-        }
+    List(fields) {
+        limit: Option<PageSize> = fields.optional("limit", "Notifications in one answer.");
+        before: Option<i64> = {
+            let cursor = fields.optional("cursor", "The `nextCursor` of the answer before. Without it, the newest.");
+            fields.cross_field(cursor, before)
+        };
     }
 
-    OfNotification {
-        id: path RowNumber = "id", "The notification's number.";
+    OfNotification(fields) {
+        id: RowNumber = fields.path("id", "The notification's number.");
     }
 }
 

@@ -21,11 +21,12 @@ use crate::{
 const LEDGER: CursorList = CursorList("points");
 
 parameters! {
-    OfLedger {
-        limit: optional PageSize = "limit", "Entries at most.";
-        => before: Option<i64> = before {
-            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
-        }
+    OfLedger(fields) {
+        limit: Option<PageSize> = fields.optional("limit", "Entries at most.");
+        before: Option<i64> = {
+            let cursor = fields.optional("cursor", "The `nextCursor` of the answer before.");
+            fields.cross_field(cursor, before)
+        };
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     domain::identity::preferences::{self, Kind},
     error::{Error, Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         openapi::object,
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
@@ -21,12 +21,13 @@ use crate::{
 };
 
 parameters! {
-    Change {
-        locale: optional Revocable<Locale> = "locale", "The language of messages. An empty text takes the choice back.";
-        time_zone: optional Revocable<TimeZone> = "timeZone", "A zone of the IANA database. An empty text takes the choice back.";
-        => switches: Switches = switches {
-            given: optional GivenSwitches = "notifications", "Kinds of notification to switch on or off. `system` is always on.";
-        }
+    Change(fields) {
+        locale: Option<Revocable<Locale>> = fields.optional("locale", "The language of messages. An empty text takes the choice back.");
+        time_zone: Option<Revocable<TimeZone>> = fields.optional("timeZone", "A zone of the IANA database. An empty text takes the choice back.");
+        switches: Switches = {
+            let switches_sent = fields.optional("notifications", "Kinds of notification to switch on or off. `system` is always on.");
+            fields.cross_field(switches_sent, switches)
+        };
     }
 }
 
@@ -102,13 +103,13 @@ pub struct Switches {
 }
 
 /// The same as the request has them.
-pub struct GivenSwitches(BTreeMap<String, Value>);
+pub struct RawSwitches(BTreeMap<String, Value>);
 
 /// What is to be switched, if nothing is wrong with any of it.
-fn switches(_: &Rules<'_>, given: Option<GivenSwitches>) -> Result<Switches> {
+fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
     let (mut switches, mut faults) = (Switches::default(), Vec::new());
-    for (name, given) in given.map(|GivenSwitches(given)| given).unwrap_or_default() {
-        let outcome = match (Kind::named(&name), given.as_bool()) {
+    for (name, value) in sent.map(|RawSwitches(sent)| sent).unwrap_or_default() {
+        let outcome = match (Kind::named(&name), value.as_bool()) {
             (None, _) => Err(Fault::new(FieldCode::UnknownValue, "is no kind of notification")),
             (Some(_), None) => Err(Fault::new(FieldCode::InvalidType, "must be true or false")),
             (Some(Kind::System), Some(false)) => {
@@ -136,16 +137,16 @@ impl Switches {
     }
 }
 
-impl Parameter for GivenSwitches {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let JsonData(json) = JsonData::read(given, rules)?;
-        let given: BTreeMap<_, _> = serde_json::from_str(&json.content())
+impl Parameter for RawSwitches {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let JsonData(json) = JsonData::read(value, rules)?;
+        let switches: BTreeMap<_, _> = serde_json::from_str(&json.content())
             .map_err(|_| Fault::new(FieldCode::InvalidFormat, "must be an object of kinds, each true or false"))?;
         let most = rules.config.limits.batch as usize;
-        if given.len() > most {
+        if switches.len() > most {
             return Err(Fault::new(FieldCode::TooMany, format!("must have at most {most} kinds")));
         }
-        Ok(Self(given))
+        Ok(Self(switches))
     }
 
     fn schema(_: &Limits) -> Value {
@@ -161,11 +162,11 @@ pub struct Revocable<T>(Option<T>);
 impl<T: Parameter> Parameter for Revocable<T> {
     const EMPTY_IS_A_VALUE: bool = true;
 
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        if text(given)?.trim().is_empty() {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        if text(value)?.trim().is_empty() {
             return Ok(Self(None));
         }
-        T::read(given, rules).map(|chosen| Self(Some(chosen)))
+        T::read(value, rules).map(|chosen| Self(Some(chosen)))
     }
 
     fn schema(limits: &Limits) -> Value {
@@ -174,8 +175,8 @@ impl<T: Parameter> Parameter for Revocable<T> {
 }
 
 impl Parameter for Locale {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = text(given)?.trim().to_ascii_lowercase();
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = text(value)?.trim().to_ascii_lowercase();
         // A regional variant means its language: `zh-CN`, `en_GB`.
         let language = name.split(['-', '_']).next().unwrap_or_default();
         Self::named(language).ok_or_else(|| Fault::new(FieldCode::UnknownValue, "must be zh or en"))

@@ -22,11 +22,11 @@ use crate::{
     },
     error::{Error, Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         cursor_page::{CursorList, CursorPage, span},
         interpretation_sse::Interpretation,
         interpreting::{Begun, Run, answer_stored, interpret as interpret_prepared},
-        params::{Label, PageSize, Parameter, Question, Rules, Tried, parameters, text, whole_number},
+        params::{Label, MaybeInvalid, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
         request_context::Call,
         stream::JsonOrStream,
@@ -41,28 +41,31 @@ const TIME_ZONE: usize = 64;
 const AHEAD: Duration = Duration::from_hours(24);
 
 parameters! {
-    CastSession {
-        question: required Question = "question", "What is asked. Screened before anything is cast.";
-        question_type: optional Label = "questionType", "What the question is about.";
-        => casting: Casting = casting {
-            method: required Method = "method", "`three_coins` and `yarrow_stalks` cast here, each with its own odds; `manual` takes `lines`.";
-            lines: list CastLine = "lines", "With `manual` the six lines from the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.";
-        }
-        => moment: CastMoment = cast_moment {
-            cast_at: optional Tried<CastAt> = "castAt", "When the user cast, if not now. Read in `timeZone` where it names no offset.";
-            time_zone: optional Tried<TimeZone> = "timeZone", "Where the user is, as an IANA name.";
-        }
+    CastSession(fields) {
+        question: Question = fields.required("question", "What is asked. Screened before anything is cast.");
+        question_type: Option<Label> = fields.optional("questionType", "What the question is about.");
+        casting: Casting = {
+            let method = fields.required("method", "`three_coins` and `yarrow_stalks` cast here, each with its own odds; `manual` takes `lines`.");
+            let lines = fields.list("lines", "With `manual` the six lines from the bottom up: 6 old yin, 7 young yang, 8 young yin, 9 old yang.");
+            fields.cross_field(method.zip(lines), casting)
+        };
+        moment: CastMoment = {
+            let cast_at = fields.optional("castAt", "When the user cast, if not now. Read in `timeZone` where it names no offset.");
+            let time_zone = fields.optional("timeZone", "Where the user is, as an IANA name.");
+            fields.cross_field(cast_at.zip(time_zone), cast_moment)
+        };
     }
 
-    OfSessions {
-        limit: optional PageSize = "limit", "Sessions at most.";
-        => before: Option<i64> = before {
-            cursor: optional Cursor = "cursor", "The `nextCursor` of the answer before.";
-        }
+    OfSessions(fields) {
+        limit: Option<PageSize> = fields.optional("limit", "Sessions at most.");
+        before: Option<i64> = {
+            let cursor = fields.optional("cursor", "The `nextCursor` of the answer before.");
+            fields.cross_field(cursor, before)
+        };
     }
 
-    OfSession {
-        id: path SessionId = "id", "The session's id.";
+    OfSession(fields) {
+        id: SessionId = fields.path("id", "The session's id.");
     }
 }
 
@@ -269,7 +272,7 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
 }
 
 /// What is to be cast, if method and lines fit each other.
-fn casting(_: &Rules<'_>, method: Method, lines: Vec<CastLine>) -> Result<Casting> {
+fn casting(_: &Rules<'_>, (method, lines): (Method, Vec<CastLine>)) -> Result<Casting> {
     let fault = |code, message: &str| Err(Error::field("lines", Fault::new(code, message)));
     match method {
         Method::ThreeCoins | Method::YarrowStalks if !lines.is_empty() => {
@@ -298,16 +301,16 @@ pub struct CastMoment {
 /// Reads the time where the user is: as the request says, or else as the user's preferences do.
 fn cast_moment(
     rules: &Rules<'_>,
-    cast_at: Option<Tried<CastAt>>,
-    time_zone: Option<Tried<TimeZone>>,
+    (cast_at, time_zone): (Option<MaybeInvalid<CastAt>>, Option<MaybeInvalid<TimeZone>>),
 ) -> Result<CastMoment> {
-    let (time_zone, no_zone) = match time_zone.map(|Tried(zone)| zone) {
+    let (time_zone, no_zone) = match time_zone.map(|MaybeInvalid(zone)| zone) {
         Some(Ok(zone)) => (zone, None),
         // Any zone will do to see whether the time is a fault, too.
         Some(Err(fault)) => (rules.config.limits.time_zone.clone(), Some(fault.in_field("timeZone"))),
         None => (preferences::time_zone(&rules.call.app, rules.call.user()?)?, None),
     };
-    let in_zone = |Tried(cast_at): Tried<CastAt>| near(cast_at?.0.in_zone(&time_zone)?, rules.clock.now());
+    let in_zone =
+        |MaybeInvalid(cast_at): MaybeInvalid<CastAt>| near(cast_at?.0.in_zone(&time_zone)?, rules.clock.now());
     match (cast_at.map(in_zone).transpose(), no_zone) {
         (Ok(cast_at), None) => Ok(CastMoment { cast_at, time_zone }),
         (cast_at, no_zone) => {
@@ -328,8 +331,8 @@ fn near(at: Timestamp, now: Timestamp) -> Result<Timestamp, Fault> {
 pub struct CastLine(Line);
 
 impl Parameter for CastLine {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let value = whole_number(given, 6..=9_u8)?;
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let value = whole_number(value, 6..=9_u8)?;
         Line::try_from(value).map(Self).map_err(|_| Fault::new(FieldCode::OutOfRange, "must be 6, 7, 8 or 9"))
     }
 
@@ -342,8 +345,8 @@ impl Parameter for CastLine {
 pub struct CastAt(WrittenTime);
 
 impl Parameter for CastAt {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        WrittenTime::parse(&text(given)?).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        WrittenTime::parse(&text(value)?).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -352,8 +355,8 @@ impl Parameter for CastAt {
 }
 
 impl Parameter for TimeZone {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let name = clean(&text(given)?, TIME_ZONE)?;
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let name = clean(&text(value)?, TIME_ZONE)?;
         // Only names: an offset or a rule of one's own would not be found again by anybody.
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
         let zone = name.parse().ok().filter(|_| is_name);
@@ -371,8 +374,8 @@ impl Parameter for TimeZone {
 pub struct SessionId(String);
 
 impl Parameter for SessionId {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let id = text(given)?.trim().to_ascii_lowercase();
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let id = text(value)?.trim().to_ascii_lowercase();
         if id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(Self(id));
         }

@@ -20,15 +20,15 @@ use crate::{
 };
 
 parameters! {
-    ListCallbacks {
-        order_no: optional OrderNo = "orderNo", "Only those about this order.";
-        verdict: optional Verdict = "verdict", "Only those with this verdict.";
-        page: optional PageNumber = "page", "Number of the page.";
-        size: optional PageSize = "size", "Callbacks on a page.";
+    ListCallbacks(fields) {
+        order_no: Option<OrderNo> = fields.optional("orderNo", "Only those about this order.");
+        verdict: Option<Verdict> = fields.optional("verdict", "Only those with this verdict.");
+        page: Option<PageNumber> = fields.optional("page", "Number of the page.");
+        size: Option<PageSize> = fields.optional("size", "Callbacks on a page.");
     }
 
-    OfCallback {
-        id: path RowNumber = "id", "The callback's number.";
+    OfCallback(fields) {
+        id: RowNumber = fields.path("id", "The callback's number.");
     }
 }
 

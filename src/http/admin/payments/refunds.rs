@@ -15,7 +15,7 @@ use crate::{
     },
     error::{Fault, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Parameter, Reason, Rules, parameters},
         reply::Replayable,
         request_context::{Call, Repeatable},
@@ -25,11 +25,11 @@ use crate::{
 };
 
 parameters! {
-    GiveBack {
-        order_no: path OrderNo = "orderNo", "The order's number.";
-        amount: optional Repayment = "amount", "Yuan to return; everything that is left if it is not said.";
-        refund_no: optional OrderNo = "refundNo", "A number of the caller's own choice: under one number money goes back once.";
-        reason: required Reason = "reason", "Why, for the audit and for the buyer.";
+    GiveBack(fields) {
+        order_no: OrderNo = fields.path("orderNo", "The order's number.");
+        amount: Option<Repayment> = fields.optional("amount", "Yuan to return; everything that is left if it is not said.");
+        refund_no: Option<OrderNo> = fields.optional("refundNo", "A number of the caller's own choice: under one number money goes back once.");
+        reason: Reason = fields.required("reason", "Why, for the audit and for the buyer.");
     }
 }
 
@@ -108,8 +108,8 @@ fn number_of(actor: &str, repeatable: &Repeatable) -> String {
 pub struct Repayment(Fen);
 
 impl Parameter for Repayment {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let Amount(amount) = Amount::read(given, rules)?;
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let Amount(amount) = Amount::read(value, rules)?;
         refunds::must_be_some(amount).map(|()| Self(amount))
     }
 

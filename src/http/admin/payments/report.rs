@@ -7,7 +7,7 @@ use crate::{
     domain::money::payments::report::{self, Difference, Sums},
     error::Result,
     http::{
-        params::{Moment, TimeRange, parameters, time_range},
+        params::{TimeRange, parameters, required_time_range},
         reply::Json,
         request_context::Call,
     },
@@ -16,11 +16,8 @@ use crate::{
 };
 
 parameters! {
-    Between {
-        => time: TimeRange = time_range {
-            start: required Moment = "startTime", "Orders made at this time or later.";
-            end: required Moment = "endTime", "Orders made before this time.";
-        }
+    Between(fields) {
+        time: TimeRange = required_time_range(fields, "Orders made at this time or later.", "Orders made before this time.");
     }
 }
 

@@ -1,7 +1,7 @@
 //! `/admin/sensitive-word-migration/batch-compare`: what both services say of many texts.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue as JsonValue};
 use utoipa::ToSchema;
 
 use super::TextCompared;
@@ -13,10 +13,9 @@ use crate::{
     },
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{
-            BodyShape, Content, Described, Fields, Members, Parameter, Parameters, Place, Rules, is_absent, required,
-            text,
+            BodyShape, Content, Fields, ObjectParameter, Parameter, Parameters, Rules, is_absent, required, text,
         },
         reply::Json,
         request_context::Call,
@@ -73,15 +72,12 @@ pub struct BatchCompare {
 impl Parameters for BatchCompare {
     const BODY: BodyShape = BodyShape::NamedOrItems("items");
 
-    fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        Some(Self { items: fields.objects("items")? })
-    }
-
-    fn describe() -> Vec<Described> {
-        let schema =
-            |limits: &Limits| json!({ "type": "array", "items": BatchItem::schema(), "maxItems": limits.batch });
-        let meaning = "The texts, each `{content, contentType?, userId?}`. A bare array of them will do.";
-        vec![Described { name: "items", meaning, place: Place::Anywhere, is_required: false, schema }]
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
+        let items = fields.objects(
+            "items",
+            "The texts, each `{content, contentType?, userId?}`. The body may be a bare array of them.",
+        );
+        Some(Self { items: items? })
     }
 }
 
@@ -92,23 +88,25 @@ pub struct BatchItem(Text);
 #[serde(rename_all = "camelCase")]
 struct WrittenItem<'json> {
     #[serde(borrow)]
-    content: Option<&'json RawValue>,
+    content: Option<&'json JsonValue>,
     #[serde(borrow)]
-    content_type: Option<&'json RawValue>,
+    content_type: Option<&'json JsonValue>,
     #[serde(borrow)]
-    user_id: Option<&'json RawValue>,
+    user_id: Option<&'json JsonValue>,
 }
 
-impl Members for BatchItem {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
-        let written = match given {
-            Given::Json(raw) if raw.get().starts_with('{') => serde_json::from_str::<WrittenItem<'_>>(raw.get()).ok(),
+impl ObjectParameter for BatchItem {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Vec<(&'static str, Fault)>> {
+        let written = match value {
+            RawValue::Json(raw) if raw.get().starts_with('{') => {
+                serde_json::from_str::<WrittenItem<'_>>(raw.get()).ok()
+            }
             _ => None,
         };
         let Some(WrittenItem { content, content_type, user_id }) = written else {
             let no_object = || Fault::new(FieldCode::InvalidType, "must be an object with a text as `content`");
             // What is no text either has a fault of its own.
-            return Err(vec![("", text(given).err().unwrap_or_else(no_object))]);
+            return Err(vec![("", text(value).err().unwrap_or_else(no_object))]);
         };
         let mut faults = Vec::new();
         let content = read_content(content, rules).map_err(|fault| faults.push(("content", fault)));
@@ -122,28 +120,8 @@ impl Members for BatchItem {
             _ => Err(faults),
         }
     }
-}
 
-fn read_content(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<String, Fault> {
-    match given {
-        Some(raw) if !raw.get().starts_with('"') => Err(Fault::new(FieldCode::InvalidType, "must be a text")),
-        given => {
-            let content = member(given, rules)?.map(|Content(text)| text);
-            content.ok_or_else(required)
-        }
-    }
-}
-
-/// A member that may be left out, which an empty text says too.
-fn member<T: Parameter>(given: Option<&RawValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
-    match given.map(Given::Json) {
-        Some(given) if !is_absent::<T>(&given) => T::read(&given, rules).map(Some),
-        _ => Ok(None),
-    }
-}
-
-impl BatchItem {
-    fn schema() -> Value {
+    fn schema(_: &Limits) -> Value {
         json!({
             "type": "object",
             "required": ["content"],
@@ -154,5 +132,23 @@ impl BatchItem {
             },
             "example": { "content": "今年换工作合适吗？", "contentType": "question" },
         })
+    }
+}
+
+fn read_content(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<String, Fault> {
+    match value {
+        Some(raw) if !raw.get().starts_with('"') => Err(Fault::new(FieldCode::InvalidType, "must be a text")),
+        value => {
+            let content = member(value, rules)?.map(|Content(text)| text);
+            content.ok_or_else(required)
+        }
+    }
+}
+
+/// A member that may be left out, which an empty text says too.
+fn member<T: Parameter>(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
+    match value.map(RawValue::Json) {
+        Some(value) if !is_absent::<T>(&value) => T::read(&value, rules).map(Some),
+        _ => Ok(None),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     config::Limits,
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Parameter, Rules, text},
     },
     types::clean,
@@ -31,8 +31,8 @@ impl VerificationCode {
 }
 
 impl Parameter for VerificationCode {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        let written = clean(&text(given)?, CODE)?;
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        let written = clean(&text(value)?, CODE)?;
         let no_code = || Fault::new(FieldCode::InvalidFormat, "must be digits");
         let is_between = |character: char| character.is_whitespace() || "-‐‑–－".contains(character);
         // A sign is nothing that stands between digits.
@@ -44,7 +44,7 @@ impl Parameter for VerificationCode {
         if text.len() > 16 {
             return Err(Fault::new(FieldCode::TooLong, "must be at most 16 digits long"));
         }
-        Ok(Self { text, is_number: matches!(given, Given::Json(raw) if !raw.get().starts_with('"')) })
+        Ok(Self { text, is_number: matches!(value, RawValue::Json(raw) if !raw.get().starts_with('"')) })
     }
 
     fn schema(_: &Limits) -> Value {

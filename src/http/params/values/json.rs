@@ -6,7 +6,7 @@ use crate::{
     config::Limits,
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{
             Parameter, Rules,
             raw_value::{half_pair, is_literal, text_of},
@@ -24,9 +24,9 @@ macro_rules! json_values {
         impl Parameter for $name {
             const EMPTY_IS_A_VALUE: bool = $empty;
 
-            fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+            fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&Limits) -> usize = $limit;
-                kept_json(given, limit(rules.limits()), $single).map(Self)
+                kept_json(value, limit(rules.limits()), $single).map(Self)
             }
 
             fn schema(_: &Limits) -> Value {
@@ -48,16 +48,16 @@ json_values! {
         { "type": ["integer", "string"], "example": 1_767_225_600_000_i64 };
 }
 
-fn kept_json(given: &Given<'_>, limit: usize, must_be_single: bool) -> Result<JsonText<'static>, Fault> {
-    let json = match given {
-        Given::Text(text) => JsonText::from_text(text),
-        Given::Json(raw) => JsonText::from_raw(raw),
+fn kept_json(value: &RawValue<'_>, limit: usize, must_be_single: bool) -> Result<JsonText<'static>, Fault> {
+    let json = match value {
+        RawValue::Text(text) => JsonText::from_text(text),
+        RawValue::Json(raw) => JsonText::from_raw(raw),
     };
     // A text is as long as what it says, however it is escaped.
-    if json.as_str().len() > limit && text_of(given).is_none_or(|text| text.len() > limit) {
+    if json.as_str().len() > limit && text_of(value).is_none_or(|text| text.len() > limit) {
         return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
     }
-    if must_be_single && (json.as_str().starts_with(['[', '{']) || is_literal(given)) {
+    if must_be_single && (json.as_str().starts_with(['[', '{']) || is_literal(value)) {
         return Err(Fault::new(FieldCode::InvalidType, "must be a single value"));
     }
     check_escapes(json.as_str())?;
@@ -98,14 +98,14 @@ fn utf16_unit(escaped: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::value::RawValue;
+    use serde_json::value::RawValue as JsonValue;
 
     use super::*;
 
     #[test]
     fn kept_json_has_no_nul_and_no_half_pair() {
         let check = |json: &str| {
-            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            let raw: &JsonValue = serde_json::from_str(json).unwrap();
             check_escapes(JsonText::from_raw(raw).as_str()).map_err(|fault| fault.code)
         };
         let bad = [

@@ -7,7 +7,7 @@ use crate::{
     domain::operations::audit::LONGEST_REASON,
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Parameter, Rules, text},
     },
     types::{clean, clean_as_sent, clean_line, clean_lines},
@@ -17,8 +17,8 @@ use crate::{
 pub struct FileName(pub String);
 
 impl Parameter for FileName {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        match clean(&text(given)?, 100)? {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        match clean(&text(value)?, 100)? {
             name if name.is_empty() => Err(Fault::new(FieldCode::InvalidFormat, "must be the name of a file")),
             name => Ok(Self(name)),
         }
@@ -38,9 +38,9 @@ macro_rules! texts {
         impl Parameter for $name {
             const EMPTY_IS_A_VALUE: bool = $empty;
 
-            fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+            fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
                 let limit: fn(&Limits) -> usize = $limit;
-                $clean(&text(given)?, limit(rules.limits())).map(Self)
+                $clean(&text(value)?, limit(rules.limits())).map(Self)
             }
 
             fn schema(limits: &Limits) -> Value {
@@ -80,9 +80,9 @@ pub struct AiResult(pub String);
 impl Parameter for AiResult {
     const EMPTY_IS_A_VALUE: bool = true;
 
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
         let limit = rules.limits().ai_result.as_usize();
-        let text = clean_as_sent(&text(given)?, limit)?;
+        let text = clean_as_sent(&text(value)?, limit)?;
         if text.len() > limit {
             return Err(Fault::new(FieldCode::TooLong, format!("must be at most {limit} bytes long")));
         }

@@ -12,7 +12,7 @@ use crate::{
     },
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Parameter, Rules, text},
     },
     providers::payment::OrderState,
@@ -30,8 +30,8 @@ named! {
 
 /// What a code is for.
 impl Parameter for Purpose {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        one_of(given, &Self::ALL.map(Self::name), Self::named)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        one_of(value, &Self::ALL.map(Self::name), Self::named)
     }
 
     fn schema(_: &Limits) -> Value {
@@ -43,8 +43,8 @@ impl Parameter for Purpose {
 macro_rules! words {
     ($($name:ident, $example:literal;)*) => {$(
         impl Parameter for $name {
-            fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-                one_of(given, &Self::ALL.map(Self::name), Self::named)
+            fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+                one_of(value, &Self::ALL.map(Self::name), Self::named)
             }
 
             fn schema(_: &Limits) -> Value {
@@ -68,7 +68,7 @@ words! {
 ///
 /// # Errors
 /// `unknown_value`, with the words.
-fn one_of<T>(given: &Given<'_>, words: &[&str], named: fn(&str) -> Option<T>) -> Result<T, Fault> {
+fn one_of<T>(value: &RawValue<'_>, words: &[&str], named: fn(&str) -> Option<T>) -> Result<T, Fault> {
     let message = || format!("must be one of: {}", words.join(", "));
-    named(text(given)?.trim()).ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))
+    named(text(value)?.trim()).ok_or_else(|| Fault::new(FieldCode::UnknownValue, message()))
 }

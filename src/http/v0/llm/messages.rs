@@ -6,7 +6,7 @@ use crate::{
     config::Limits,
     error::{Fault, FieldCode, Result},
     http::{
-        body::Given,
+        body::RawValue,
         params::{Parameter, Rules, half_pair, text, whole_number},
     },
     providers::llm::{Message, Role},
@@ -17,8 +17,8 @@ use crate::{
 pub struct Messages(pub Vec<Message>);
 
 impl Parameter for Messages {
-    fn read(given: &Given<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
-        let items = match document(given)? {
+    fn read(value: &RawValue<'_>, rules: &Rules<'_>) -> Result<Self, Fault> {
+        let items = match document(value)? {
             Value::Array(items) => items,
             single @ Value::Object(_) => vec![single],
             _ => return Err(shape()),
@@ -54,12 +54,12 @@ impl Parameter for Messages {
 }
 
 /// The JSON of a body, or of a text in a query or a form.
-fn document(given: &Given<'_>) -> Result<Value, Fault> {
-    match given {
-        Given::Json(raw) if raw.get().starts_with(['[', '{']) => {
+fn document(value: &RawValue<'_>) -> Result<Value, Fault> {
+    match value {
+        RawValue::Json(raw) if raw.get().starts_with(['[', '{']) => {
             serde_json::from_str(raw.get()).map_err(|_| half_pair())
         }
-        given => serde_json::from_str(&text(given)?).map_err(|_| shape()),
+        value => serde_json::from_str(&text(value)?).map_err(|_| shape()),
     }
 }
 
@@ -98,9 +98,9 @@ fn shape() -> Fault {
 pub struct Temperature(pub f64);
 
 impl Parameter for Temperature {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let temperature: f64 =
-            text(given)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a number"))?;
+            text(value)?.trim().parse().map_err(|_| Fault::new(FieldCode::InvalidType, "must be a number"))?;
         if (0.0..=2.0).contains(&temperature) {
             return Ok(Self(temperature));
         }
@@ -116,8 +116,8 @@ impl Parameter for Temperature {
 pub struct MaxTokens(pub u32);
 
 impl Parameter for MaxTokens {
-    fn read(given: &Given<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
-        whole_number(given, 1..=u32::MAX).map(Self)
+    fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
+        whole_number(value, 1..=u32::MAX).map(Self)
     }
 
     fn schema(_: &Limits) -> Value {

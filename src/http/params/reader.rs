@@ -1,0 +1,277 @@
+//! Reads typed parameters from the values of one request and collects their faults.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue as JsonValue;
+
+use super::{
+    Fields, ObjectParameter, Parameter, Parameters, Rules,
+    raw_value::{is_absent, is_literal, is_null, required, text_of},
+};
+use crate::{
+    error::{Code, Error, Fault, FieldCode, FieldError, Result},
+    http::{
+        body::{Pair, RawValue},
+        guard,
+    },
+    types::{PhoneNumber, Secret, UserId},
+};
+
+/// The values of one request and the faults found so far.
+pub struct Reader<'request> {
+    path: Vec<(String, String)>,
+    query: Vec<Pair<'request>>,
+    body: Vec<Pair<'request>>,
+    rules: Rules<'request>,
+    errors: Vec<FieldError>,
+    conflict: Option<&'static str>,
+    failure: Option<Error>,
+}
+
+impl<'request> Reader<'request> {
+    pub fn new(
+        path: Vec<(String, String)>,
+        query: Vec<Pair<'request>>,
+        body: Vec<Pair<'request>>,
+        rules: Rules<'request>,
+    ) -> Self {
+        Self { path, query, body, rules, errors: Vec::new(), conflict: None, failure: None }
+    }
+
+    /// Reads all parameters.
+    ///
+    /// # Errors
+    /// `conflicting_parameter`; `invalid_parameters` with every invalid field; errors of the checks that compare values
+    /// with stored data.
+    pub fn parse<P: Parameters>(mut self) -> Result<P> {
+        let parameters = P::read(&mut Fields::Read(&mut self));
+        if let Some(name) = self.conflict {
+            let detail = format!("`{name}` was given twice with different values.");
+            return Err(Error::new(Code::ConflictingParameter).detail(detail));
+        }
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        match parameters {
+            Some(parameters) if self.errors.is_empty() => Ok(parameters),
+            _ => Err(Error::fields(self.errors)),
+        }
+    }
+
+    /// Checks values that depend on each other and collects the fields that the check rejects.
+    pub fn cross_field<V, T>(&mut self, values: V, check: impl FnOnce(&Rules<'_>, V) -> Result<T>) -> Option<T> {
+        match check(&self.rules, values) {
+            Ok(value) => Some(value),
+            Err(mut error) if error.code == Code::InvalidParameters => {
+                self.errors.append(&mut error.fields);
+                None
+            }
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Adds a fault outside the declared parameters, such as an invalid header.
+    pub fn add_error(&mut self, error: FieldError) {
+        self.errors.push(error);
+    }
+
+    pub fn required<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
+        let value = self.optional(name)?;
+        if value.is_none() {
+            self.errors.push(required().in_field(name));
+        }
+        value
+    }
+
+    /// Reads a field that may be missing. The outer `None` means that its value is invalid.
+    #[expect(clippy::option_option, reason = "the outer layer reports a fault, as for every field")]
+    pub fn optional<T: Parameter>(&mut self, name: &'static str) -> Option<Option<T>> {
+        match self.single::<T>(name) {
+            Some(value) => self.read_one(name, &value).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Returns the users that the request names in fields which the endpoint does not declare.
+    pub fn undeclared_claims(&mut self, declared: &[&str]) -> Vec<Claims> {
+        let mut claims = Vec::new();
+        for name in ["userId", "user_id", "id"] {
+            if self.is_undeclared(name, declared) {
+                claims.push(Claims::of_user(self.optional(name).flatten()));
+            }
+        }
+        for name in ["phoneNumber", "phone_number"] {
+            if self.is_undeclared(name, declared) {
+                claims.push(Claims::of_phone(self.optional(name).flatten()));
+            }
+        }
+        claims
+    }
+
+    /// Returns true if the request sends this field and the endpoint does not declare it there.
+    fn is_undeclared(&self, name: &str, declared: &[&str]) -> bool {
+        let is_declared = declared.contains(&name) && !self.path.iter().any(|(other, _)| other == name);
+        !is_declared && self.query.iter().chain(&self.body).any(|(other, _)| other == name)
+    }
+
+    /// Reads a token from the field or the `Authorization` header.
+    pub fn token(&mut self, name: &'static str) -> Option<Secret> {
+        let field: Option<Secret> = self.optional(name)?;
+        // A malformed header counts as no token here; the operation decides what a missing token means.
+        let bearer = guard::bearer_token(self.rules.headers).ok().flatten().map(Secret::from_text);
+        match (field, bearer) {
+            (Some(field), Some(bearer)) if field != bearer => {
+                self.conflict.get_or_insert(name);
+                None
+            }
+            (Some(token), _) | (None, Some(token)) => Some(token),
+            (None, None) => {
+                self.errors.push(required().in_field(name));
+                None
+            }
+        }
+    }
+
+    /// Rejects a field that only the server may set.
+    pub fn reject(&mut self, name: &'static str) {
+        if self.query.iter().chain(&self.body).any(|(other, value)| other == name && !is_null(value)) {
+            self.errors.push(Fault::new(FieldCode::NotAllowed, "cannot be set by clients").in_field(name));
+        }
+    }
+
+    /// Rejects every field.
+    pub fn reject_all(&mut self) {
+        for (name, _) in self.query.iter().chain(&self.body) {
+            self.errors.push(Fault::new(FieldCode::NotAllowed, "is not accepted here").in_field(name));
+        }
+    }
+
+    /// Reads a segment of the path. The same name in query or body must have the same value.
+    pub fn path<T: Parameter>(&mut self, name: &'static str) -> Option<T> {
+        let found = self.path.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+        let found = RawValue::Text(Cow::Owned(found.unwrap_or_default()));
+        if self.single::<T>(name).is_some_and(|elsewhere| !T::is_same(&elsewhere, &found, &self.rules)) {
+            self.conflict.get_or_insert(name);
+        }
+        self.read_one(name, &found)
+    }
+
+    /// Reads a list: a JSON array, a repeated name, or values separated by commas. It is empty if the field is missing.
+    pub fn list<T: Parameter>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        let items = self.raw_items(name)?;
+        items.iter().map(|item| self.read_one(name, item)).collect()
+    }
+
+    /// Reads a list of at least one object. Each invalid member is reported as `name[index].member`.
+    pub fn objects<T: ObjectParameter>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        let items = self.raw_items(name)?;
+        if items.is_empty() {
+            self.errors.push(required().in_field(name));
+            return None;
+        }
+        let read: Vec<_> = items.iter().map(|item| T::read(item, &self.rules)).collect();
+        let mut objects = Vec::with_capacity(read.len());
+        for (index, outcome) in read.into_iter().enumerate() {
+            match outcome {
+                Ok(object) => objects.push(object),
+                Err(faults) => self.errors.extend(faults.into_iter().map(|(member, fault)| {
+                    let separator = if member.is_empty() { "" } else { "." };
+                    fault.in_field(&format!("{name}[{index}]{separator}{member}"))
+                })),
+            }
+        }
+        (objects.len() == items.len()).then_some(objects)
+    }
+
+    fn raw_items(&mut self, name: &'static str) -> Option<Vec<RawValue<'request>>> {
+        let from_query = Self::items(name, &self.query)?;
+        let from_body = Self::items(name, &self.body)?;
+        let items = match (from_query.is_empty(), from_body.is_empty()) {
+            (false, false) if texts_of(&from_query) != texts_of(&from_body) => {
+                self.conflict.get_or_insert(name);
+                return None;
+            }
+            (_, false) => from_body,
+            (_, true) => from_query,
+        };
+        let most = self.rules.limits().batch as usize;
+        if items.len() > most {
+            let fault = Fault::new(FieldCode::TooMany, format!("must have at most {most} items"));
+            self.errors.push(fault.in_field(name));
+            return None;
+        }
+        Some(items)
+    }
+
+    fn read_one<T: Parameter>(&mut self, name: &'static str, value: &RawValue<'_>) -> Option<T> {
+        T::read(value, &self.rules).map_err(|fault| self.errors.push(fault.in_field(name))).ok()
+    }
+
+    /// Returns the value of a field that occurs once. Records a conflict if its values differ.
+    fn single<T: Parameter>(&mut self, name: &'static str) -> Option<RawValue<'request>> {
+        let values = self.query.iter().chain(&self.body).filter(|(other, _)| other == name).map(|(_, value)| value);
+        let mut all = values.filter(|value| !is_absent::<T>(value));
+        let first = all.next()?.clone();
+        if all.any(|other| !T::is_same(other, &first, &self.rules)) {
+            self.conflict.get_or_insert(name);
+        }
+        Some(first)
+    }
+
+    fn items(name: &str, pairs: &[Pair<'request>]) -> Option<Vec<RawValue<'request>>> {
+        let mut items = Vec::new();
+        for (_, value) in pairs.iter().filter(|(other, _)| other == name) {
+            match value {
+                value if is_null(value) => {}
+                RawValue::Json(raw) if raw.get().starts_with('[') => {
+                    let elements: Vec<&'request JsonValue> = serde_json::from_str(raw.get()).ok()?;
+                    items.extend(elements.into_iter().map(RawValue::Json));
+                }
+                value if is_literal(value) => items.push(value.clone()),
+                value => match text_of(value) {
+                    Some(text) => items.extend(
+                        text.split(',')
+                            .map(str::trim)
+                            .filter(|item| !item.is_empty())
+                            .map(|item| RawValue::Text(Cow::Owned(item.to_owned()))),
+                    ),
+                    None => items.push(value.clone()),
+                },
+            }
+        }
+        Some(items)
+    }
+}
+
+fn texts_of(items: &[RawValue<'_>]) -> Vec<Option<String>> {
+    items.iter().map(|item| text_of(item).map(Cow::into_owned)).collect()
+}
+
+/// The users that a request names besides its token. They are only compared with the caller.
+#[derive(Default)]
+pub struct Claims {
+    pub user_id: Option<UserId>,
+    pub id: Option<UserId>,
+    pub phone_number: Option<PhoneNumber>,
+}
+
+impl Claims {
+    pub fn users(&self) -> impl Iterator<Item = UserId> {
+        self.user_id.into_iter().chain(self.id)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.users().next().is_none() && self.phone_number.is_none()
+    }
+
+    pub fn of_user(user_id: Option<UserId>) -> Self {
+        Self { user_id, ..Self::default() }
+    }
+
+    pub fn of_phone(phone_number: Option<PhoneNumber>) -> Self {
+        Self { phone_number, ..Self::default() }
+    }
+}
