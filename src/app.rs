@@ -73,7 +73,7 @@ pub struct App {
     pub code_sender: CodeSender,
     pub model_calls: ModelCalls,
     pub payments: Payments,
-    pub moderation: Moderation,
+    pub moderation: Arc<Moderation>,
     /// Password hashes at once, each of which takes its megabytes.
     pub hashing: Slots,
     /// The large answers that are being sent.
@@ -140,6 +140,7 @@ impl App {
         let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
         let payments = Payments::open(core.clone(), sandbox_key)?;
         leave_to_owner(&directory)?;
+        let moderation = Arc::new(moderation(&core));
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
         let sms = factory::sms_sender(config, core.clock.clone(), announce);
         Ok(Self {
@@ -147,7 +148,7 @@ impl App {
             long_bodies: Shares::new(LONG_BODIES),
             code_sender: CodeSender::new(core.clone(), sms, Arc::clone(&mailer)),
             mailer,
-            model_calls: ModelCalls::new(core.clone(), factory::language_models(config)),
+            model_calls: ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config)),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
             exports: Exports::new(config.database.long_reads),
             large_answers: Deliveries::default(),
@@ -158,7 +159,7 @@ impl App {
             certificate_shown: Arc::default(),
             acts: Arc::default(),
             payments,
-            moderation: moderation(&core),
+            moderation,
             // A command holds the lock only while it opens, so that a server can start beside it.
             _lock: lock.filter(|_| role == Role::Server),
             core,

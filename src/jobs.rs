@@ -151,13 +151,13 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
 fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
     let mut next_expiry = Instant::now();
     while goes_on(stopped, LOOK_EVERY) {
-        run("writing what came of model calls", || model_calls::write_again(app));
+        run("writing what came of model calls", || model_calls::write_again(&app.model_calls));
         if Instant::now() >= next_expiry {
             run("letting notifications expire", || notifications::expire_due(app));
             next_expiry = Instant::now() + EXPIRE_EVERY;
         }
     }
-    run("writing what came of model calls", || model_calls::write_again(app));
+    run("writing what came of model calls", || model_calls::write_again(&app.model_calls));
 }
 
 /// Deletes on a thread of its own: there may be much, which holds up neither the other jobs nor a stop.
@@ -233,7 +233,7 @@ fn keep_words_up(app: &Arc<App>, stopped: &Receiver<()>) {
 
 /// Asks about samples on a thread of its own: an outside service that hangs must not hold up the other jobs.
 fn ask_in_the_shadow(app: &Arc<App>, stopped: &Receiver<()>) {
-    every(stopped, SHADOW_EVERY, SHADOW_EVERY, "asking in the shadow", || shadow::ask_about_samples(app));
+    every(stopped, SHADOW_EVERY, SHADOW_EVERY, "asking in the shadow", || shadow::ask_about_samples(&app.moderation));
 }
 
 /// A job that fails or panics is tried again at its next time; it must not end the others.

@@ -177,7 +177,7 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
 }
 
 fn test(common: &Common, app: &App) -> Result<()> {
-    let Rehearsal { outcome, failure } = rehearsal::ask(app)?;
+    let Rehearsal { outcome, failure } = rehearsal::ask(&app.model_calls)?;
     record(app, "ai test", None, authority(None))?;
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     let json = json!({

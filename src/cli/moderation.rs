@@ -68,7 +68,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
     match args.action {
         Action::Status => status(common, &app),
         Action::Switch { to } => {
-            let before = policy::switch(&app, to).wait()?;
+            let before = policy::switch(&app.moderation, to).wait()?;
             let change = format!("{} to {}", before.service.name(), to.name());
             record(&app, "moderation switch", None, authority(Some(change)))?;
             status(common, &app)
@@ -88,7 +88,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
 }
 
 fn status(common: &Common, app: &App) -> Result<()> {
-    let status = state::status(app)?;
+    let status = state::status(&app.moderation)?;
     let json = json!({
         "service": status.policy.service.name(), "useAliyun": status.policy.service == Service::External,
         "enableFallback": status.policy.falls_back, "wordCount": status.words.total,
@@ -117,7 +117,7 @@ fn opinion(opinion: &Opinion, content_type: ContentType) -> Value {
 
 fn compare(common: &Common, app: &App, texts: Vec<String>, content_type: ContentType) -> Result<()> {
     let texts: Vec<_> = texts.into_iter().map(|content| Text { content, content_type, user: None }).collect();
-    let compared = compare::compare_all(app, &texts)?;
+    let compared = compare::compare_all(&app.moderation, &texts)?;
     let one = |compared: &Comparison| {
         let external = match &compared.external {
             Ok(external) => opinion(external, content_type),
@@ -161,7 +161,7 @@ fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
 }
 
 fn health(common: &Common, app: &App) -> Result<()> {
-    let health = state::health(app)?;
+    let health = state::health(&app.moderation)?;
     let probe = health.external.as_ref();
     let failure = probe.and_then(|probe| probe.failure.clone());
     let json = json!({

@@ -120,7 +120,7 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
             add(common, &app, word, force)
         }
         Action::Remove { word } => {
-            let removed = listing::remove(&app, word)?;
+            let removed = listing::remove(&app.moderation, word)?;
             record(&app, "words remove", None, authority(None))?;
             common.answer(&json!({ "word": removed.word, "type": removed.kind, "removed": true }), || {
                 format!("removed {} ({})", removed.word, removed.kind)
@@ -139,7 +139,7 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
 }
 
 fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
-    let added = listing::add(app, word, force)?;
+    let added = listing::add(&app.moderation, word, force)?;
     if added.is_new {
         record(app, "words add", None, authority(None))?;
     }
@@ -172,7 +172,7 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
     } else {
         let bar = watch(common, "adding", total);
         let shown = bar.clone();
-        let imported = listing::import(app, words, move |done| shown.set_position(done as u64))?;
+        let imported = listing::import(&app.moderation, words, move |done| shown.set_position(done as u64))?;
         bar.finish_and_clear();
         record(app, "words import", None, authority(Some(counted(imported.added, "word", "words"))))?;
         Some(imported)
@@ -236,7 +236,7 @@ fn export(common: &Common, app: &App, format: Format) -> Result<()> {
 }
 
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
-    let ruling = moderation::judge_locally(app, content_type, text)?;
+    let ruling = moderation::judge_locally(&app.moderation, content_type, text)?;
     common.answer(&TextTested::of(content_type, ruling.clone()), || {
         if ruling.allowed {
             return "allowed".to_owned();
@@ -250,7 +250,7 @@ fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Re
 }
 
 fn statistics(common: &Common, app: &App) -> Result<()> {
-    let state = state::status(app)?;
+    let state = state::status(&app.moderation)?;
     let types = state.words.kinds.iter().map(|kind| json!({ "type": kind.kind, "count": kind.count }));
     let json = json!({
         "total": state.words.total, "types": types.collect::<Vec<_>>(), "allowedPhrases": state.words.allowed_phrases,
@@ -274,9 +274,9 @@ fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Re
     };
     let phrase = phrase.trim().to_owned();
     let changed = if remove {
-        listing::disallow(app, phrase.clone()).map(|()| true)?
+        listing::disallow(&app.moderation, phrase.clone()).map(|()| true)?
     } else {
-        listing::allow(app, phrase.clone())?
+        listing::allow(&app.moderation, phrase.clone())?
     };
     if changed {
         record(app, if remove { "words allow --remove" } else { "words allow" }, None, authority(None))?;

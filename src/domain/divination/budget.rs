@@ -8,8 +8,8 @@
 use serde_json::json;
 
 use crate::{
-    app::App,
     config::{self, TokenPrice},
+    core::Core,
     domain::Each,
     error::{Code, Error, Result},
     providers::llm::{Request, Usage, offline},
@@ -112,8 +112,8 @@ impl Used {
 }
 
 /// What was used in the days of `[from, to]`, by day, kind, provider, model and outcome.
-pub fn usage(app: &App, from: Date, to: Date) -> Result<Vec<UsageRow>> {
-    app.store.read(|tx| {
+pub fn usage(core: &Core, from: Date, to: Date) -> Result<Vec<UsageRow>> {
+    core.store.read(|tx| {
         tx.all(
             "select day, kind, provider, model, outcome, calls, prompt_tokens, completion_tokens, cost_micros, \
              duration_ms from model_usage where day >= ?1 and day <= ?2 order by day, kind, provider, model, outcome",
@@ -124,8 +124,8 @@ pub fn usage(app: &App, from: Date, to: Date) -> Result<Vec<UsageRow>> {
 }
 
 /// What was spent today over all, running calls included.
-pub fn spent_today(app: &App) -> Result<Amount> {
-    app.store.read(|tx| spent_in(tx, &app.config.limits.time_zone.today(tx.now).to_string(), EVERYBODY))
+pub fn spent_today(core: &Core) -> Result<Amount> {
+    core.store.read(|tx| spent_in(tx, &core.config.limits.time_zone.today(tx.now).to_string(), EVERYBODY))
 }
 
 /// What the request may use at most: its own words, and the longest answer that it allows.

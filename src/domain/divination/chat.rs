@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         Each,
         divination::{
             budget::{self, Reservation, Used},
             model_calls::{
-                self, Asker, Outcome, Ran,
+                self, Asker, ModelCalls, Outcome, Ran,
                 hourly::{self, Counted},
             },
         },
@@ -91,24 +91,23 @@ pub struct Attachment {
 ///
 /// # Errors
 /// `content_rejected` if it may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
-pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Prepared> {
+pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> Result<Prepared> {
     // Before anybody is asked about the text; what holds is asked again below.
-    let allowed = app.config.llm.calls_per_user_hour;
-    app.store.read(|tx| hourly::require_open_in(tx, user, Counted::Conversations, allowed))?;
+    let allowed = calls.core.config.llm.calls_per_user_hour;
+    calls.core.store.read(|tx| hourly::require_open_in(tx, user, Counted::Conversations, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = Field { name: "messages", content_type: ContentType::Question, text: last };
-    if let Some(refusal) = moderation::screen(app, user, &[field]) {
-        return refusal.record::<Prepared>(app).wait();
+    if let Some(refusal) = moderation::screen(&calls.moderation, user, &[field]) {
+        return refusal.record::<Prepared>(&calls.core).wait();
     }
-    let profile = app.store.read(|tx| users::profile_in(tx, user))?;
+    let profile = calls.core.store.read(|tx| users::profile_in(tx, user))?;
     let trace_id = model_calls::new_trace_id()?;
     let spoken = conversation.messages.len();
-    let request = request(app, &trace_id, &profile, conversation);
-    let amount = model_calls::largest_use(app, &request);
-    let config = Arc::clone(&app.config);
-    let (traced, provider, model) =
-        (trace_id.clone(), app.model_calls.models.name(), app.model_calls.models.model().to_owned());
-    let begin = app.store.write(move |tx| {
+    let request = request(&calls.core, &trace_id, &profile, conversation);
+    let amount = model_calls::largest_use(calls, &request);
+    let config = Arc::clone(&calls.core.config);
+    let (traced, provider, model) = (trace_id.clone(), calls.models.name(), calls.models.model().to_owned());
+    let begin = calls.core.store.write(move |tx| {
         hourly::take_in(tx, user, Counted::Conversations, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         begin_in(tx, &traced, user, spoken, (provider, &model))?;
@@ -125,12 +124,12 @@ pub fn prepare(app: &App, user: UserId, conversation: Conversation) -> Result<Pr
 /// # Errors
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
 /// stand, each with the trace id.
-pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
+pub fn run(calls: &ModelCalls, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
     let asker = Asker { user: Some(prepared.user), kind: KIND };
-    let Ran { outcome, failure } = model_calls::run(app, asker, prepared.request.clone(), sink);
+    let Ran { outcome, failure } = model_calls::run(calls, asker, prepared.request.clone(), sink);
     let (model, usage) = (outcome.model.clone(), outcome.usage);
     let (text, finish_reason) = (outcome.text.clone().unwrap_or_default(), outcome.finish_reason.clone());
-    let finished_at = finish(app, prepared, outcome)?;
+    let finished_at = finish(calls, prepared, outcome)?;
     match failure {
         None => {
             let finish_reason = finish_reason.unwrap_or_else(|| "stop".to_owned());
@@ -167,14 +166,14 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn attachment(app: &App, user: UserId, locale: Locale) -> Result<Attachment> {
-    let profile = app.store.read(|tx| {
+pub fn attachment(core: &Core, user: UserId, locale: Locale) -> Result<Attachment> {
+    let profile = core.store.read(|tx| {
         users::find_in(tx, user)?;
         users::profile_in(tx, user)
     })?;
-    let introduction = introduction(&profile, app.config.limits.time_zone.today(app.clock.now()));
+    let introduction = introduction(&profile, core.config.limits.time_zone.today(core.clock.now()));
     let message = message(locale, &introduction);
-    Ok(Attachment { reference: model_calls::reference(app, user), introduction, message })
+    Ok(Attachment { reference: model_calls::reference(core, user), introduction, message })
 }
 
 fn introduction(profile: &Profile, today: Date) -> Introduction {
@@ -200,28 +199,28 @@ fn age_band(birthday: Date, today: Date) -> String {
     format!("{decade}-{}", decade + 9)
 }
 
-fn request(app: &App, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
-    let today = app.config.limits.time_zone.today(app.clock.now());
+fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
+    let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(conversation.locale, &introduction(profile, today));
     let own = Message { role: Role::System, content };
-    let most = app.config.llm.max_tokens;
+    let most = core.config.llm.max_tokens;
     Request {
         trace_id: trace_id.to_owned(),
-        user_reference: model_calls::reference(app, profile.id),
+        user_reference: model_calls::reference(core, profile.id),
         messages: std::iter::once(own).chain(conversation.messages).collect(),
         stream: conversation.stream,
         is_told_documents: true,
-        temperature: conversation.temperature.or(app.config.llm.temperature),
+        temperature: conversation.temperature.or(core.config.llm.temperature),
         max_tokens: Some(conversation.max_tokens.map_or(most, |asked| asked.min(most))),
         time_left: None,
         reading: None,
     }
 }
 
-fn finish(app: &App, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp> {
+fn finish(calls: &ModelCalls, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp> {
     let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
-    let config = Arc::clone(&app.config);
-    model_calls::write_down(app, &prepared.trace_id, move |tx| {
+    let config = Arc::clone(&calls.core.config);
+    model_calls::write_down(calls, &prepared.trace_id, move |tx| {
         if !finish_in(tx, &trace_id, &outcome)? {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ use rusqlite::Params;
 use serde_json::json;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{Each, operations::free_space_scrub},
     error::{Code, Result},
     store::{Pending, Read, Row, Write},
@@ -76,9 +76,9 @@ pub struct SavedRecord {
 ///
 /// # Errors
 /// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
-pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedRecord> {
-    let limit = i64::from(app.config.limits.history_records);
-    app.store.write_checked_first(move |tx| {
+pub fn save(core: &Core, user: UserId, draft: Draft<'static>) -> Pending<SavedRecord> {
+    let limit = i64::from(core.config.limits.history_records);
+    core.store.write_checked_first(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
         // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
         if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
@@ -99,14 +99,14 @@ pub fn save(app: &App, user: UserId, draft: Draft<'static>) -> Pending<SavedReco
 /// Hands over the user's records where they lie, newest first, until that is enough, and says how many there are: those
 /// of one page, or without one up to a thousand.
 pub fn list(
-    app: &App,
+    core: &Core,
     user: UserId,
     question_type: Option<&str>,
     page: Option<Page>,
     mut each: impl FnMut(Record<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<i64> {
     let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
-    app.store.read(|tx| {
+    core.store.read(|tx| {
         let mut found = 0;
         let ended = tx.each_until(
             "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
@@ -123,13 +123,13 @@ pub fn list(
     })
 }
 
-pub fn count(app: &App, user: UserId) -> Result<i64> {
-    app.store.read(|tx| count_in(tx, user, None))
+pub fn count(core: &Core, user: UserId) -> Result<i64> {
+    core.store.read(|tx| count_in(tx, user, None))
 }
 
 /// Deletes the records with these ids and says how many there were.
-pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
-    app.store.write(move |tx| {
+pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
+    core.store.write(move |tx| {
         let mut deleted = 0;
         for id in &local_record_ids {
             deleted += tx.execute(
@@ -146,10 +146,10 @@ pub fn delete(app: &App, user: UserId, local_record_ids: Vec<String>) -> Pending
 
 /// Hides all of the user's records and says how many there were. No more hidden ones are kept than a user may have of
 /// the others: the oldest go.
-pub fn deactivate_all(app: &App, user: UserId) -> Pending<usize> {
-    let limit = app.config.limits.history_records;
+pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
+    let limit = core.config.limits.history_records;
     // Nothing in it can fail but the disk, and what it rewrites may be too much to be kept in memory for an undoing.
-    app.store.write_checked_first(move |tx| {
+    core.store.write_checked_first(move |tx| {
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),

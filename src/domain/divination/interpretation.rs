@@ -16,14 +16,14 @@ pub use crate::domain::divination::model_calls::Status;
 use std::sync::Arc;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         divination::{
             budget::{self, Reservation},
             hexagram::{self, Facts},
             interpretation::record::{Draft, Keeper},
             model_calls::{
-                self, Asker, Outcome, Ran,
+                self, Asker, ModelCalls, Outcome, Ran,
                 hourly::{self, Counted},
             },
         },
@@ -59,8 +59,8 @@ pub struct Prepared {
 ///
 /// # Errors
 /// `content_rejected` if the question may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
-pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> {
-    begin(app, user, question, Keeper::Age, |_, _| Ok(()))
+pub fn prepare(calls: &ModelCalls, user: UserId, question: Question) -> Result<Prepared> {
+    begin(calls, user, question, Keeper::Age, |_, _| Ok(()))
 }
 
 /// Like [`prepare`], for a session, with which the record goes. `also` is done with the writing of the record, all or
@@ -69,43 +69,43 @@ pub fn prepare(app: &App, user: UserId, question: Question) -> Result<Prepared> 
 /// # Errors
 /// Those of [`prepare`] and of `also`.
 pub fn prepare_for_session(
-    app: &App,
+    calls: &ModelCalls,
     user: UserId,
     question: Question,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
-    begin(app, user, question, Keeper::Session, also)
+    begin(calls, user, question, Keeper::Session, also)
 }
 
 fn begin(
-    app: &App,
+    calls: &ModelCalls,
     user: UserId,
     question: Question,
     keeper: Keeper,
     also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
 ) -> Result<Prepared> {
     // Before anybody is asked about the text; what holds is asked again below.
-    let allowed = app.config.llm.calls_per_user_hour;
-    app.store.read(|tx| hourly::require_open_in(tx, user, Counted::Interpretations, allowed))?;
+    let allowed = calls.core.config.llm.calls_per_user_hour;
+    calls.core.store.read(|tx| hourly::require_open_in(tx, user, Counted::Interpretations, allowed))?;
     let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
     let fields = Field::of_question(&question.question, question.question_type.as_deref());
-    if let Some(refusal) = moderation::screen(app, user, &fields) {
-        return refusal.record::<Prepared>(app).wait();
+    if let Some(refusal) = moderation::screen(&calls.moderation, user, &fields) {
+        return refusal.record::<Prepared>(&calls.core).wait();
     }
     let trace_id = model_calls::new_trace_id()?;
-    let request = request(app, &trace_id, user, &question, &facts);
-    let amount = model_calls::largest_use(app, &request);
-    let config = Arc::clone(&app.config);
+    let request = request(&calls.core, &trace_id, user, &question, &facts);
+    let amount = model_calls::largest_use(calls, &request);
+    let config = Arc::clone(&calls.core.config);
     let draft = Draft {
         trace_id: trace_id.clone(),
         user,
         question,
-        provider: app.model_calls.models.name(),
-        model: app.model_calls.models.model().to_owned(),
+        provider: calls.models.name(),
+        model: calls.models.model().to_owned(),
         prompt_version: prompt::VERSION,
         keeper,
     };
-    let begin: Pending<Reservation> = app.store.write(move |tx| {
+    let begin: Pending<Reservation> = calls.core.store.write(move |tx| {
         hourly::take_in(tx, user, Counted::Interpretations, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
         record::begin_in(tx, &draft)?;
@@ -124,8 +124,8 @@ fn begin(
 /// # Errors
 /// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
 /// stand, each with the trace id.
-pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
-    run_with(app, prepared, sink, |_, _| Ok(()))
+pub fn run(calls: &ModelCalls, prepared: &Prepared, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
+    run_with(calls, prepared, sink, |_, _| Ok(()))
 }
 
 /// Like [`run`]. `also` is done with the finishing of the record, all or nothing, whatever came of the call.
@@ -133,15 +133,15 @@ pub fn run(app: &App, prepared: &Prepared, sink: &mut dyn FnMut(&str) -> Flow) -
 /// # Errors
 /// Those of [`run`] and of `also`; `not_found` if the record was deleted meanwhile, with what it was about.
 pub fn run_with(
-    app: &App,
+    calls: &ModelCalls,
     prepared: &Prepared,
     sink: &mut dyn FnMut(&str) -> Flow,
     also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
 ) -> Result<Record> {
     let asker = Asker { user: Some(prepared.user), kind: KIND };
     let Ran { outcome, failure } =
-        model_calls::run(app, asker, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
-    let record = finish(app, prepared, outcome, also)?;
+        model_calls::run(calls, asker, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
+    let record = finish(calls, prepared, outcome, also)?;
     match failure {
         None => Ok(record),
         Some(error) => Err(error.of_trace(&prepared.trace_id)),
@@ -149,14 +149,14 @@ pub fn run_with(
 }
 
 fn finish(
-    app: &App,
+    calls: &ModelCalls,
     prepared: &Prepared,
     outcome: Outcome,
     also: impl Fn(&Write<'_>, &Record) -> Result<()> + Send + Sync + 'static,
 ) -> Result<Record> {
     let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
-    let config = Arc::clone(&app.config);
-    model_calls::write_down(app, &prepared.trace_id, move |tx| {
+    let config = Arc::clone(&calls.core.config);
+    model_calls::write_down(calls, &prepared.trace_id, move |tx| {
         let record = record::finish_in(tx, &trace_id, &outcome)?;
         // Of a record that was deleted meanwhile the use is counted all the same.
         if record.is_none() && !record::is_erased_in(tx, &trace_id)? {
@@ -169,16 +169,16 @@ fn finish(
     })
 }
 
-fn request(app: &App, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> Request {
+fn request(core: &Core, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> Request {
     Request {
         trace_id: trace_id.to_owned(),
-        user_reference: model_calls::reference(app, user),
+        user_reference: model_calls::reference(core, user),
         messages: prompt::messages(question, facts),
         // Also when nobody watches it grow: silence then shows long before the whole time is up.
         stream: true,
         is_told_documents: false,
-        temperature: app.config.llm.temperature,
-        max_tokens: Some(app.config.llm.max_tokens),
+        temperature: core.config.llm.temperature,
+        max_tokens: Some(core.config.llm.max_tokens),
         time_left: None,
         reading: Some(prompt::reading(question, facts)),
     }

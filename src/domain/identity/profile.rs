@@ -26,7 +26,7 @@ pub fn change(app: &App, user: UserId, change: ProfileChange) -> Pending<Profile
         .into_iter()
         .filter_map(|(name, content_type, text)| Some(Field { name, content_type, text: text? }))
         .collect();
-    if let Some(refusal) = moderation::screen(app, user, &fields) {
+    if let Some(refusal) = moderation::screen(&app.moderation, user, &fields) {
         return refusal.record(app);
     }
     app.store.write(move |tx| users::change_profile_in(tx, user, &change))

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Ruling, engine::ContentType, external::account_of, judge_locally};
-use crate::{app::App, concurrency::lock::locked, error::Result, providers::moderation::Judgement, types::UserId};
+use super::{Moderation, Ruling, engine::ContentType, external::account_of, judge_locally};
+use crate::{concurrency::lock::locked, error::Result, providers::moderation::Judgement, types::UserId};
 
 /// Texts asked about at once, if the outside service takes as many.
 const AT_ONCE: u32 = 4;
@@ -42,13 +42,13 @@ impl Comparison {
 }
 
 /// Asks both services. Blocks on the outside one.
-pub fn compare(app: &App, text: &Text) -> Result<Comparison> {
+pub fn compare(moderation: &Moderation, text: &Text) -> Result<Comparison> {
     let begun = Instant::now();
-    let ruling = judge_locally(app, text.content_type, &text.content)?;
+    let ruling = judge_locally(moderation, text.content_type, &text.content)?;
     let local = Opinion { ruling, took: begun.elapsed() };
-    let account = text.user.map(|user| account_of(app, user));
+    let account = text.user.map(|user| account_of(&moderation.core, user));
     let begun = Instant::now();
-    let external = &app.moderation.external;
+    let external = &moderation.external;
     let judged = external.ask(text.content_type, &text.content, account.as_deref());
     let opinion = |judged: Judgement| Opinion {
         ruling: Ruling::of_judgement(external.name(), &text.content, &judged),
@@ -58,17 +58,17 @@ pub fn compare(app: &App, text: &Text) -> Result<Comparison> {
 }
 
 /// Asks both services about many texts, some of them at once, and answers in their order.
-pub fn compare_all(app: &App, texts: &[Text]) -> Result<Vec<Comparison>> {
+pub fn compare_all(moderation: &Moderation, texts: &[Text]) -> Result<Vec<Comparison>> {
     let next = Mutex::new(0..texts.len());
     let done = Mutex::new(Vec::with_capacity(texts.len()));
-    let at_once = AT_ONCE.min(app.moderation.external.calls());
+    let at_once = AT_ONCE.min(moderation.external.calls());
     std::thread::scope(|scope| {
         for _ in (0..at_once).zip(texts) {
             scope.spawn(|| {
                 loop {
                     let index = locked(&next).next();
                     let Some(index) = index else { return };
-                    let compared = compare(app, &texts[index]);
+                    let compared = compare(moderation, &texts[index]);
                     locked(&done).push((index, compared));
                 }
             });

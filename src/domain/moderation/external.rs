@@ -8,9 +8,9 @@ use std::{
 
 use super::engine::ContentType;
 use crate::{
-    app::App,
     clock::Clock,
     concurrency::{lock::locked, semaphore::Slots},
+    core::Core,
     providers::{
         Failure, FailureKind,
         breaker::{Breaker, Condition},
@@ -148,8 +148,8 @@ impl External {
 }
 
 /// What the vendor is told of the user: something that is always the same for one user, and nothing else.
-pub fn account_of(app: &App, user: UserId) -> String {
-    hex(&app.keys.authenticate(&["moderation account", &user.to_string()])[..16])
+pub fn account_of(core: &Core, user: UserId) -> String {
+    hex(&core.keys.authenticate(&["moderation account", &user.to_string()])[..16])
 }
 
 const fn scene(content_type: ContentType) -> Scene {

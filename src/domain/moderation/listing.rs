@@ -3,9 +3,9 @@
 //! These operations block: whoever changes the list waits for the disk and for the list to be taken up, and nobody
 //! else does.
 
-use super::engine::Word;
+use super::{Moderation, engine::Word};
 use crate::{
-    app::App,
+    core::Core,
     domain::moderation::words::{self, Filter, Listed, Statistics},
     error::{Error, Result},
     types::{Listing, Page},
@@ -31,11 +31,12 @@ pub struct Imported {
 ///
 /// # Errors
 /// `invalid_parameters` for what cannot be a word; see [`words::check`].
-pub fn add(app: &App, word: Word, force: bool) -> Result<Added> {
-    words::check(&word.text, app.config.limits.word as usize, force).map_err(|fault| Error::field("word", fault))?;
+pub fn add(moderation: &Moderation, word: Word, force: bool) -> Result<Added> {
+    words::check(&word.text, moderation.core.config.limits.word as usize, force)
+        .map_err(|fault| Error::field("word", fault))?;
     let asked = word.clone();
-    let existing = app.store.write(move |tx| words::add_in(tx, &word)).wait()?;
-    app.moderation.screen.take_up(&asked.text)?;
+    let existing = moderation.core.store.write(move |tx| words::add_in(tx, &word)).wait()?;
+    moderation.screen.take_up(&asked.text)?;
     Ok(match existing {
         None => Added { word: asked.text, kind: asked.kind, is_new: true },
         Some(listed) => Added { word: listed.word, kind: listed.kind, is_new: false },
@@ -46,26 +47,31 @@ pub fn add(app: &App, word: Word, force: bool) -> Result<Added> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn remove(app: &App, text: String) -> Result<Listed> {
-    let removed = app.store.write(move |tx| words::remove_in(tx, &text)).wait()?;
-    app.moderation.screen.take_up(&removed.word)?;
+pub fn remove(moderation: &Moderation, text: String) -> Result<Listed> {
+    let removed = moderation.core.store.write(move |tx| words::remove_in(tx, &text)).wait()?;
+    moderation.screen.take_up(&removed.word)?;
     Ok(removed)
 }
 
 /// Adds all these words or none. Calls `progress` with how many are done, from the writer's thread.
-pub fn import(app: &App, words: Vec<Word>, mut progress: impl FnMut(usize) + Send + 'static) -> Result<Imported> {
+pub fn import(
+    moderation: &Moderation,
+    words: Vec<Word>,
+    mut progress: impl FnMut(usize) + Send + 'static,
+) -> Result<Imported> {
     let total = words.len();
     let words = words::prepared(words);
-    let added = app.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
-    app.moderation.screen.catch_up()?;
+    let added = moderation.core.store.write(move |tx| words::add_many_in(tx, &words, &mut progress)).wait()?;
+    moderation.screen.catch_up()?;
     Ok(Imported { added, existing: total - added })
 }
 
 /// Allows a phrase: a listed word inside of it is no match. False if it was allowed before.
-pub fn allow(app: &App, phrase: String) -> Result<bool> {
-    words::check(&phrase, app.config.limits.word as usize, true).map_err(|fault| Error::field("phrase", fault))?;
-    let is_new = app.store.write(move |tx| words::allow_in(tx, &phrase)).wait()?;
-    app.moderation.screen.catch_up()?;
+pub fn allow(moderation: &Moderation, phrase: String) -> Result<bool> {
+    words::check(&phrase, moderation.core.config.limits.word as usize, true)
+        .map_err(|fault| Error::field("phrase", fault))?;
+    let is_new = moderation.core.store.write(move |tx| words::allow_in(tx, &phrase)).wait()?;
+    moderation.screen.catch_up()?;
     Ok(is_new)
 }
 
@@ -73,24 +79,24 @@ pub fn allow(app: &App, phrase: String) -> Result<bool> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn disallow(app: &App, phrase: String) -> Result<()> {
-    app.store.write(move |tx| words::disallow_in(tx, &phrase)).wait()?;
-    app.moderation.screen.catch_up()
+pub fn disallow(moderation: &Moderation, phrase: String) -> Result<()> {
+    moderation.core.store.write(move |tx| words::disallow_in(tx, &phrase)).wait()?;
+    moderation.screen.catch_up()
 }
 
-pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Listed>> {
-    app.store.read(|tx| words::list_in(tx, filter, page))
+pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Listed>> {
+    core.store.read(|tx| words::list_in(tx, filter, page))
 }
 
-pub fn allowed(app: &App) -> Result<Vec<String>> {
-    app.store.read(words::allowed_in)
+pub fn allowed(core: &Core) -> Result<Vec<String>> {
+    core.store.read(words::allowed_in)
 }
 
 /// All words, for an export.
-pub fn all(app: &App) -> Result<Vec<Word>> {
-    app.store.read(|tx| words::all_in(tx).map(|(_, words, _)| words))
+pub fn all(core: &Core) -> Result<Vec<Word>> {
+    core.store.read(|tx| words::all_in(tx).map(|(_, words, _)| words))
 }
 
-pub fn statistics(app: &App) -> Result<Statistics> {
-    app.store.read(words::statistics_in)
+pub fn statistics(core: &Core) -> Result<Statistics> {
+    core.store.read(words::statistics_in)
 }

@@ -27,7 +27,6 @@ use screen::Screen;
 use shadow::Shadow;
 
 use crate::{
-    app::App,
     core::Core,
     domain::moderation::violations::Violation,
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
@@ -110,12 +109,12 @@ pub struct Refusal {
 
 impl Refusal {
     /// Remembers the refusal, then answers it.
-    pub fn record<T: Send + 'static>(self, app: &App) -> Pending<T> {
+    pub fn record<T: Send + 'static>(self, core: &Core) -> Pending<T> {
         if self.violations.is_empty() {
             return Pending::known(Err(self.error));
         }
-        let kept = app.config.records_kept();
-        app.store.write(move |tx| {
+        let kept = core.config.records_kept();
+        core.store.write(move |tx| {
             for violation in &self.violations {
                 violations::record_in(tx, violation, kept)?;
             }
@@ -129,30 +128,30 @@ impl Refusal {
 ///
 /// # Errors
 /// `too_many_requests`.
-pub fn require_open(app: &App, user: UserId, texts: usize) -> Result<()> {
+pub fn require_open(moderation: &Moderation, user: UserId, texts: usize) -> Result<()> {
     // Where no model may be asked, other texts are screened all the same.
-    let allowed = app.config.llm.calls_per_user_hour.max(1);
-    app.store.read(|tx| violations::require_open_in(tx, user, allowed))?;
-    if !asks_outside(app) {
+    let allowed = moderation.core.config.llm.calls_per_user_hour.max(1);
+    moderation.core.store.read(|tx| violations::require_open_in(tx, user, allowed))?;
+    if !asks_outside(&moderation.core) {
         return Ok(());
     }
-    app.moderation.hours.take(user, texts, app.config.moderation.texts_per_user_hour, Instant::now())
+    moderation.hours.take(user, texts, moderation.core.config.moderation.texts_per_user_hour, Instant::now())
 }
 
 /// Checks a user's texts. Nothing if all of them may stand. What is refused stays refused if a text after it cannot be
 /// judged.
 ///
 /// Blocks if [`Moderation::may_block`] says so.
-pub fn screen(app: &App, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
+pub fn screen(moderation: &Moderation, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
     if fields.is_empty() {
         return None;
     }
-    if let Err(error) = require_open(app, user, fields.len()) {
+    if let Err(error) = require_open(moderation, user, fields.len()) {
         return Some(Refusal { violations: Vec::new(), error });
     }
     let mut refused = Vec::new();
     for field in fields {
-        match judge(app, field.content_type, field.text, Some(user)) {
+        match judge(moderation, field.content_type, field.text, Some(user)) {
             Err(error) if refused.is_empty() => return Some(Refusal { violations: Vec::new(), error }),
             Err(_) => break,
             Ok(ruling) if ruling.allowed => {}
@@ -178,11 +177,11 @@ pub fn rejected(field: &'static str) -> FieldError {
 /// it was judged before, what begins after it will be.
 ///
 /// Blocks if [`Moderation::may_block`] says so.
-pub fn check_answer(app: &App, user: UserId, text: &str, part: Range<usize>) -> Option<Refusal> {
-    if !app.config.moderation.screen_answers {
+pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Range<usize>) -> Option<Refusal> {
+    if !moderation.core.config.moderation.screen_answers {
         return None;
     }
-    match judge(app, ContentType::Answer, text, Some(user)).map(|ruling| ruling.of_part(text, &part)) {
+    match judge(moderation, ContentType::Answer, text, Some(user)).map(|ruling| ruling.of_part(text, &part)) {
         Err(error) => Some(Refusal { violations: Vec::new(), error }),
         Ok(ruling) if ruling.allowed => None,
         Ok(ruling) => {
@@ -193,8 +192,8 @@ pub fn check_answer(app: &App, user: UserId, text: &str, part: Range<usize>) -> 
 }
 
 /// Whether the outside service decides now, which costs a call for each text.
-pub fn asks_outside(app: &App) -> bool {
-    policy::current(app).is_ok_and(|policy| policy.service == Service::External)
+pub fn asks_outside(core: &Core) -> bool {
+    policy::current(core).is_ok_and(|policy| policy.service == Service::External)
 }
 
 /// Decides about a text by the policy that holds now.
@@ -203,50 +202,50 @@ pub fn asks_outside(app: &App) -> bool {
 ///
 /// # Errors
 /// `moderation_unavailable` if the outside service is to decide, fails, and nobody may decide in its place.
-pub fn judge(app: &App, content_type: ContentType, text: &str, user: Option<UserId>) -> Result<Ruling> {
-    let policy = policy::current(app)?;
-    let account = user.map(|user| external::account_of(app, user));
+pub fn judge(moderation: &Moderation, content_type: ContentType, text: &str, user: Option<UserId>) -> Result<Ruling> {
+    let policy = policy::current(&moderation.core)?;
+    let account = user.map(|user| external::account_of(&moderation.core, user));
     // Nobody objects to nothing, and the outside service would call it a wrong request.
     let is_blank = text.trim().is_empty();
     let ruling = match policy.service {
-        Service::External if !is_blank => judge_outside(app, policy, content_type, text, account.as_deref())?,
-        _ => judge_locally(app, content_type, text)?,
+        Service::External if !is_blank => judge_outside(moderation, policy, content_type, text, account.as_deref())?,
+        _ => judge_locally(moderation, content_type, text)?,
     };
-    if !is_blank && !ruling.degraded {
-        app.moderation.shadow.offer(app, policy.service, content_type, text, user, &ruling);
+    if !is_blank && !ruling.degraded && moderation.external.is_configured() {
+        moderation.shadow.offer(policy.service, content_type, text, user, &ruling);
     }
     Ok(ruling)
 }
 
 /// Remembers that this text of a user was refused.
-pub fn remember(app: &App, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
+pub fn remember(core: &Core, user: UserId, content_type: ContentType, ruling: &Ruling) -> Pending<()> {
     let violation = ruling.clone().violation(user, content_type);
-    let kept = app.config.records_kept();
-    app.store.write(move |tx| violations::record_in(tx, &violation, kept))
+    let kept = core.config.records_kept();
+    core.store.write(move |tx| violations::record_in(tx, &violation, kept))
 }
 
 /// Decides by the local list.
-pub fn judge_locally(app: &App, content_type: ContentType, text: &str) -> Result<Ruling> {
-    let mut matches = app.moderation.screen.in_force()?.check(content_type, text).matches;
+pub fn judge_locally(moderation: &Moderation, content_type: ContentType, text: &str) -> Result<Ruling> {
+    let mut matches = moderation.screen.in_force()?.check(content_type, text).matches;
     let presumes_contacts = matches!(content_type, ContentType::Nickname | ContentType::Signature);
-    if presumes_contacts && app.config.moderation.contact_numbers {
+    if presumes_contacts && moderation.core.config.moderation.contact_numbers {
         matches.extend(contact_number(text));
     }
     Ok(Ruling::of_matches(text, matches))
 }
 
 fn judge_outside(
-    app: &App,
+    moderation: &Moderation,
     policy: Policy,
     content_type: ContentType,
     text: &str,
     account: Option<&str>,
 ) -> Result<Ruling> {
-    match app.moderation.external.ask(content_type, text, account) {
-        Ok(judged) => Ok(Ruling::of_judgement(app.moderation.external.name(), text, &judged)),
+    match moderation.external.ask(content_type, text, account) {
+        Ok(judged) => Ok(Ruling::of_judgement(moderation.external.name(), text, &judged)),
         Err(failure) if policy.falls_back => {
             tracing::warn!(%failure, "the local word list decides in place of the outside service");
-            Ok(Ruling { degraded: true, ..judge_locally(app, content_type, text)? })
+            Ok(Ruling { degraded: true, ..judge_locally(moderation, content_type, text)? })
         }
         Err(failure) => Err(unavailable(failure)),
     }

@@ -3,8 +3,9 @@
 //! They are read anew for every text, in one statement, so that a flip by any process holds from the next text on and
 //! a text that is being judged is judged by one policy from beginning to end.
 
+use super::Moderation;
 use crate::{
-    app::App,
+    core::Core,
     domain::operations::settings,
     error::{Code, Error, Result},
     store::{Pending, Read},
@@ -43,8 +44,8 @@ impl Service {
 }
 
 /// The policy that holds now. Without any flip: the local list decides.
-pub fn current(app: &App) -> Result<Policy> {
-    app.store.read(current_in)
+pub fn current(core: &Core) -> Result<Policy> {
+    core.store.read(current_in)
 }
 
 pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
@@ -59,12 +60,12 @@ pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
 ///
 /// # Errors
 /// `not_configured` for an outside service that nobody has set up.
-pub fn switch(app: &App, service: Service) -> Pending<Policy> {
-    if service == Service::External && !app.moderation.external.is_configured() {
+pub fn switch(moderation: &Moderation, service: Service) -> Pending<Policy> {
+    if service == Service::External && !moderation.external.is_configured() {
         let detail = "No outside service is configured: set `moderation.provider` and its keys first.";
         return Pending::known(Err(Error::new(Code::NotConfigured).detail(detail)));
     }
-    app.store.write(move |tx| {
+    moderation.core.store.write(move |tx| {
         let before = current_in(tx)?;
         settings::put_in(tx, SERVICE, service.name())?;
         Ok(before)
@@ -72,8 +73,8 @@ pub fn switch(app: &App, service: Service) -> Pending<Policy> {
 }
 
 /// Says whether the local list decides when the outside service fails, and answers what held before.
-pub fn set_fallback(app: &App, falls_back: bool) -> Pending<Policy> {
-    app.store.write(move |tx| {
+pub fn set_fallback(core: &Core, falls_back: bool) -> Pending<Policy> {
+    core.store.write(move |tx| {
         let before = current_in(tx)?;
         settings::put_in(tx, FALLBACK, if falls_back { "on" } else { "off" })?;
         Ok(before)

@@ -8,10 +8,10 @@ use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
 use serde_json::json;
 
-use super::{Ruling, engine::ContentType, external::account_of, judge_locally, policy::Service};
+use super::{Moderation, Ruling, engine::ContentType, external::account_of, judge_locally, policy::Service};
 use crate::{
-    app::App,
     concurrency::lock::locked,
+    core::Core,
     domain::{Each, identity::users},
     error::{Error, Result},
     store::{Read, Row, Write},
@@ -62,14 +62,13 @@ impl Shadow {
     /// Takes a text for a sample, perhaps.
     pub(super) fn offer(
         &self,
-        app: &App,
         decided_by: Service,
         content_type: ContentType,
         text: &str,
         user: Option<UserId>,
         ruling: &Ruling,
     ) {
-        if self.share <= 0.0 || !app.moderation.external.is_configured() || !self.is_drawn() {
+        if self.share <= 0.0 || !self.is_drawn() {
             return;
         }
         let mut waiting = locked(&self.waiting);
@@ -89,40 +88,40 @@ impl Shadow {
 }
 
 /// Asks about the samples that wait. For a job of its own, since the outside service takes its time.
-pub fn ask_about_samples(app: &App) -> Result<()> {
-    while let Some(sample) = app.moderation.shadow.next() {
-        if !app.store.read(|tx| is_wanted_in(tx, sample.user))? {
+pub fn ask_about_samples(moderation: &Moderation) -> Result<()> {
+    while let Some(sample) = moderation.shadow.next() {
+        if !moderation.core.store.read(|tx| is_wanted_in(tx, sample.user))? {
             continue;
         }
         // A service that fails has no opinion.
-        let Some(other) = opinion_of_other(app, &sample)? else { continue };
+        let Some(other) = opinion_of_other(moderation, &sample)? else { continue };
         if other.allowed != sample.ruling.allowed {
-            keep(app, sample, other)?;
+            keep(moderation, sample, other)?;
         }
     }
     Ok(())
 }
 
-fn opinion_of_other(app: &App, sample: &Sample) -> Result<Option<Ruling>> {
+fn opinion_of_other(moderation: &Moderation, sample: &Sample) -> Result<Option<Ruling>> {
     match sample.decided_by.other() {
-        Service::Local => judge_locally(app, sample.content_type, &sample.text).map(Some),
+        Service::Local => judge_locally(moderation, sample.content_type, &sample.text).map(Some),
         Service::External => {
-            let external = &app.moderation.external;
-            let account = sample.user.map(|user| account_of(app, user));
+            let external = &moderation.external;
+            let account = sample.user.map(|user| account_of(&moderation.core, user));
             let judged = external.ask(sample.content_type, &sample.text, account.as_deref());
             Ok(judged.ok().map(|judged| Ruling::of_judgement(external.name(), &sample.text, &judged)))
         }
     }
 }
 
-fn keep(app: &App, sample: Sample, other: Ruling) -> Result<()> {
+fn keep(moderation: &Moderation, sample: Sample, other: Ruling) -> Result<()> {
     let (decided_by, content_type, user) = (sample.decided_by, sample.content_type, sample.user);
     let (local, external) = match decided_by {
         Service::Local => (sample.ruling, other),
         Service::External => (other, sample.ruling),
     };
-    let kept = app.config.moderation.disagreements;
-    let write = app.store.write(move |tx| {
+    let kept = moderation.core.config.moderation.disagreements;
+    let write = moderation.core.store.write(move |tx| {
         if !is_wanted_in(tx, user)? {
             return Ok(());
         }
@@ -193,8 +192,8 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
 }
 
 /// Texts on which the services did not agree, newest first.
-pub fn disagreements(app: &App, page: Page) -> Result<Listing<Disagreement>> {
-    app.store.read(|tx| {
+pub fn disagreements(core: &Core, page: Page) -> Result<Listing<Disagreement>> {
+    core.store.read(|tx| {
         let items = tx.all(
             "select id, content_type, decided_by, local_allowed, external_allowed, words, labels, masked_text, \
              created_at from disagreements order by id desc limit ?1 offset ?2",

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::{
+    Moderation,
     engine::ContentType,
     external::{HARMLESS, NotedFailure, Probe},
     policy::{self, Policy},
 };
 use crate::{
-    app::App,
     domain::moderation::words::{self, Statistics},
     error::Result,
     providers::breaker::Condition,
@@ -56,12 +56,12 @@ impl Health {
     }
 }
 
-pub fn status(app: &App) -> Result<Status> {
-    let in_force = app.moderation.screen.in_force()?;
-    let external = &app.moderation.external;
+pub fn status(moderation: &Moderation) -> Result<Status> {
+    let in_force = moderation.screen.in_force()?;
+    let external = &moderation.external;
     Ok(Status {
-        policy: policy::current(app)?,
-        words: app.store.read(words::statistics_in)?,
+        policy: policy::current(&moderation.core)?,
+        words: moderation.core.store.read(words::statistics_in)?,
         version_in_force: in_force.version(),
         memory_bytes: in_force.memory_bytes(),
         compiled_in: in_force.compiled_in(),
@@ -70,18 +70,18 @@ pub fn status(app: &App) -> Result<Status> {
         breaker: external.condition(),
         last_failure: external.last_failure(),
         last_answer_at: external.last_answer_at(),
-        shadow_share: app.moderation.shadow.share(),
+        shadow_share: moderation.shadow.share(),
     })
 }
 
 /// Probes both services. Blocks on the outside one, at most once a minute.
-pub fn health(app: &App) -> Result<Health> {
-    app.moderation.screen.catch_up()?;
+pub fn health(moderation: &Moderation) -> Result<Health> {
+    moderation.screen.catch_up()?;
     let begun = Instant::now();
-    let in_force = app.moderation.screen.in_force()?;
+    let in_force = moderation.screen.in_force()?;
     in_force.check(ContentType::Question, HARMLESS);
     let local_took = begun.elapsed();
-    let local_is_current = in_force.version() >= app.store.read(words::version_in)?;
-    let external = app.moderation.external.probe();
-    Ok(Health { local_is_current, local_took, external, breaker: app.moderation.external.condition() })
+    let local_is_current = in_force.version() >= moderation.core.store.read(words::version_in)?;
+    let external = moderation.external.probe();
+    Ok(Health { local_is_current, local_took, external, breaker: moderation.external.condition() })
 }

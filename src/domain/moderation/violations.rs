@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{Each, identity::users, operations::free_space_scrub},
     error::{Code, Error, Result},
     store::{
@@ -129,26 +129,26 @@ fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
 }
 
 /// One page of refusals, newest first.
-pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
-    app.store.read(|tx| list_in(tx, filter, page))
+pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Recorded>> {
+    core.store.read(|tx| list_in(tx, filter, page))
 }
 
 /// One refusal.
 ///
 /// # Errors
 /// `not_found`.
-pub fn find(app: &App, id: i64) -> Result<Recorded> {
+pub fn find(core: &Core, id: i64) -> Result<Recorded> {
     let sql = "select id, user_id, content_type, violation_type, words, masked_text, provider, created_at \
                from violations where id = ?1";
-    app.store.read(|tx| tx.first(sql, [id], row_of)?.ok_or_else(|| Code::NotFound.into()))
+    core.store.read(|tx| tx.first(sql, [id], row_of)?.ok_or_else(|| Code::NotFound.into()))
 }
 
 /// A user's refusals in figures. A record may outlive its user, whose id is then still worth an answer.
 ///
 /// # Errors
 /// `not_found` if there is neither a record nor a user.
-pub fn of_user(app: &App, user: UserId) -> Result<OfUser> {
-    app.store.read(|tx| {
+pub fn of_user(core: &Core, user: UserId) -> Result<OfUser> {
+    core.store.read(|tx| {
         let sums = "select count(*), min(created_at), max(created_at) from violations where user_id = ?1";
         let (total, first, last): (i64, Option<i64>, Option<i64>) =
             tx.one(sums, [user.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -173,16 +173,16 @@ pub fn of_user(app: &App, user: UserId) -> Result<OfUser> {
 }
 
 /// How many refusals there are of each type, the most frequent first.
-pub fn types(app: &App) -> Result<Vec<Count>> {
+pub fn types(core: &Core) -> Result<Vec<Count>> {
     let sql = "select violation_type, count(*) from violations group by violation_type \
                order by count(*) desc, violation_type";
-    app.store.read(|tx| tx.all(sql, (), count_of))
+    core.store.read(|tx| tx.all(sql, (), count_of))
 }
 
 /// Users with at least `threshold` refusals in the last `days`, the worst first. What a model answered them is not
 /// their doing.
-pub fn frequent(app: &App, days: u32, threshold: u32, page: Page) -> Result<Listing<Violator>> {
-    app.store.read(|tx| {
+pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Listing<Violator>> {
+    core.store.read(|tx| {
         let since = tx.now.0.saturating_sub(i64::from(days).saturating_mul(DAY));
         // The plus: the index by time has all that is asked for, that by user would be read from end to end.
         let grouped = "select user_id, count(*) as found, max(created_at) as last from violations \
@@ -198,9 +198,9 @@ pub fn frequent(app: &App, days: u32, threshold: u32, page: Page) -> Result<List
 }
 
 /// Deletes refusals older than so many days and says how many. Blocks, in slices that hold nobody up.
-pub fn clean_up(app: &App, days_to_keep: u32) -> Result<u64> {
+pub fn clean_up(core: &Core, days_to_keep: u32) -> Result<u64> {
     let age = Duration::from_hours(24) * days_to_keep;
-    Ok(free_space_scrub::delete_in_slices(app, move |tx| delete_older_in(tx, age, SLICE))? as u64)
+    Ok(free_space_scrub::delete_in_slices(core, move |tx| delete_older_in(tx, age, SLICE))? as u64)
 }
 
 /// Deletes so many of the refusals that are older than this, and says how many there were.
@@ -212,8 +212,8 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usiz
 }
 
 /// How many a cleanup would delete.
-pub fn older_than(app: &App, days_to_keep: u32) -> Result<i64> {
-    app.store.read(|tx| {
+pub fn older_than(core: &Core, days_to_keep: u32) -> Result<i64> {
+    core.store.read(|tx| {
         let before = tx.now.0.saturating_sub(i64::from(days_to_keep).saturating_mul(DAY));
         tx.one("select count(*) from violations where created_at < ?1", [before], |row| row.get(0))
     })

@@ -152,8 +152,8 @@ fn cast(app: &App, user: UserId, number: usize, question_type: &str, question: &
         divination_data: Some(data.clone()),
         locale,
     };
-    let prepared = interpretation::prepare(app, user, asked)?;
-    let record = interpretation::run(app, &prepared, &mut |_| Flow::Continue)?;
+    let prepared = interpretation::prepare(&app.model_calls, user, asked)?;
+    let record = interpretation::run(&app.model_calls, &prepared, &mut |_| Flow::Continue)?;
     let draft = Draft {
         local_record_id: format!("demo-{number}").into(),
         question_type: Some(question_type.to_owned().into()),

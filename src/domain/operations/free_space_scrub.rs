@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{app::App, domain::operations::settings, error::Result, store::Write};
+use crate::{app::App, core::Core, domain::operations::settings, error::Result, store::Write};
 
 /// Counts the deletions that were noted.
 const NOTED: &str = "residue_noted";
@@ -50,11 +50,11 @@ pub fn noting_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
 /// # Errors
 /// Storage errors; what was deleted by then stays deleted.
 pub fn delete_in_slices(
-    app: &App,
+    core: &Core,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<usize> {
     let mut deleted = 0;
-    count_in_slices(app, &mut deleted, &|| true, delete)?;
+    count_in_slices(core, &mut deleted, &|| true, delete)?;
     Ok(deleted)
 }
 
@@ -64,14 +64,14 @@ pub fn delete_in_slices(
 /// # Errors
 /// Storage errors.
 pub fn count_in_slices(
-    app: &App,
+    core: &Core,
     deleted: &mut usize,
     goes_on: &dyn Fn() -> bool,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<()> {
     while goes_on() {
         let delete = delete.clone();
-        match app.store.write(move |tx| noting_in(tx, delete(tx)?)).wait()? {
+        match core.store.write(move |tx| noting_in(tx, delete(tx)?)).wait()? {
             0 => return Ok(()),
             some => *deleted += some,
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::identity::tokens::Presence,
     error::{Code, Error, Result},
     store::{Read, Write},
@@ -79,9 +79,9 @@ impl<T> Once<T> {
     ///
     /// # Errors
     /// `idempotency_key_reused` if the key came with another request; `not_found` if what was made is deleted.
-    pub fn answered_before(&self, app: &App) -> Result<Option<Kept>> {
+    pub fn answered_before(&self, core: &Core) -> Result<Option<Kept>> {
         let Some((claim, _)) = &self.kept else { return Ok(None) };
-        let found = app.store.read(|tx| find_in(tx, claim))?;
+        let found = core.store.read(|tx| find_in(tx, claim))?;
         found.filter(|row| row.is_live).map(|row| row.answer_to(claim)).transpose()
     }
 

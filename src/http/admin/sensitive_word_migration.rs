@@ -149,12 +149,12 @@ impl From<Status> for ModerationStatus {
 }
 
 pub async fn status(call: Call, _: Nothing) -> Result<Json<ModerationStatus>> {
-    Ok(Json(call.blocking(state::status).await?.into()))
+    Ok(Json(call.blocking(|app| state::status(&app.moderation)).await?.into()))
 }
 
 pub async fn switch(call: Call, to: Switch) -> Result<Json<ModerationStatus>> {
     let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
-    let before = call.committed(policy::switch(&call.app, service)).await?;
+    let before = call.committed(policy::switch(&call.app.moderation, service)).await?;
     call.context.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
     status(call, Nothing).await
 }
@@ -245,7 +245,7 @@ impl From<Comparison> for TextCompared {
 pub async fn compare(call: Call, of: Compare) -> Result<Json<TextCompared>> {
     let content_type = of.content_type.unwrap_or(ContentType::Question);
     let text = Text { content: of.content.0, content_type, user: of.user_id };
-    Ok(Json(call.blocking(move |app| compare::compare(app, &text)).await?.into()))
+    Ok(Json(call.blocking(move |app| compare::compare(&app.moderation, &text)).await?.into()))
 }
 
 /// Whether the local list works.
@@ -291,7 +291,7 @@ pub struct ModerationHealth {
 }
 
 pub async fn check_health(call: Call, _: Nothing) -> Result<Json<ModerationHealth>> {
-    let health = call.blocking(state::health).await?;
+    let health = call.blocking(|app| state::health(&app.moderation)).await?;
     let probe = health.external.as_ref();
     Ok(Json(ModerationHealth {
         healthy: health.is_healthy(),

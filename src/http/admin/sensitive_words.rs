@@ -72,7 +72,7 @@ pub async fn add(call: Call, add: AddWord) -> Result<Saved<WordAdded>> {
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
     let (added, statistics) =
-        call.blocking(move |app| Ok((listing::add(app, word, force)?, listing::statistics(app)?))).await?;
+        call.blocking(move |app| Ok((listing::add(&app.moderation, word, force)?, listing::statistics(app)?))).await?;
     let is_new = added.is_new;
     let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
     Ok(Saved { resource, is_new })
@@ -109,7 +109,7 @@ pub struct WordRemoved {
 pub async fn remove(call: Call, remove: RemoveWord) -> Result<Json<WordRemoved>> {
     let ListedWord(word) = remove.word;
     let (removed, statistics) =
-        call.blocking(move |app| Ok((listing::remove(app, word)?, listing::statistics(app)?))).await?;
+        call.blocking(move |app| Ok((listing::remove(&app.moderation, word)?, listing::statistics(app)?))).await?;
     Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
 }
 
@@ -179,7 +179,7 @@ pub struct WordStatistics {
 }
 
 pub async fn statistics(call: Call, _: Nothing) -> Result<Json<WordStatistics>> {
-    let state = call.blocking(state::status).await?;
+    let state = call.blocking(|app| state::status(&app.moderation)).await?;
     let types = state.words.kinds.into_iter();
     Ok(Json(WordStatistics {
         total: state.words.total,
@@ -250,7 +250,8 @@ impl TextTested {
 }
 
 async fn test(call: &Call, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
-    let ruling = call.judged(move |app| moderation::judge_locally(app, content_type, &of.content.0)).await?;
+    let ruling =
+        call.judged(move |app| moderation::judge_locally(&app.moderation, content_type, &of.content.0)).await?;
     Ok(Json(TextTested::of(content_type, ruling)))
 }
 

@@ -176,7 +176,7 @@ pub struct ViolationTypes {
 }
 
 pub async fn type_stats(call: Call, _: Nothing) -> Result<Json<ViolationTypes>> {
-    let types = call.blocking(violations::types).await?;
+    let types = call.blocking(|app| violations::types(app)).await?;
     let total = types.iter().map(|kind| kind.count).sum();
     Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
 }

@@ -54,8 +54,8 @@ pub async fn check_question(call: Call, ask: CheckQuestion) -> Result<Json<Quest
     // An administrator only tries what a question would meet with.
     let accused = user.filter(|_| !is_admin);
     let judge = move |app: &App| {
-        accused.map_or(Ok(()), |user| moderation::require_open(app, user, 1))?;
-        moderation::judge(app, ContentType::Question, &question, user)
+        accused.map_or(Ok(()), |user| moderation::require_open(&app.moderation, user, 1))?;
+        moderation::judge(&app.moderation, ContentType::Question, &question, user)
     };
     let ruling = call.judged(judge).await?;
     if let Some(user) = accused.filter(|_| !ruling.allowed) {

@@ -95,9 +95,9 @@ pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interp
             divination_data: ask.divination_data.map(|DivinationData(json)| json),
             locale: preferences::locale(app, user, asked)?,
         };
-        let prepared = interpretation::prepare(app, user, question)?;
+        let prepared = interpretation::prepare(&app.model_calls, user, question)?;
         let trace_id = prepared.trace_id.clone();
-        let run: Run = Box::new(move |app, sink| interpretation::run(app, &prepared, sink));
+        let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
         Ok(Begun::Pending { trace_id, run })
     };
     interpreting::interpret(&call, user, prepare).await

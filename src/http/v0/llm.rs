@@ -163,7 +163,7 @@ pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
             max_tokens: asked.max_tokens.map(|MaxTokens(tokens)| tokens),
             locale: preferences::locale(app, user, locale)?,
         };
-        chat::prepare(app, user, conversation)
+        chat::prepare(&app.model_calls, user, conversation)
     };
     if stream { relay(&call, prepare, place).await } else { answer(&call, prepare, place).await }
 }
@@ -177,7 +177,7 @@ async fn answer(
         let _place = place;
         let prepared = prepare(app)?;
         let mut document = None;
-        let answered = chat::run(app, &prepared, &mut |piece| {
+        let answered = chat::run(&app.model_calls, &prepared, &mut |piece| {
             if let Some(whole) = piece.document.filter(|_| piece.is_whole) {
                 document = Some(Bytes::from(whole.to_owned()));
             }
@@ -232,7 +232,7 @@ fn narrate(app: &App, context: &Context, events: &Events, prepared: &Prepared, b
         };
         if is_heard { Flow::Continue } else { Flow::Stop }
     };
-    let outcome = while_wanted(events.wanted(), || chat::run(app, prepared, &mut sink));
+    let outcome = while_wanted(events.wanted(), || chat::run(&app.model_calls, prepared, &mut sink));
     match (events.unless_ended(outcome), begun) {
         (Ok(answered), _) => {
             if chunks.were_ours {

@@ -227,7 +227,8 @@ pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> 
         time_zone,
     };
     let shown = |new: &NewSession| Session { balance: Some(new.balance), ..Session::from(&new.session) };
-    call.screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(app, user, draft, once)).await
+    call.screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
+        .await
 }
 
 pub async fn list(call: Call, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
@@ -259,11 +260,11 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
     }
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, asked)?;
-        Ok(match interpreting::prepare(app, user, &id, locale)? {
+        Ok(match interpreting::prepare(&app.model_calls, user, &id, locale)? {
             Asked::Stored(record) => Begun::Stored(record),
             Asked::Pending(pending) => {
                 let trace_id = pending.prepared.trace_id.clone();
-                let run: Run = Box::new(move |app, sink| interpreting::run(app, &pending, sink));
+                let run: Run = Box::new(move |app, sink| interpreting::run(&app.model_calls, &pending, sink));
                 Begun::Pending { trace_id, run }
             }
         })

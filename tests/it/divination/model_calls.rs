@@ -294,8 +294,8 @@ fn a_call_that_panics_is_over() {
     database.execute(user, [PHONE]).unwrap();
     let locale = Locale::English;
     let question = Question { question_type: None, question: "Why?".to_owned(), divination_data: None, locale };
-    let prepared = interpretation::prepare(&app, UserId(1), question).unwrap();
-    let mut run = || interpretation::run(&app, &prepared, &mut |_| panic!("expected by this test"));
+    let prepared = interpretation::prepare(&app.model_calls, UserId(1), question).unwrap();
+    let mut run = || interpretation::run(&app.model_calls, &prepared, &mut |_| panic!("expected by this test"));
     let told = catch_unwind(AssertUnwindSafe(&mut run)).expect("the panic was passed on");
     assert_eq!(told.unwrap_err().code.name(), "internal");
     let text = |sql: &str| -> String { database.query_row(sql, [], |row| row.get(0)).unwrap() };

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Question;
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         Each,
         divination::{
@@ -79,19 +79,19 @@ pub(super) enum Keeper {
 }
 
 /// The user's records, newest first.
-pub fn list_of_user(app: &App, user: UserId, page: Page) -> Result<Listing<Record>> {
-    list_of_user_between(app, user, Timestamp(i64::MIN), Timestamp(i64::MAX), page)
+pub fn list_of_user(core: &Core, user: UserId, page: Page) -> Result<Listing<Record>> {
+    list_of_user_between(core, user, Timestamp(i64::MIN), Timestamp(i64::MAX), page)
 }
 
 /// The user's records of `[from, to)`, newest first.
 pub fn list_of_user_between(
-    app: &App,
+    core: &Core,
     user: UserId,
     from: Timestamp,
     to: Timestamp,
     page: Page,
 ) -> Result<Listing<Record>> {
-    app.store.read(|tx| {
+    core.store.read(|tx| {
         let items = tx.all(
             concat!(
                 "select ",
@@ -108,8 +108,8 @@ pub fn list_of_user_between(
 }
 
 /// Calls that failed or were interrupted, newest first.
-pub fn list_failed(app: &App, page: Page) -> Result<Listing<Record>> {
-    app.store.read(|tx| {
+pub fn list_failed(core: &Core, page: Page) -> Result<Listing<Record>> {
+    core.store.read(|tx| {
         let items = tx.all(
             concat!(
                 "select ",
@@ -125,9 +125,9 @@ pub fn list_failed(app: &App, page: Page) -> Result<Listing<Record>> {
 }
 
 /// Calls that took at least so long, newest first.
-pub fn list_slow(app: &App, duration: Duration, page: Page) -> Result<Listing<Record>> {
+pub fn list_slow(core: &Core, duration: Duration, page: Page) -> Result<Listing<Record>> {
     let duration_ms = milliseconds(duration);
-    app.store.read(|tx| {
+    core.store.read(|tx| {
         // The `+` keeps the planner from walking the whole table in the order of ids: slow calls are few, and of those
         // only as many ids are sorted as are shown.
         let items = tx.all(
@@ -145,23 +145,23 @@ pub fn list_slow(app: &App, duration: Duration, page: Page) -> Result<Listing<Re
     })
 }
 
-pub fn count_of_user(app: &App, user: UserId) -> Result<i64> {
+pub fn count_of_user(core: &Core, user: UserId) -> Result<i64> {
     let count = "select count(*) from interpretations where user_id = ?1";
-    app.store.read(|tx| tx.one(count, [user.0], |row| row.get(0)))
+    core.store.read(|tx| tx.one(count, [user.0], |row| row.get(0)))
 }
 
 /// How many calls began in `[from, to)`.
-pub fn count_between(app: &App, from: Timestamp, to: Timestamp) -> Result<i64> {
+pub fn count_between(core: &Core, from: Timestamp, to: Timestamp) -> Result<i64> {
     let count = "select count(*) from interpretations where created_at >= ?1 and created_at < ?2";
-    app.store.read(|tx| tx.one(count, (from.0, to.0), |row| row.get(0)))
+    core.store.read(|tx| tx.one(count, (from.0, to.0), |row| row.get(0)))
 }
 
 /// The record with this trace id; with an owner, only if it is theirs.
 ///
 /// # Errors
 /// `not_found` also for the record of somebody else than the owner.
-pub fn find_by_trace(app: &App, owner: Option<UserId>, trace_id: &str) -> Result<Record> {
-    app.store.read(|tx| {
+pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Result<Record> {
+    core.store.read(|tx| {
         tx.first(
             concat!(
                 "select ",

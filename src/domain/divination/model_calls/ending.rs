@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    app::App,
     config,
     domain::divination::{
         budget::{self, Amount, Reservation, Used, Warning},
-        model_calls::{Asker, NOT_ASKED, Status},
+        model_calls::{Asker, ModelCalls, NOT_ASKED, Status},
     },
     error::Result,
     providers::{
@@ -203,16 +202,16 @@ impl Ending {
     }
 
     /// All that is known of the call, with what it costs by the settings.
-    pub(super) fn outcome(self, app: &App, call: Call<'_>) -> Outcome {
+    pub(super) fn outcome(self, calls: &ModelCalls, call: Call<'_>) -> Outcome {
         let Call { asker, request, seen, provider, model, failover, duration } = call;
-        let settings = &app.config.llm;
+        let settings = &calls.core.config.llm;
         let seen_of_last = if failover.is_some() { seen.of_second } else { seen.of_first };
         let last =
             Work { provider, model: &model, request, usage: self.usage, seen: seen_of_last, is_free: self.is_free };
         // A first model that thought and said nothing has its price, too.
         let first = failover.as_ref().map(|failure| Work {
-            provider: app.model_calls.models.name(),
-            model: app.model_calls.models.model(),
+            provider: calls.models.name(),
+            model: calls.models.model(),
             request,
             usage: failure.usage,
             seen: seen.of_first,

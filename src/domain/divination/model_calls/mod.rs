@@ -19,7 +19,6 @@ use std::{
 };
 
 use crate::{
-    app::App,
     core::Core,
     domain::{
         divination::{
@@ -29,7 +28,7 @@ use crate::{
                 screening::Gate,
             },
         },
-        moderation,
+        moderation::{self, Moderation},
     },
     error::{Code, Error, Result},
     providers::llm::models::Models,
@@ -44,6 +43,8 @@ use crate::{
 /// The service that calls language models: admission, the models behind their breakers, and outcomes not yet stored.
 pub struct ModelCalls {
     pub core: Core,
+    /// Screens what the models say.
+    pub moderation: Arc<Moderation>,
     /// The language models, each behind its breaker.
     pub models: Models,
     /// Running calls, and those that wait.
@@ -53,10 +54,10 @@ pub struct ModelCalls {
 }
 
 impl ModelCalls {
-    pub fn new(core: Core, models: Models) -> Self {
+    pub fn new(core: Core, moderation: Arc<Moderation>, models: Models) -> Self {
         let settings = &core.config.llm;
         let queue = Places::new(settings.calls, settings.calls_per_user, settings.queue);
-        Self { models, queue, retry_queue: Unwritten::default(), core }
+        Self { core, moderation, models, queue, retry_queue: Unwritten::default() }
     }
 }
 
@@ -102,13 +103,13 @@ pub fn new_trace_id() -> Result<String> {
 }
 
 /// The opaque reference by which a vendor knows the user, the same for ever and of no use to anybody else.
-pub fn reference(app: &App, user: UserId) -> String {
-    hex(&app.keys.authenticate(&["model user", &user.to_string()])[..16])
+pub fn reference(core: &Core, user: UserId) -> String {
+    hex(&core.keys.authenticate(&["model user", &user.to_string()])[..16])
 }
 
 /// What the request may use at most, of the model that is asked first.
-pub fn largest_use(app: &App, request: &Request) -> Amount {
-    budget::largest_use(&app.config.llm, app.model_calls.models.name(), app.model_calls.models.model(), request)
+pub fn largest_use(calls: &ModelCalls, request: &Request) -> Amount {
+    budget::largest_use(&calls.core.config.llm, calls.models.name(), calls.models.model(), request)
 }
 
 /// Asks the model and says what came of it. Blocks on the provider.
@@ -117,22 +118,22 @@ pub fn largest_use(app: &App, request: &Request) -> Amount {
 /// asked once before the model is, so that nothing is asked for somebody who has left already.
 ///
 /// A panic on the way is an outcome like any other failure: whoever asks must not be left with a record that nobody ends.
-pub fn run(app: &App, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Ran {
-    let request = Request { time_left: Some(app.config.llm.total_timeout), ..request };
+pub fn run(calls: &ModelCalls, asker: Asker, request: Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Ran {
+    let request = Request { time_left: Some(calls.core.config.llm.total_timeout), ..request };
     let begun = Instant::now();
     let mut seen = Seen::default();
-    let concluded = catch_unwind(AssertUnwindSafe(|| conclude(app, asker, &request, begun, &mut seen, sink)));
+    let concluded = catch_unwind(AssertUnwindSafe(|| conclude(calls, asker, &request, begun, &mut seen, sink)));
     let concluded = concluded.unwrap_or_else(|_| Concluded {
         ending: Ending::panicked(),
         failure: Some(Error::internal("a model call panicked")),
-        provider: app.model_calls.models.name(),
-        model: app.model_calls.models.model().to_owned(),
+        provider: calls.models.name(),
+        model: calls.models.model().to_owned(),
         failover: None,
         duration: begun.elapsed(),
     });
     let Concluded { ending, failure, provider, model, failover, duration } = concluded;
     let call = Call { asker, request: &request, seen: &seen, provider, model, failover, duration };
-    Ran { outcome: ending.outcome(app, call), failure }
+    Ran { outcome: ending.outcome(calls, call), failure }
 }
 
 /// How a call ended, and who was asked last.
@@ -146,21 +147,17 @@ struct Concluded {
 }
 
 fn conclude(
-    app: &App,
+    calls: &ModelCalls,
     asker: Asker,
     request: &Request,
     begun: Instant,
     seen: &mut Seen,
     sink: &mut dyn FnMut(Piece<'_>) -> Flow,
 ) -> Concluded {
-    let mut gate = Gate::new(app, asker, request);
+    let mut gate = Gate::new(&calls.moderation, asker, request);
     let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
-        Flow::Stop => app.model_calls.models.not_asked(Failure::new(
-            FailureKind::Cancelled,
-            app.model_calls.models.name(),
-            NOT_ASKED,
-        )),
-        Flow::Continue => app.model_calls.models.converse(|| app.clock.now().0, request, &mut |piece| {
+        Flow::Stop => calls.models.not_asked(Failure::new(FailureKind::Cancelled, calls.models.name(), NOT_ASKED)),
+        Flow::Continue => calls.models.converse(|| calls.core.clock.now().0, request, &mut |piece| {
             seen.note(piece, begun);
             gate.pass(piece, sink)
         }),
@@ -173,7 +170,7 @@ fn conclude(
     let refusal = gate.into_refusal();
     let (ending, failure) = match (result, refusal) {
         (result, Some(refusal)) => {
-            (Ending::withheld(result), Some(refusal.record::<()>(app).wait().err().unwrap_or_else(withheld)))
+            (Ending::withheld(result), Some(refusal.record::<()>(&calls.core).wait().err().unwrap_or_else(withheld)))
         }
         (Ok(completion), None) => (Ending::of(completion), None),
         (Err(failure), None) => {
@@ -190,21 +187,21 @@ fn conclude(
 ///
 /// # Errors
 /// Storage errors; the record will say the truth all the same.
-pub fn write_down<T, F>(app: &App, trace_id: &str, finish: F) -> Result<T>
+pub fn write_down<T, F>(calls: &ModelCalls, trace_id: &str, finish: F) -> Result<T>
 where
     T: Send + 'static,
     F: Fn(&Write<'_>) -> Result<Option<(T, Vec<Warning>)>> + Send + Sync + 'static,
 {
     let finish = Arc::new(finish);
     let now = Arc::clone(&finish);
-    match app.store.write(move |tx| now(tx)).wait() {
+    match calls.core.store.write(move |tx| now(tx)).wait() {
         Ok(Some((record, warnings))) => {
             warn(&warnings);
             Ok(record)
         }
         Ok(None) => Err(Error::new(Code::NotFound).detail("What the model was asked about was deleted meanwhile.")),
         Err(error) => {
-            app.model_calls.retry_queue.keep(move |tx| finish(tx).map(drop));
+            calls.retry_queue.keep(move |tx| finish(tx).map(drop));
             Err(error.of_trace(trace_id))
         }
     }

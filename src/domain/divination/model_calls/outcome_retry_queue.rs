@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::ModelCalls;
 use crate::{
-    app::App,
     concurrency::lock::locked,
     error::{Code, Result},
     store::Write,
@@ -43,15 +43,15 @@ impl Unwritten {
 }
 
 /// Tries again to write what could not be written. For the clock.
-pub fn write_again(app: &App) -> Result<()> {
-    let mut waiting = app.model_calls.retry_queue.take().into_iter();
+pub fn write_again(calls: &ModelCalls) -> Result<()> {
+    let mut waiting = calls.retry_queue.take().into_iter();
     while let Some(one) = waiting.next() {
         let again = Arc::clone(&one.finish);
-        match app.store.write(move |tx| again(tx)).wait() {
+        match calls.core.store.write(move |tx| again(tx)).wait() {
             Ok(()) => tracing::info!("the outcome of a model call is written at last"),
             Err(error) if matches!(error.code, Code::StorageFull | Code::Overloaded) => {
                 tracing::debug!(%error, "the outcome of a model call can still not be written");
-                app.model_calls.retry_queue.put_back(std::iter::once(one).chain(waiting));
+                calls.retry_queue.put_back(std::iter::once(one).chain(waiting));
                 break;
             }
             // Only this one, perhaps: the others need not wait for it.
@@ -59,7 +59,7 @@ pub fn write_again(app: &App) -> Result<()> {
                 if !one.is_told {
                     tracing::warn!(%error, "the outcome of a model call cannot be written");
                 }
-                app.model_calls.retry_queue.put_back([Waiting { is_told: true, ..one }]);
+                calls.retry_queue.put_back([Waiting { is_told: true, ..one }]);
             }
         }
     }

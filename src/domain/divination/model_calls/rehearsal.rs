@@ -1,8 +1,7 @@
 //! One real call that nobody asked for but the operator, to see whether the model answers and how fast.
 
-use super::{Asker, Outcome, Ran, new_trace_id, run};
+use super::{Asker, ModelCalls, Outcome, Ran, new_trace_id, run};
 use crate::{
-    app::App,
     domain::divination::hexagram,
     error::{Error, Result},
     providers::llm::{Flow, Message, Request, Role, builtin::Reading},
@@ -22,8 +21,8 @@ pub struct Rehearsal {
 
 /// Asks, and counts the call as a test: it takes no place among the users' calls and nothing of their budgets.
 /// Blocks on the provider.
-pub fn ask(app: &App) -> Result<Rehearsal> {
-    let (locale, settings) = (Locale::English, &app.config.llm);
+pub fn ask(calls: &ModelCalls) -> Result<Rehearsal> {
+    let (locale, settings) = (Locale::English, &calls.core.config.llm);
     let request = Request {
         trace_id: new_trace_id()?,
         messages: vec![Message { role: Role::User, content: QUESTION.to_owned() }],
@@ -39,8 +38,8 @@ pub fn ask(app: &App) -> Result<Rehearsal> {
         ..Request::default()
     };
     let asker = Asker { user: None, kind: "test" };
-    let Ran { outcome, failure } = run(app, asker, request, &mut |_| Flow::Continue);
-    let (counted, zone) = (outcome.clone(), app.config.limits.time_zone.clone());
-    app.store.write(move |tx| counted.count_in(tx, &zone.today(tx.now).to_string())).wait()?;
+    let Ran { outcome, failure } = run(calls, asker, request, &mut |_| Flow::Continue);
+    let (counted, zone) = (outcome.clone(), calls.core.config.limits.time_zone.clone());
+    calls.core.store.write(move |tx| counted.count_in(tx, &zone.today(tx.now).to_string())).wait()?;
     Ok(Rehearsal { outcome, failure })
 }

@@ -10,8 +10,7 @@ use std::collections::VecDeque;
 
 use super::Asker;
 use crate::{
-    app::App,
-    domain::moderation::{self, Refusal},
+    domain::moderation::{self, Moderation, Refusal},
     providers::llm::{Flow, Piece, Request, with_the_answer_only},
     types::UserId,
 };
@@ -26,8 +25,8 @@ const LONGEST_SENTENCE: usize = 200;
 const CONTEXT: usize = 64;
 
 /// What stands between a model and its listener.
-pub(super) struct Gate<'app> {
-    app: &'app App,
+pub(super) struct Gate<'run> {
+    moderation: &'run Moderation,
     /// On whose account a refusal is recorded; nobody if nothing is screened.
     user: Option<UserId>,
     /// Whether documents are passed on, and reasoning in them.
@@ -58,11 +57,11 @@ struct Part {
     read: usize,
 }
 
-impl<'app> Gate<'app> {
-    pub(super) fn new(app: &'app App, asker: Asker, request: &Request) -> Self {
+impl<'run> Gate<'run> {
+    pub(super) fn new(moderation: &'run Moderation, asker: Asker, request: &Request) -> Self {
         Self {
-            app,
-            user: asker.user.filter(|_| app.config.moderation.screen_answers),
+            moderation,
+            user: asker.user.filter(|_| moderation.core.config.moderation.screen_answers),
             tells_documents: request.is_told_documents,
             held: VecDeque::new(),
             unjudged: String::new(),
@@ -111,7 +110,7 @@ impl<'app> Gate<'app> {
             return sink(Piece::SIGN_OF_LIFE);
         }
         // An outside service is asked once about what is there, and the list about each sentence as in a slow stream.
-        let at_once = part.is_some() && moderation::asks_outside(self.app);
+        let at_once = part.is_some() && moderation::asks_outside(&self.moderation.core);
         while let Some(next) = part {
             let next = if at_once { next.with_all_after_it(&self.unjudged, is_complete) } else { next };
             if !self.judge(&next) {
@@ -128,7 +127,7 @@ impl<'app> Gate<'app> {
         let Some(user) = self.user else { return true };
         let text = [self.remembered.as_str(), &self.unjudged[..part.read]].concat();
         let (begin, end) = (self.remembered.len(), self.remembered.len() + part.judged);
-        self.refusal = moderation::check_answer(self.app, user, &text, begin..end);
+        self.refusal = moderation::check_answer(self.moderation, user, &text, begin..end);
         if self.refusal.is_some() {
             return false;
         }

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use super::record::{self, Interpreted, Session};
 use crate::{
-    app::App,
-    domain::divination::interpretation::{self, Prepared, Question, Record, Status},
+    core::Core,
+    domain::divination::{
+        interpretation::{self, Prepared, Question, Record, Status},
+        model_calls::ModelCalls,
+    },
     error::{Code, Result},
     providers::llm::Flow,
     store::{Write, sliding_window::SURPLUS},
@@ -37,9 +40,9 @@ pub struct PendingCall {
 /// # Errors
 /// `not_found`, also for the session of somebody else; `already_running`; `too_many_requests`; `content_rejected` if
 /// the question, which was allowed once, may not stand any more.
-pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Asked> {
-    let session = super::find(app, user, id)?;
-    if let Some(stored) = stored(app, &session)? {
+pub fn prepare(calls: &ModelCalls, user: UserId, id: &str, locale: Locale) -> Result<Asked> {
+    let session = super::find(&calls.core, user, id)?;
+    if let Some(stored) = stored(&calls.core, &session)? {
         return Ok(Asked::Stored(Box::new(stored)));
     }
     let lines = JsonText::from_stored(format!(r#"{{"lines":{:?}}}"#, session.cast.lines().values()));
@@ -51,11 +54,11 @@ pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Aske
     };
     let session_id = session.id.clone();
     let begin = move |tx: &Write<'_>, trace_id: &str| begin_in(tx, user, &session_id, trace_id);
-    match interpretation::prepare_for_session(app, user, question, begin) {
+    match interpretation::prepare_for_session(calls, user, question, begin) {
         Ok(prepared) => Ok(Asked::Pending(PendingCall { prepared, session_id: session.id })),
         // Another call may have succeeded while this one's question was judged.
         Err(refused) if refused.code == Code::AlreadyRunning => {
-            let stored = stored(app, &super::find(app, user, id)?)?;
+            let stored = stored(&calls.core, &super::find(&calls.core, user, id)?)?;
             stored.map(|stored| Asked::Stored(Box::new(stored))).ok_or(refused)
         }
         Err(error) => Err(error),
@@ -66,15 +69,15 @@ pub fn prepare(app: &App, user: UserId, id: &str, locale: Locale) -> Result<Aske
 ///
 /// # Errors
 /// Those of [`interpretation::run`]; `not_found` if the session was deleted meanwhile.
-pub fn run(app: &App, call: &PendingCall, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
+pub fn run(calls: &ModelCalls, call: &PendingCall, sink: &mut dyn FnMut(&str) -> Flow) -> Result<Record> {
     let session_id = call.session_id.clone();
-    interpretation::run_with(app, &call.prepared, sink, move |tx, record| finish_in(tx, &session_id, record))
+    interpretation::run_with(calls, &call.prepared, sink, move |tx, record| finish_in(tx, &session_id, record))
 }
 
 /// The interpretation that succeeded, if one did.
-pub fn stored(app: &App, session: &Session) -> Result<Option<Record>> {
+pub fn stored(core: &Core, session: &Session) -> Result<Option<Record>> {
     let interpreted = session.interpretation.as_ref();
-    interpreted.map(|found| interpretation::find_by_trace(app, Some(session.user), &found.trace_id)).transpose()
+    interpreted.map(|found| interpretation::find_by_trace(core, Some(session.user), &found.trace_id)).transpose()
 }
 
 fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> Result<()> {

@@ -11,11 +11,11 @@ pub mod snapshot;
 use serde_json::{Value, json};
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         Each,
         divination::hexagram::{Cast, Hexagram, Lines, three_coins, yarrow_stalks},
-        moderation::{self, Field},
+        moderation::{self, Field, Moderation},
         money::points,
         operations::{
             free_space_scrub,
@@ -93,29 +93,35 @@ pub struct NewSession {
 /// # Errors
 /// `content_rejected` if the question may not stand; `insufficient_points`, `account_inconsistent`; those of
 /// [`Once::run_in`].
-pub fn cast(app: &App, user: UserId, draft: Draft, once: Once<NewSession>) -> Pending<Answered<NewSession>> {
+pub fn cast(
+    moderation: &Moderation,
+    user: UserId,
+    draft: Draft,
+    once: Once<NewSession>,
+) -> Pending<Answered<NewSession>> {
+    let core = &moderation.core;
     // The answer to a repeated request comes before the screening, which may judge otherwise by now.
-    match once.answered_before(app) {
+    match once.answered_before(core) {
         Ok(None) => {}
         Ok(Some(kept)) => return Pending::known(Ok(Answered::Before(kept))),
         Err(error) => return Pending::known(Err(error)),
     }
     let fields = Field::of_question(&draft.question, draft.question_type.as_deref());
-    if let Some(refusal) = moderation::screen(app, user, &fields) {
-        return refusal.record(app);
+    if let Some(refusal) = moderation::screen(moderation, user, &fields) {
+        return refusal.record(core);
     }
     let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines()?))) {
         Ok(new) => new,
         Err(error) => return Pending::known(Err(error)),
     };
-    let price = app.config.points.cast;
+    let price = core.config.points.cast;
     let key = once.key().map(ToOwned::to_owned);
-    app.store.write(move |tx| once.run_in(tx, |tx| cast_in(tx, user, &draft, new, key.as_deref(), price)))
+    core.store.write(move |tx| once.run_in(tx, |tx| cast_in(tx, user, &draft, new, key.as_deref(), price)))
 }
 
 /// A piece of the user's sessions, newest first.
-pub fn list(app: &App, user: UserId, span: Span) -> Result<Slice<Session>> {
-    let rows = app.store.read(|tx| record::before_in(tx, user, span.upper_bound(), span.rows_to_read()))?;
+pub fn list(core: &Core, user: UserId, span: Span) -> Result<Slice<Session>> {
+    let rows = core.store.read(|tx| record::before_in(tx, user, span.upper_bound(), span.rows_to_read()))?;
     Ok(span.slice(rows, |session| session.sequence))
 }
 
@@ -123,17 +129,17 @@ pub fn list(app: &App, user: UserId, span: Span) -> Result<Slice<Session>> {
 ///
 /// # Errors
 /// `not_found`, also for the session of somebody else.
-pub fn find(app: &App, user: UserId, id: &str) -> Result<Session> {
-    app.store.read(|tx| record::find_in(tx, user, id))
+pub fn find(core: &Core, user: UserId, id: &str) -> Result<Session> {
+    core.store.read(|tx| record::find_in(tx, user, id))
 }
 
 /// Deletes a session for good, leaving its anonymous snapshot.
 ///
 /// # Errors
 /// `not_found`, also for the session of somebody else.
-pub fn delete(app: &App, user: UserId, id: String) -> Pending<()> {
-    let home = app.config.limits.time_zone.clone();
-    app.store.write(move |tx| {
+pub fn delete(core: &Core, user: UserId, id: String) -> Pending<()> {
+    let home = core.config.limits.time_zone.clone();
+    core.store.write(move |tx| {
         let session = record::find_in(tx, user, &id)?;
         erase_in(tx, &home, &session)?;
         free_space_scrub::note_in(tx)

@@ -136,7 +136,7 @@ fn moderation(installation: &Installation<'_>) -> Check {
     let (config, clock) = (installation.config, installation.clock.clone());
     let moderator = factory::text_moderator(config, clock.clone());
     let external = External::new(moderator, clock, config.moderation.calls);
-    let policy = installation.app.map(policy::current);
+    let policy = installation.app.map(|app| policy::current(app));
     let decides = policy.is_some_and(|policy| policy.is_ok_and(|policy| policy.service == Service::External));
     match external.probe().map(|probe| probe.failure) {
         Some(None) => check(Verdict::Pass, format!("{} answers", external.name())),

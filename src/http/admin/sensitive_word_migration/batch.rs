@@ -50,7 +50,7 @@ pub struct BatchCompared {
 
 pub async fn compare(call: Call, batch: BatchCompare) -> Result<Json<BatchCompared>> {
     let texts: Vec<_> = batch.items.into_iter().map(|BatchItem(text)| text).collect();
-    let compared = call.blocking(move |app| compare::compare_all(app, &texts)).await?;
+    let compared = call.blocking(move |app| compare::compare_all(&app.moderation, &texts)).await?;
     let items: Vec<TextCompared> = compared.into_iter().map(Into::into).collect();
     let count = |is_counted: fn(&TextCompared) -> bool| items.iter().filter(|item| is_counted(item)).count();
     let summary = BatchSummary {
