@@ -1,10 +1,9 @@
-//! What many streams at once cost the service, and what they cost everybody else: `cargo bench --bench streams`.
+//! Measures what many streams cost the service and its other clients: `cargo bench --bench streams`.
 //!
-//! A stub of a model sends a token every 20 ms to each of 200 conversations and writes into each token when it was
-//! sent; the listeners take the difference. The same is measured without the service between, so that what stub and
-//! listeners themselves are late, which on a small machine is most of it, can be subtracted. Meanwhile a few clients
-//! read balances and sign in, as they did before the streams began. Stub, listeners and clients are one process: quote
-//! the differences and ratios.
+//! A stub model sends a token every 20 ms to each of 200 conversations and writes the send time into each token;
+//! listeners compute the delay. The same is measured without the service, so that the lateness of stub and listeners
+//! can be subtracted; on a small machine that is most of it. Meanwhile a few clients read balances and sign in, as they
+//! did before the streams began. Stub, listeners and clients are one process: quote differences and ratios.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
@@ -43,9 +42,9 @@ use crate::support::{
 const STREAMS: usize = 200;
 const TOKEN_EVERY: Duration = Duration::from_millis(20);
 const TOKENS: u32 = 400;
-/// Tokens of the beginning that are not measured: the streams do not begin all at once.
+/// Tokens at the start that are not measured, because the streams do not begin together.
 const WARM_UP: u32 = 100;
-/// Clients that read balances, and people who sign in one after the other.
+/// Clients that read balances and sign in, one request after the other.
 const READERS: usize = 4;
 const NEWCOMERS: usize = 4_000;
 const CODE: &str = "246810";
@@ -125,7 +124,7 @@ fn quantile(sorted: &[u64], thousandth: usize) -> u64 {
     sorted.get((sorted.len() * thousandth / 1_000).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
 }
 
-/// Users who are signed in, and people with a live code.
+/// Creates signed-in users, and users with a live code.
 fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
     let flags = [("data_dir".to_owned(), directory.to_string_lossy().into_owned())].into();
     let config = load(Sources { flags, ..Sources::default() })?.config;
@@ -154,7 +153,7 @@ fn newcomers() -> impl Iterator<Item = String> {
     (0..NEWCOMERS).map(|number| format!("139{number:08}"))
 }
 
-// The stub.
+// The stub model.
 
 async fn start_stub() -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -167,7 +166,7 @@ async fn start_stub() -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
-/// Microseconds since this process first asked.
+/// Returns microseconds since the first call in this process.
 fn now() -> u64 {
     static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     u64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_micros()).unwrap_or(u64::MAX)
@@ -205,13 +204,13 @@ fn ends_request(bytes: &[u8]) -> bool {
 
 // The listeners.
 
-/// Opens a stream for each token and gives back the delays of their tokens, sorted.
+/// Opens a stream per token and returns the sorted delays of all tokens.
 async fn streams(address: SocketAddr, tokens: &[String]) -> Result<Vec<u64>, Failure> {
     let mut listeners = JoinSet::new();
     for (number, token) in tokens.iter().enumerate() {
         let token = token.clone();
         listeners.spawn(async move {
-            // Spread over one interval, so that the tokens of all streams do not come at the same moment.
+            // Spread over one interval, so that the streams' tokens do not arrive at the same moment.
             tokio::time::sleep(TOKEN_EVERY * u32::try_from(number % 100).unwrap_or(0) / 10).await;
             listen(address, &token).await
         });
@@ -255,14 +254,14 @@ async fn listen(address: SocketAddr, token: &str) -> Result<Vec<u64>, Failure> {
     Ok(delays)
 }
 
-// Everybody else.
+// The other clients.
 
 struct Others {
     reads: Vec<u64>,
     sign_ins: Vec<u64>,
 }
 
-/// Reads balances and signs people in, with a pause after each, for so long.
+/// Reads balances and signs in for `time`, with a pause after each request.
 async fn others(address: SocketAddr, tokens: &[String], first: usize, time: Duration) -> Result<Others, Failure> {
     let end = Instant::now() + time;
     let mut readers = JoinSet::new();

@@ -1,18 +1,18 @@
-//! What is asked at every size: point reads and writes, lists, counts, and what administrators look at.
+//! The measured endpoints: point reads and writes, lists, counts, and administrators' reports.
 
 use crate::{
     fill::{Filled, client_of, phone_number, token, trace_id},
     support::requests::{Kind, NUMBER, Requests, request},
 };
 
-/// How an endpoint's cost may grow.
+/// The growth that an endpoint's cost is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// One row, or a few: only the depth of trees grows.
+    /// Reads or writes a few rows: only the depth of the B-trees grows.
     Point,
-    /// A page, or what one user has.
+    /// Reads one page, or the rows of one user.
     Page,
-    /// What stands in an index or in tallies, over all users.
+    /// Reads an index or counters over all users.
     Tally,
 }
 
@@ -31,9 +31,9 @@ enum Make {
 const USERS_ASKED: i64 = 20_000;
 
 impl Case {
-    /// The requests, of as many users as there are, up to some.
+    /// Returns the requests, spread over at most `USERS_ASKED` users.
     pub fn requests(&self, filled: &Filled) -> Requests {
-        // Spread over all of them, or only the pages of a few would be in use.
+        // Spread over all users; otherwise only a few pages of the file would be used.
         let asked = filled.users.min(USERS_ASKED);
         let users = (0..asked).map(|number| number * filled.users / asked + 1);
         match self.make {
@@ -59,10 +59,10 @@ const fn write(name: &'static str, kind: Kind, make: fn(i64) -> Vec<u8>) -> Case
     Case { name, bound: Bound::Point, make: Make::Write(kind, make) }
 }
 
-/// A month in the past, the same for everybody.
+/// A month in the past, the same for every request.
 const SPAN: &str = "startTime=2026-10-01&endTime=2026-11-01";
 
-/// The cases, in the order of the report.
+/// Returns the cases, in the order of the report.
 pub fn all() -> Vec<Case> {
     let mut cases = of_users();
     cases.extend(of_administrators());

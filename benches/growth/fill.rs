@@ -1,10 +1,10 @@
-//! A data directory with a past: so many castings, ledger entries and rows of the network log, a fifth as many records
-//! of interpretations and notifications, and a hundredth as many users.
+//! Fills a data directory with history: `rows` castings, ledger entries and network log entries, a fifth as many
+//! interpretations and notifications, and a hundredth as many users.
 //!
-//! Each user has as much at every size, so that what one request may touch stays the same and only the tables grow.
-//! A user's rows are spread over the tables, as they come when everybody uses the app every now and then. They are
-//! written straight into the file, without its triggers and journal: through the operations it would take an hour.
-//! What is made of rows later, and what a start makes, is made by the service itself.
+//! Every user has the same number of rows at every size, so only the tables grow and not the rows that one request
+//! touches. A user's rows are spread over the tables, as they arrive in real use. They are written straight into the
+//! file, without triggers and journal; through the operations it would take an hour. Derived rows, and those that a
+//! start creates, come from the service itself.
 
 use std::{
     collections::BTreeMap,
@@ -29,15 +29,15 @@ use yarrow::{
 use crate::support::Failure;
 
 pub const PER_USER: i64 = 100;
-/// Castings and entries for one record and one notification.
+/// Castings and ledger entries for each interpretation and notification.
 const PER_RECORD: i64 = 5;
-/// Requests that a user makes in a row.
+/// Consecutive requests of one user.
 const BURST: i64 = 32;
-/// Requests whose entries are written at once.
+/// Network log entries written in one batch.
 const FLUSHED: i64 = 100_000;
 const RECIPIENTS: i64 = 100;
 const DAY: i64 = 24 * 60 * 60 * 1000;
-/// A hundredth of the castings was hidden, and of the log came, so long ago that a sweep deletes it.
+/// One in this many castings and log entries is past its retention, so that a sweep deletes it.
 const OVERDUE: i64 = 100;
 
 pub struct Filled {
@@ -52,7 +52,7 @@ pub fn open(directory: &Path) -> Result<App, Failure> {
     Ok(App::open(config, Role::Server, &(Arc::new(|_: &str| {}) as _))?)
 }
 
-/// Fills the directory, unless another run has left it filled.
+/// Fills the directory, unless an earlier run left it filled.
 pub fn fill_or_find(directory: &Path, rows: i64) -> Result<Filled, Failure> {
     let kept = directory.join("admin-key");
     if let Ok(admin_key) = std::fs::read_to_string(&kept) {
@@ -105,12 +105,12 @@ pub fn phone_number(user: i64) -> String {
     format!("138{user:08}")
 }
 
-/// Scattered over the whole range, as random ids are.
+/// Returns a trace id scattered over the whole range, like a random one.
 pub fn trace_id(record: i64) -> String {
     format!("{:032x}", u128::from(record.unsigned_abs() + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
 }
 
-/// When the row came, of so many that came evenly over some days.
+/// Returns the creation time of a row, if `of` rows arrive evenly over `days` days.
 fn at(now: i64, row: i64, of: i64, days: i64) -> Result<i64, Failure> {
     let age = i128::from(of - row) * i128::from(days * DAY) / i128::from(of);
     Ok(now - i64::try_from(age)?)
@@ -167,11 +167,11 @@ fn fill_ledger(tx: &Transaction<'_>, rows: i64, users: i64, now: i64) -> Result<
     Ok(())
 }
 
-/// By the service itself, which knows how its log is kept.
+/// Fills the network log through the service, which owns its format.
 fn fill_log(app: &App, rows: i64, users: i64, now: i64) -> Result<(), Failure> {
     for row in 0..rows {
         let user = row / BURST % users + 1;
-        // The first of them are older than the log is kept.
+        // The first entries are past the retention.
         let came = if row < rows / OVERDUE { now - 200 * DAY } else { at(now, row, rows, 90)? };
         app.access_log.record(&Entry {
             at: Timestamp(came),

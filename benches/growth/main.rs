@@ -1,9 +1,9 @@
-//! What requests cost as the data grow: `cargo bench --bench growth`.
+//! Measures request costs as the data grow: `cargo bench --bench growth`.
 //!
-//! A directory is filled at each size, a server started on each, and every endpoint asked at all sizes in turn, in
-//! rounds of alternating order. Then the largest is verified, swept and backed up. At ten million it takes 6 GB of
-//! disk, twice that and the log of what clients save meanwhile while it is backed up, and the page cache must hold what
-//! is asked for: caches are warm. Where it does not, `--directory` on a tmpfs does.
+//! Fills a directory and starts a server for each size, and measures every endpoint on all of them in turn, in rounds
+//! of alternating order. Then verifies, sweeps and backs up the largest. Ten million rows take 6 GB of disk, and twice
+//! that during the backup. The page cache must hold the data that is read, because the figures are for warm caches; use
+//! `--directory` on a tmpfs where it does not.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
@@ -12,7 +12,7 @@ mod support;
 
 mod endpoints;
 mod fill;
-mod upkeep;
+mod background;
 
 use std::{
     path::{Path, PathBuf},
@@ -37,7 +37,7 @@ use crate::{
 /// Measures every endpoint at growing sizes.
 #[derive(Debug, Parser)]
 pub struct Options {
-    /// Rows of castings, of ledger entries and of the network log.
+    /// Castings, ledger entries and network log entries to create.
     #[arg(long, value_delimiter = ',', default_value = "10000,1000000,10000000")]
     rows: Vec<i64>,
     #[arg(long, default_value_t = 3)]
@@ -45,23 +45,23 @@ pub struct Options {
     /// Seconds of each measurement.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Only the endpoints whose names contain this.
+    /// Measure only endpoints whose names contain this text.
     #[arg(long)]
     only: Option<String>,
-    /// Writes the curve as a picture.
+    /// Write the curve as an SVG to this file.
     #[arg(long)]
     svg: Option<PathBuf>,
-    /// Where the data are made, and kept for another run; without, they are deleted.
+    /// Directory for the data, kept for another run. Without it the data are deleted.
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// Given by `cargo bench`.
+    /// Passed by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// Connections that ask: enough to keep the server busy, and few enough that a slow answer shows as one.
+/// Enough connections to keep the server busy, few enough that a slow response shows.
 const CONNECTIONS: usize = 16;
-/// What point reads and writes must keep of what they do at the smallest size.
+/// Fraction of the smallest size's throughput that point reads and writes must keep.
 const KEPT: f64 = 0.55;
 
 fn main() -> ExitCode {
@@ -83,9 +83,9 @@ fn measure(options: &Options) -> Result<(), Failure> {
     for rows in &options.rows {
         sizes.push(Size::make(directory, *rows)?);
     }
-    // Before a server runs, which would do it in its own time.
+    // Before a server runs, which would sweep at a time of its own.
     if let Some(largest) = sizes.last() {
-        upkeep::sweep(largest)?;
+        background::sweep(largest)?;
     }
     let cases = endpoints::all();
     let is_wanted = |case: &&Case| options.only.as_ref().is_none_or(|text| case.name.contains(text.as_str()));
@@ -97,10 +97,10 @@ fn measure(options: &Options) -> Result<(), Failure> {
         std::fs::write(path, table.picture())?;
     }
     for size in &sizes {
-        upkeep::verify_ledger(size)?;
+        background::verify_ledger(size)?;
     }
     if let Some(largest) = sizes.last() {
-        upkeep::back_up(largest, &machine)?;
+        background::back_up(largest, &machine)?;
     }
     table.print_missed();
     Ok(())
@@ -127,7 +127,7 @@ impl Size {
     }
 }
 
-/// By case, then by size: every round.
+/// Every round, by case, then by size.
 type Measured = Vec<Vec<Vec<Measurement>>>;
 
 fn measure_endpoints(
@@ -144,7 +144,7 @@ fn measure_endpoints(
         println!("round {} of {}", round + 1, options.rounds);
         for (case, results) in cases.iter().zip(&mut measured) {
             for number in in_turn(&numbers, round) {
-                // The first time a page is read, it comes from the disk.
+                // The first round reads pages from disk.
                 let warm_up = Duration::from_secs_f64(if round == 0 { 1.0 } else { 0.3 });
                 let plan =
                     Plan { connections: CONNECTIONS, warm_up, measured: Duration::from_secs_f64(options.seconds) };
@@ -203,7 +203,7 @@ impl Table<'_> {
     }
 }
 
-/// What the largest size keeps of the smallest one's throughput: the median of the rounds' ratios.
+/// Returns the fraction of the smallest size's throughput that the largest keeps: the median over the rounds.
 fn kept(sizes: &[Vec<Measurement>]) -> f64 {
     let (Some(smallest), Some(largest)) = (sizes.first(), sizes.last()) else { return f64::NAN };
     let ratios =

@@ -1,8 +1,8 @@
 //! The reference servers. This program starts itself again as one of them.
 //!
-//! `bare` answers a constant: what tokio, hyper and axum cost by themselves. `each-commits` saves castings the way it
-//! is usually written: one connection behind a mutex, blocking calls on the blocking pool, one durable commit a
-//! request. It does less than the service (no parameter rules, request ids, limits or log).
+//! `bare` returns a constant: the cost of tokio, hyper and axum alone. `each-commits` saves castings in the usual way:
+//! one connection behind a mutex, blocking calls on the blocking pool, one durable commit per request. It does less
+//! than the service: no parameter rules, request ids, limits or log.
 
 use std::{
     future::IntoFuture,
@@ -29,7 +29,7 @@ use yarrow::types::sha256;
 
 use crate::support::Failure;
 
-/// Serves until it is stopped. With a database it is the server that commits every request by itself.
+/// Serves until SIGTERM. With a database it commits every request on its own.
 pub fn serve(database: Option<&Path>) -> Result<(), Failure> {
     let router = match database {
         None => Router::new().route("/hello", get(hello)),
@@ -43,7 +43,7 @@ pub fn serve(database: Option<&Path>) -> Result<(), Failure> {
         eprintln!("listening on http://{}", listener.local_addr()?);
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let mut stop = signal(SignalKind::terminate())?;
-        // It ends like any program, so that what the compiler may have had it count is written down.
+        // Exits normally, so that a profiled build writes its counters.
         match select(pin!(stop.recv()), pin!(axum::serve(listener, router).into_future())).await {
             Either::Left(_) => Ok(()),
             Either::Right((ended, _)) => Ok(ended?),
@@ -103,7 +103,7 @@ async fn save(
     }
 }
 
-/// Whose the token is, which it says itself: hashes are in no index.
+/// Returns the token's user. The token names its user, because hashes have no index.
 fn find_user(connection: &Connection, token: &str) -> rusqlite::Result<Option<i64>> {
     let named: Option<i64> = token.split_once('.').and_then(|(user, _)| user.parse().ok());
     connection

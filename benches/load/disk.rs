@@ -1,4 +1,4 @@
-//! What the disk can do by itself, without which a number of durable writes says little.
+//! Measures the disk alone, to put the figures of durable writes into proportion.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ pub fn print(seed: &Seed, directory: &Path, time: Duration) -> Result<(), Failur
     Ok(std::fs::remove_dir_all(data)?)
 }
 
-/// The rows of a table of a stopped service.
+/// Counts the rows of a table of a stopped service.
 pub fn count(data: &Path, table: &str) -> Result<u64, Failure> {
     let connection = bare::open(&data.join("yarrow.db"))?;
     let rows: i64 = connection.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0))?;

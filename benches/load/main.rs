@@ -1,14 +1,13 @@
-//! What the service does under load, beside servers that do less: `cargo bench --bench load`.
+//! Measures the service under load, beside servers that do less: `cargo bench --bench load`.
 //!
-//! The references are a bare axum handler that answers a constant (what the HTTP stack costs by itself), the service
-//! itself with one commit a request (what durable writes cost without group commit), and a small server that does
-//! nothing else than commit every request by itself. All are built with the same profile, run with one worker on one
-//! core, and are loaded in turn from another core, in rounds of alternating order, each start on a fresh copy of one
-//! seeded directory. The service runs as an operator would run it: tokens, limits, request ids and the network log are
-//! on, and the log is checked to have a row for every request.
+//! The references are a bare axum handler that returns a constant (the cost of the HTTP stack), the service with one
+//! commit per request (durable writes without group commit), and a small server that only commits every request. All
+//! use the same build profile and run with one worker on one core. Another core loads them in turn, in rounds of
+//! alternating order, and each start gets a fresh copy of one seeded directory. The service runs as in production:
+//! tokens, limits, request ids and the network log are on, and the log must have a row for every request.
 //!
-//! Quote ratios and CPU time per request. Requests per second change with the machine and with whoever shares it;
-//! a measurement during which others used a fifth of a core is repeated, and marked if that did not help.
+//! Quote ratios and CPU time per request. Requests per second change with the machine and its other load. A measurement
+//! during which other processes used a fifth of a core is repeated, and marked if the repetition was no better.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
@@ -47,11 +46,11 @@ use crate::{
     workload::Workload,
 };
 
-/// How much of a core others may use before a measurement is repeated.
+/// Cores that other processes may use before a measurement is repeated.
 const DISTURBED_ABOVE: f64 = 0.2;
 const REPEATS: usize = 2;
 
-/// What is measured, in the order of the report.
+/// The measured cases, in the order of the report.
 const CASES: [Workload; 14] = [
     Workload::Profile,
     Workload::Balance,
@@ -119,7 +118,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
     report.verdict(options.check)
 }
 
-/// What every measurement needs.
+/// The shared inputs of all measurements.
 struct Bench<'run> {
     options: &'run Options,
     machine: &'run Machine,
@@ -129,7 +128,7 @@ struct Bench<'run> {
 }
 
 impl Bench<'_> {
-    /// One case on all of its servers.
+    /// Measures one case on all of its servers.
     fn measure_round(&self, case: Workload, round: usize) -> Result<Round, Failure> {
         let mut measurements = Round::new();
         for contestant in in_turn(&self.contestants(case), round) {
@@ -161,7 +160,7 @@ impl Bench<'_> {
         if contestant != Contestant::PocketBase {
             self.seed.copy_to(&data)?;
         }
-        // Or the first syncs would wait for what was written before.
+        // Otherwise the first syncs would wait for earlier writes.
         rustix::fs::sync();
         let server = self.start(contestant, &data)?;
         let requests = match (contestant, &self.peers.pocketbase) {
@@ -211,7 +210,7 @@ impl Bench<'_> {
     }
 }
 
-/// Whatever was acknowledged is to be there, and the service was to write one row of its log for each request.
+/// Checks that everything acknowledged is stored, and that the network log has a row for each request.
 fn check_stored(contestant: Contestant, data: &Path, answered: &Answered) -> Result<(), Failure> {
     if contestant == Contestant::Bare {
         return Ok(());

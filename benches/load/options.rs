@@ -6,51 +6,50 @@ use clap::{Parser, ValueEnum};
 
 use crate::{report::GUARDED, workload::Workload};
 
-/// Measures the service under load, against a bare server and against one commit a request.
+/// Measures the service under load, against a bare server and against one commit per request.
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Options {
-    /// Times that everything is measured.
+    /// Repetitions of every measurement.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of each measurement, after a second of warm-up.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Connections that are kept busy.
+    /// Concurrent connections.
     #[arg(long, default_value_t = 64)]
     pub connections: usize,
-    /// One short round, to see that all of it works.
+    /// Run one short round, to check that everything works.
     #[arg(long)]
     pub quick: bool,
-    /// Only the cases whose names contain this.
+    /// Measure only cases whose names contain this text.
     #[arg(long)]
     only: Option<String>,
     /// Fail if a target is missed by more than 15%.
     #[arg(long)]
     pub check: bool,
-    /// Only the cases of the guard, on the bare server and the service, and fail if one takes far more processor time
-    /// than it did: for the development build, on any machine, beside anything.
+    /// Measure only the guarded cases, on the bare server and the service, and fail if one takes far more CPU time than
+    /// its stored figure. For development builds, on any machine.
     #[arg(long)]
     pub guard: bool,
-    /// Another build of the service, to be measured by turns with this one and beside the bare server alone: what a
-    /// change to the service gave.
+    /// Measure another build of the service in turn with this one, to see the effect of a change.
     #[arg(long)]
     pub beside: Option<PathBuf>,
-    /// Where `benches/load/run` installed the servers of others; without it they are not measured.
+    /// Directory where `benches/load/run` installed the peers. Without it they are not measured.
     #[arg(long)]
     pub peers: Option<PathBuf>,
-    /// Writes the ratios as a picture.
+    /// Write the ratios as an SVG to this file.
     #[arg(long)]
     pub svg: Option<PathBuf>,
-    /// Where data directories are made; the disk that is there is the one that is measured.
+    /// Parent of the data directories. Its disk is the one that is measured.
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// What this process is to be, when the measurement starts it again as one of the reference servers.
+    /// Reference server to run as, when the measurement starts this program again.
     #[arg(long, hide = true)]
     pub role: Option<Role>,
     #[arg(long, hide = true)]
     database: Option<PathBuf>,
-    /// Given by `cargo bench`.
+    /// Passed by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -82,7 +81,7 @@ impl Options {
         all.iter().copied().filter(is_wanted).collect()
     }
 
-    /// Some cases were picked: what is measured without load is left out.
+    /// Returns true if cases were selected: figures without load are then left out.
     pub fn only_load(&self) -> bool {
         self.guard || self.only.is_some()
     }

@@ -1,8 +1,8 @@
-//! Servers that others make, as `benches/load/run` installs them.
+//! The peers, as `benches/load/run` installs them.
 //!
-//! Fastify and FastAPI serve copies of the service's own file over the same endpoints; their programs stand beside
-//! this one. PocketBase has tables and endpoints of its own ([`crate::pocketbase`]). What is not installed is missing
-//! from the report, and said to be.
+//! Fastify and FastAPI serve copies of the service's own file over the same endpoints; their programs are beside this
+//! file. PocketBase has its own tables and endpoints ([`crate::pocketbase`]). Peers that are not installed are reported
+//! as missing.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Looks for the peers in a directory and fills what they need.
+    /// Finds the installed peers and seeds their data.
     pub fn prepare(directory: Option<&Path>, temporary: &Path) -> Result<Self, Failure> {
         let mut peers = Self { directory: directory.map(Path::to_owned), pocketbase: None };
         if let Some(directory) = directory {

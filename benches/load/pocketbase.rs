@@ -1,8 +1,8 @@
-//! PocketBase with the same work: users, a balance each, and castings, behind rules that give everybody their own.
+//! PocketBase with the same work: users, a balance each, and castings, behind rules that give users only their own.
 //!
-//! Its users sign in by signed tokens instead of looked-up ones: the token names the user, whose row is then read. The
-//! users are written straight into its file, because it would take minutes to hash a password for each of them. Its
-//! request log is off, and its `synchronous` is its own, NORMAL: it has no setting for it.
+//! Its users present signed tokens instead of looked-up ones: the token names the user, whose row is then read. Users
+//! are written straight into its file, because hashing a password for each would take minutes. Its request log is off,
+//! and its `synchronous` is NORMAL, because it has no setting for it.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -49,7 +49,7 @@ impl PocketBase {
         Ok(prepared)
     }
 
-    /// Serves a copy of what was prepared.
+    /// Serves a copy of the prepared data.
     pub fn start(&self, data: &Path, machine: &Machine) -> Result<Server, Failure> {
         std::fs::create_dir_all(data)?;
         for entry in std::fs::read_dir(&self.directory)? {
@@ -62,7 +62,7 @@ impl PocketBase {
         self.start_in(data, machine)
     }
 
-    /// Nothing for work that it does not know.
+    /// Returns None for workloads without an equivalent.
     pub fn requests(&self, workload: Workload) -> Option<Requests> {
         let of_all = |make: fn(usize, &str) -> Vec<u8>| {
             self.tokens.iter().enumerate().map(|(user, token)| make(user, token)).collect::<Vec<_>>()
@@ -81,7 +81,7 @@ impl PocketBase {
     }
 
     fn start_in(&self, data: &Path, machine: &Machine) -> Result<Server, Failure> {
-        // It does not say which port it was given, so it is told one that was free a moment ago.
+        // PocketBase does not report its port, so it gets one that was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = machine.command(&self.program);
         command.arg("serve").arg(format!("--http={address}")).arg("--dir").arg(data);
@@ -89,7 +89,7 @@ impl PocketBase {
     }
 }
 
-/// The castings of a stopped PocketBase.
+/// Counts the castings of a stopped PocketBase.
 pub fn count_saved(data: &Path) -> Result<u64, Failure> {
     let connection = Connection::open(data.join("data.db"))?;
     let rows: i64 = connection.query_row("select count(*) from history", (), |row| row.get(0))?;
@@ -123,7 +123,7 @@ fn make_collections(address: SocketAddr) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes users, their balances and the readers' castings, and makes tokens.
+/// Writes users, their balances and the readers' castings, and creates tokens.
 fn fill(database: &Path) -> Result<Vec<String>, Failure> {
     let mut connection = Connection::open(database)?;
     let secret: String = connection.query_row(

@@ -1,4 +1,4 @@
-//! From measurements to ratios, and the targets that they are held against.
+//! Turns measurements into ratios and compares them with the targets.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
 pub enum Contestant {
     Bare,
     Yarrow,
-    /// The service as somebody else built it.
+    /// A build of the service from other sources.
     AnotherBuild,
     YarrowEachCommits,
     EachCommits,
@@ -58,7 +58,7 @@ impl Contestant {
 
 pub type Round = BTreeMap<Contestant, Measurement>;
 
-/// What is demanded: a case, against whom, and how often as fast.
+/// The required ratios: a case, the reference, and the factor.
 const TARGETS: [(Workload, Contestant, f64); 17] = [
     (Workload::Profile, Contestant::Bare, 0.70),
     (Workload::Profile, Contestant::Fastify, 2.3),
@@ -78,15 +78,15 @@ const TARGETS: [(Workload, Contestant, f64); 17] = [
     (Workload::List, Contestant::Bare, 0.11),
     (Workload::SignIn, Contestant::Bare, 0.12),
 ];
-/// Processor time of a request in the development build, in multiples of the bare server's. A change that makes one
-/// dearer on purpose, or much cheaper, writes its figure here.
+/// CPU time per request of the development build, as a multiple of the bare server's. Update a figure when a change
+/// makes its case dearer on purpose, or much cheaper.
 pub const GUARDED: [(Workload, f64); 4] =
     [(Workload::Balance, 7.0), (Workload::Save, 12.0), (Workload::KeyedConsume, 10.0), (Workload::List, 20.0)];
-/// How much more is a collapse, and no noise.
+/// Factor above the stored figure that counts as a collapse instead of noise.
 const COLLAPSED_ABOVE: f64 = 2.5;
-/// A check on another machine, or beside other work, must not fail for its noise.
+/// Tolerance of `--check`, so that noise on another machine does not fail it.
 const CHECKED_AT: f64 = 0.85;
-/// The part of a core from which a server counts as busy with nothing but the load.
+/// Utilisation of a core from which a server counts as saturated.
 const SATURATED_FROM: f64 = 0.9;
 
 /// All rounds of all cases.
@@ -124,7 +124,7 @@ impl Report {
         println!();
     }
 
-    /// What the other build of the service does, in terms of this one's.
+    /// Prints the other build's figures as ratios of this one's.
     pub fn print_comparison(&self) {
         for (case, rounds) in &self.cases {
             let ratio = |value| of_ratios(rounds, Contestant::Yarrow, Contestant::AnotherBuild, value).show();
@@ -134,7 +134,7 @@ impl Report {
         }
     }
 
-    /// What was demanded, and whether it is met. Servers that were not measured are left out.
+    /// Prints every target and its outcome. Skips servers that were not measured.
     pub fn print_targets(&self) {
         for (case, against, target) in TARGETS {
             if let Some(ratio) = self.decisive_ratio(case, against) {
@@ -145,7 +145,7 @@ impl Report {
         }
     }
 
-    /// Requests per second of everybody but the bare server, as parts of what that does.
+    /// Draws requests per second of every server as a fraction of the bare server's.
     pub fn picture(&self) -> String {
         let groups = self.cases.iter().map(|(case, rounds)| {
             let requests: Value = |measured| measured.requests_per_second;
@@ -158,7 +158,7 @@ impl Report {
     }
 
     /// # Errors
-    /// When targets are to be checked and one is missed by more than noise explains.
+    /// A checked target is missed by more than noise explains.
     pub fn verdict(&self, is_checked: bool) -> Result<(), Failure> {
         for (case, against, target) in TARGETS {
             if let Some(ratio) = self.decisive_ratio(case, against)
@@ -172,7 +172,7 @@ impl Report {
     }
 
     /// # Errors
-    /// When a guarded case takes far more processor time than it did.
+    /// A guarded case takes far more CPU time than its stored figure.
     pub fn guard(&self) -> Result<(), Failure> {
         for (case, stored) in GUARDED {
             let rounds = self.cases.get(&case).ok_or("a guarded case was not measured")?;
@@ -186,8 +186,9 @@ impl Report {
         Ok(())
     }
 
-    /// How often as much the service does as the other. Requests per second say it, as long as the bare server had
-    /// its core to itself and kept it busy; if not, the load was the limit, and only CPU time per request says it.
+    /// Returns the service's throughput as a multiple of the other server's. Uses requests per second if the bare
+    /// server kept its core busy. Otherwise the load generator was the limit, and only CPU time per request is
+    /// meaningful.
     fn decisive_ratio(&self, case: Workload, against: Contestant) -> Option<DecisiveRatio> {
         let rounds = self.cases.get(&case)?;
         if !rounds.iter().any(|round| round.contains_key(&against)) {

@@ -1,4 +1,4 @@
-//! One data directory, filled by the service's own operations, and copied for every start.
+//! One data directory, filled by the service's own operations and copied for every start.
 
 use std::{
     collections::BTreeMap,
@@ -25,15 +25,15 @@ use yarrow::{
 use crate::{support::Failure, workload::Casting};
 
 pub const USERS: u32 = 10_000;
-/// Users who have castings to be listed.
+/// Users with castings to list.
 pub const READERS: u32 = 1_000;
 pub const RECORDS_OF_READER: u64 = 40;
 pub const SEEDED_RECORDS: u64 = READERS as u64 * RECORDS_OF_READER;
-/// People with a live code, each of whom can sign in once: so many with an account, and as many without.
+/// Phone numbers with a live code for one sign-in each: this many with an account, and this many without.
 const WITH_CODE: u32 = 100_000;
 pub const CODE: &str = "246810";
 
-/// A user who is signed in.
+/// A signed-in user.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub user_id: i64,
@@ -59,7 +59,7 @@ impl Seed {
         Ok(Self { directory: directory.to_owned(), accounts })
     }
 
-    /// Those who have castings.
+    /// Returns the users with castings.
     pub fn readers(&self) -> &[Account] {
         &self.accounts[..READERS as usize]
     }
@@ -107,7 +107,7 @@ fn sign_everybody_in(app: &App) -> Result<Vec<Account>, Failure> {
     Ok(signed_in.wait()?)
 }
 
-/// As many coins as nobody uses up.
+/// Grants more coins than a run can use.
 fn coins_of(user: UserId) -> Posting {
     Posting { user, asset: Asset::Coin, delta: 1_000_000_000, kind: Kind::Adjust, reference: None }
 }
@@ -135,7 +135,7 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a code live for everybody who is going to sign in, and keeps it live for longer than the measurement takes.
+/// Creates a live code for every sign-in, valid for longer than the measurement takes.
 fn send_codes(app: &App) -> Result<(), Failure> {
     let limits = app.config.auth.clone();
     let keys = app.keys.clone();

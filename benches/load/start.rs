@@ -1,4 +1,4 @@
-//! What the service costs before anybody asks it anything: time to its first answer, memory, size.
+//! Measures the idle service: time to the first response, memory, and program size.
 
 use std::{
     io::{Read, Write},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 const STARTS: usize = 7;
-/// Allocators and caches settle after the first answer.
+/// Allocators and caches settle after the first response.
 const SETTLED_AFTER: Duration = Duration::from_millis(500);
 
 pub fn print(seed: &Seed, directory: &Path) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub fn print(seed: &Seed, directory: &Path) -> Result<(), Failure> {
     remove(&data)
 }
 
-/// Milliseconds from starting the program to its first answer to `/readyz`.
+/// Measures the milliseconds from exec to the first response of `/readyz`.
 fn starts(data: &Path, prepare: impl Fn(&Path) -> Result<(), Failure>) -> Result<Spread, Failure> {
     let mut milliseconds = Vec::new();
     for _ in 0..STARTS {

@@ -1,4 +1,4 @@
-//! What is asked of the servers.
+//! The workloads and their requests.
 
 use crate::{
     report::Contestant,
@@ -45,7 +45,7 @@ impl Workload {
         }
     }
 
-    /// How many clients there are, if not as many as usual.
+    /// Returns the number of connections, if it differs from the default.
     pub const fn connections(self) -> Option<usize> {
         match self {
             Self::SaveAlone => Some(1),
@@ -54,7 +54,7 @@ impl Workload {
         }
     }
 
-    /// Which servers know this traffic.
+    /// Returns the servers that support this workload.
     pub const fn contestants(self) -> &'static [Contestant] {
         match self {
             Self::Save | Self::SaveAlone => &Contestant::ALL,
@@ -72,7 +72,7 @@ impl Workload {
 }
 
 impl Workload {
-    /// Requests to the service, and to whatever speaks like it.
+    /// Returns the requests for the service and for peers with its API.
     pub fn requests(self, seed: &Seed) -> Requests {
         let of_all = |make: fn(&Account) -> Vec<u8>| seed.accounts.iter().map(make).collect();
         let of_readers = |make: fn(&Account) -> Vec<u8>| seed.readers().iter().map(make).collect();
@@ -101,7 +101,7 @@ impl Workload {
     }
 }
 
-/// For the server that answers a constant.
+/// Returns the request for the server that returns a constant.
 pub fn hello() -> Requests {
     Requests::reading(vec![request("GET", "/hello", "", "")])
 }
@@ -118,8 +118,8 @@ fn consume(account: &Account, more: &str) -> Vec<u8> {
     request("POST", "/coin/consume", &(authorization(account) + more), "")
 }
 
-/// With a key as long as a UUID, that begins with `start`. Without one it begins with what counts the requests, as a
-/// UUID of version 7 begins with the time; the other way round the next key stands anywhere, as a random one does.
+/// Uses an idempotency key as long as a UUID. With an empty `start` the key begins with the counter, like a UUID of
+/// version 7; otherwise consecutive keys land anywhere in the index, like random ones.
 fn consume_once(account: &Account, start: &str) -> Vec<u8> {
     let end = &"-7000-8000-0000000000000"[start.len()..];
     consume(account, &format!("idempotency-key: {start}{NUMBER}{end}\r\n"))
@@ -139,10 +139,10 @@ fn list(account: &Account, more: &str) -> Vec<u8> {
     request("POST", "/divination-history/get", &(authorization(account) + more), &body)
 }
 
-/// Everybody signs in, in an order in which nobody is near those before them: people do not sign in by number, and what
-/// is kept by number would be cheaper to write if they did.
+/// Signs users in so that consecutive numbers are far apart. People do not sign in by number, and sequential numbers
+/// would make index writes cheaper.
 fn sign_ins(phone_numbers: &[String]) -> Requests {
-    /// The golden section of a hundred thousand, which it has no factor in common with.
+    /// The golden section of 100,000, coprime to it.
     const STRIDE: usize = 61_803;
     let count = phone_numbers.len();
     Requests::once((0..count).map(|number| sign_in(&phone_numbers[number * STRIDE % count])).collect())
@@ -153,7 +153,7 @@ fn sign_in(phone_number: &str) -> Vec<u8> {
     request("POST", "/auth/login", "", &body)
 }
 
-/// The casting that everybody saves: `jsonData` of half a kilobyte.
+/// The casting that every save sends, with `jsonData` of half a kilobyte.
 pub struct Casting {
     pub question_type: &'static str,
     pub question: &'static str,

@@ -1,11 +1,11 @@
-//! Words and texts, made of common Chinese words by a fixed random sequence, so that every run measures the same.
+//! Words and texts built from common Chinese words by a fixed random sequence, so that every run measures the same.
 
 use yarrow::domain::moderation::engine::Word;
 
 const DICTIONARY: &str = include_str!("../../assets/han-words.txt");
 const ENGLISH: &[&str] = &["hello", "today", "question", "job", "love", "iPhone", "2024", "exam", "ok"];
 
-/// Chinese words by how common they are.
+/// Chinese words by frequency.
 pub struct Vocabulary {
     common: Vec<String>,
     rare: Vec<String>,
@@ -30,7 +30,7 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// Frequency classes from S are counted among the common words, and those up to J of two letters or more as rare.
+    /// Adds a word: frequency class S counts as common, up to J with two characters or more as rare.
     fn take(&mut self, word: String, class: char) {
         if class.is_ascii_lowercase() || class >= 'S' {
             self.common.push(word);
@@ -39,7 +39,7 @@ impl Vocabulary {
         }
     }
 
-    /// Pairs of rare words for the most part, some single ones, and some of Latin letters.
+    /// Builds a word list: mostly pairs of rare words, some single ones, and some Latin ones.
     pub fn list(&self, count: usize, random: &mut Random) -> Vec<Word> {
         let make = |index: usize, random: &mut Random| match index % 25 {
             0 => format!("{}{}", random.pick(&["zan", "qor", "vex", "mil", "tup"]), random.below(100_000)),
@@ -49,7 +49,7 @@ impl Vocabulary {
         (0..count).map(|index| Word { text: make(index, random), kind: "other".into(), by_sound: false }).collect()
     }
 
-    /// Texts of common words, of which one in twenty holds a listed word.
+    /// Builds texts of common words, one in twenty with a listed word.
     pub fn texts(&self, count: usize, length: usize, words: &[Word], random: &mut Random) -> Vec<String> {
         (0..count).map(|index| self.text(length, (index % 20 == 0).then(|| &random.pick(words).text), random)).collect()
     }
@@ -72,7 +72,7 @@ impl Vocabulary {
     }
 }
 
-/// A small generator with a fixed start, so that every run measures the same texts.
+/// A small generator with a fixed seed.
 pub struct Random(pub u64);
 
 impl Random {

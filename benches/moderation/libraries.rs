@@ -1,4 +1,4 @@
-//! The engine, and libraries of this language, all in this process.
+//! The engine and Rust libraries, all in this process.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use daachorse::{CharwiseDoubleArrayAhoCorasick, DoubleArrayAhoCorasick};
@@ -16,7 +16,7 @@ pub struct Engines<'corpus> {
     pub texts: &'corpus [Vec<String>; TEXTS.len()],
 }
 
-/// What a library makes of its words, and how it is asked about a text.
+/// A library's compiled words and its search function.
 struct Local<'corpus, Made> {
     name: &'static str,
     texts: &'corpus [Vec<String>; TEXTS.len()],
@@ -48,7 +48,7 @@ impl<Made> Library for Local<'_, Made> {
 }
 
 impl<'corpus> Engines<'corpus> {
-    /// The engine first.
+    /// Returns the libraries, the engine first.
     pub fn all(&self) -> Vec<Box<dyn Library + 'corpus>> {
         let mut libraries = vec![
             self.engine("**yarrow**", false),
@@ -91,7 +91,7 @@ impl<'corpus> Engines<'corpus> {
         libraries
     }
 
-    /// How long the engine takes for one text.
+    /// Measures the engine's latency for one text.
     pub fn latencies(&self) -> String {
         let engine = Engine::build(self.words, &[]);
         let check = |text: &String| seconds(|| engine.check(ContentType::Question, text)).1;
@@ -130,7 +130,7 @@ impl<'corpus> Engines<'corpus> {
     }
 }
 
-/// What many do before they match.
+/// The folding that callers of such libraries usually do first.
 fn folded(text: &str) -> String {
     text.nfkc().flat_map(char::to_lowercase).collect()
 }

@@ -1,10 +1,10 @@
-//! How fast the word engine screens texts, beside the libraries that others use for it, over the same words and texts.
+//! Measures how fast the word engine screens texts, beside other libraries, over the same words and texts.
 //!
-//! All of them take turns in every round, and a ratio is the median of the rounds' own ratios, so that a machine which
-//! is busy for a while is busy for all. `aho-corasick` and `daachorse` run in this process; libraries of other
-//! languages run in processes of their own, one thread each, where `benches/moderation/run` has installed them. None of
-//! them folds more than case, so they find less; the engine's figures are whole verdicts: folding, gaps, repetitions,
-//! the verifier and the places of what was found.
+//! All take turns in every round, and a ratio is the median of the rounds' ratios, so that a busy machine affects all
+//! alike. `aho-corasick` and `daachorse` run in this process. Libraries of other languages run in processes of their
+//! own with one thread each, where `benches/moderation/run` installed them. None of them folds more than case, so they
+//! find less. The engine's figures are whole verdicts: folding, gaps, repetitions, the verifier and the match
+//! positions.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot measure should say so and end")]
@@ -21,21 +21,21 @@ use libraries::Engines;
 const ROUNDS: usize = 9;
 const BUILDS: usize = 3;
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
-/// Characters of a text, and how many texts there are of that length.
+/// Characters per text, and the number of texts of that length.
 const TEXTS: [(usize, usize); 2] = [(30, 20_000), (500, 1_200)];
 
-/// A library with a list of words.
+/// A library with a word list.
 pub trait Library {
     fn name(&self) -> String;
-    /// Takes up the words; seconds.
+    /// Compiles the words and returns the seconds taken.
     fn build(&mut self) -> f64;
-    /// Memory that the words take, in bytes.
+    /// Returns the memory that the words take, in bytes.
     fn memory(&mut self) -> f64;
-    /// Looks through all texts of one length: how many have a word in them, and the seconds that it took.
+    /// Scans all texts of one length. Returns the number of texts with a match, and the seconds taken.
     fn scan(&mut self, length: usize) -> (usize, f64);
 }
 
-/// What was measured of one library: a value for each round.
+/// The figures of one library: a value per round.
 #[derive(Default)]
 struct Measured {
     builds: Vec<f64>,
@@ -83,7 +83,7 @@ fn measure(libraries: &mut [Box<dyn Library + '_>]) -> Vec<Measured> {
     measured
 }
 
-/// A table in Markdown. A ratio says how many times faster the engine is.
+/// Prints a Markdown table. A ratio is the engine's speed as a multiple of the library's.
 fn print(
     patterns: &[String],
     texts: &[Vec<String>; TEXTS.len()],

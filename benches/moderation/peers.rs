@@ -1,5 +1,5 @@
-//! Libraries of other languages. Their interpreters are given the words and texts as files, say which libraries they
-//! have, and are then told line by line which of them is to build or to scan.
+//! Libraries of other languages. Their interpreters get words and texts as files, report which libraries they have, and
+//! then receive build and scan commands line by line.
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use std::{
 
 use super::{Library, TEXTS};
 
-/// Interpreters, as they are called and as they were installed, and their scripts.
+/// The interpreters, and their scripts.
 const PEERS: &[(&str, &str)] = &[("node", "peers.cjs"), ("python/bin/python3", "peers.py")];
 
 struct Interpreter {
@@ -81,7 +81,7 @@ impl Library for Peer {
 
     fn build(&mut self) -> f64 {
         let answer = self.interpreter.borrow_mut().ask(&format!("build\t{}", self.name));
-        // What the process grew by when it was first built.
+        // The growth of the process during its first build.
         if self.memory == 0.0 {
             self.memory = answer[1];
         }

@@ -1,18 +1,18 @@
-//! Bars, as an SVG that a README shows.
+//! Bar charts as SVG.
 
 use std::fmt::Write;
 
-/// What a group is called, and its bars.
+/// A group's label and its bars.
 pub type Group = (String, Vec<(String, f64)>);
 
 const WIDTH: usize = 860;
 const NAMES: f64 = 330.0;
 const ROW: usize = 18;
-/// Dark enough for white pages, light enough for dark ones.
+/// Readable on light and dark pages.
 const TEXT: &str = "#888";
 const COLOURS: [(&str, &str); 2] = [("Yarrow", "#2f81f7"), ("", "#9a9a9a")];
 
-/// Horizontal bars in groups, each with its figure; the longest takes the width.
+/// Draws horizontal bars in groups with their values. The longest bar takes the full width.
 #[expect(clippy::cast_precision_loss, reason = "a few rows")]
 pub fn bars(title: &str, groups: &[Group]) -> String {
     let rows: usize = groups.iter().map(|(_, bars)| bars.len() + 1).sum::<usize>() + 2;

@@ -1,8 +1,8 @@
-//! The load: a closed loop on one thread, with requests that are ready to be sent.
+//! The load generator: a closed loop on one thread, with requests prepared beforehand.
 //!
-//! It has to be much cheaper than the servers, or it would measure itself: there is no HTTP library in it, only what
-//! reading an answer's status and length takes. Closed loop means that a slow answer delays the next request of its
-//! connection, so the latencies say what a busy client sees and not what an impatient crowd would.
+//! It must be much cheaper than the servers, or it would measure itself. So it uses no HTTP library and parses only a
+//! response's status and length. In a closed loop a slow response delays the next request of its connection: latencies
+//! are those of a busy client.
 
 use std::{
     io,
@@ -26,7 +26,7 @@ use super::{
     requests::{Kind, Random, Requests},
 };
 
-/// What is measured for less than this says nothing.
+/// A shorter measurement is meaningless.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Plan {
     pub measured: Duration,
 }
 
-/// Every answer of a run, warm-up included.
+/// Counts of all responses of a run, including warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answered {
     pub requests: u64,
@@ -44,10 +44,10 @@ pub struct Answered {
     pub consumes: u64,
 }
 
-/// Loads the server and measures it, until the requests are used up if that is sooner.
+/// Loads the server and measures it, until the time is over or the requests are used up.
 ///
 /// # Errors
-/// When a connection breaks, any answer is not 2xx, or the requests are used up before [`SHORTEST`].
+/// A connection breaks, a response is not 2xx, or the requests last for less than [`SHORTEST`].
 pub fn load(server: &Server, requests: Requests, plan: &Plan) -> Result<(Measurement, Answered), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(drive(server, Arc::new(requests), plan))
@@ -70,7 +70,7 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
     }
     tokio::time::sleep_until(span.begin.into()).await;
     let before = Usage::now(server)?;
-    // Whoever has no more requests ends before the time, and so do all others then.
+    // A connection that runs out of requests ends the run for all.
     tokio::select! {
         () = tokio::time::sleep_until(span.end.into()) => {}
         () = used_up.notified() => {}
@@ -92,8 +92,8 @@ async fn drive(server: &Server, requests: Arc<Requests>, plan: &Plan) -> Result<
     Ok((Measurement::new(latencies, &before, &after, server.memory()?), answered))
 }
 
-/// Keeps the load's thread from sleeping. Whoever answers a sleeping client on the same machine pays for waking it, in
-/// a virtual machine several microseconds: a slow server would be charged for the rest that it gives its client.
+/// Keeps the load generator's thread from sleeping. Waking a sleeping client on the same machine costs the server
+/// several microseconds in a virtual machine, so slow servers would be charged for it.
 async fn stay_awake() {
     loop {
         tokio::task::yield_now().await;
@@ -106,10 +106,10 @@ struct Span {
     end: Instant,
 }
 
-/// What one connection saw.
+/// The figures of one connection.
 #[derive(Default)]
 struct Talk {
-    /// Microseconds of the requests that were answered within the span.
+    /// Latencies in microseconds of requests completed within the measured span.
     latencies: Vec<u32>,
     answered: Answered,
 }
@@ -137,7 +137,7 @@ async fn talk(address: SocketAddr, requests: &Requests, mut random: Random, span
     }
 }
 
-/// A kept-alive connection with at most one request on its way.
+/// A kept-alive connection with at most one request in flight.
 struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -159,7 +159,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads one answer to its end.
+    /// Reads one whole response.
     async fn receive(&mut self) -> Result<(), Failure> {
         self.filled = 0;
         loop {
@@ -184,7 +184,7 @@ impl Connection {
     }
 }
 
-/// The status of the answer, once all of it is there.
+/// Returns the status once the whole response has arrived.
 fn complete_answer(bytes: &[u8]) -> Result<Option<u16>, Failure> {
     let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let head_text = std::str::from_utf8(&bytes[..head])?;

@@ -2,7 +2,7 @@
 
 use super::process::{Usage, Used};
 
-/// What one run under load came to.
+/// The figures of one run under load.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
     pub requests_per_second: f64,
@@ -10,18 +10,18 @@ pub struct Measurement {
     pub median: f64,
     /// Milliseconds.
     pub percentile_99: f64,
-    /// Microseconds of processor time that the server used for a request.
+    /// The server's CPU time per request in microseconds.
     pub cpu_per_request: f64,
-    /// How much of its core the server used.
+    /// The fraction of its core that the server used.
     pub utilisation: f64,
-    /// Bytes of resident anonymous memory at the end.
+    /// Resident anonymous memory at the end, in bytes.
     pub memory: u64,
-    /// Cores that others used.
+    /// Cores used by other processes.
     pub others: f64,
 }
 
 impl Measurement {
-    // Numbers of requests are far below what a float holds exactly.
+    // Numbers of requests are far below a float's exact range.
     #[expect(clippy::cast_precision_loss)]
     pub fn new(mut latencies: Vec<u32>, before: &Usage, after: &Usage, memory: u64) -> Self {
         latencies.sort_unstable();
@@ -43,7 +43,7 @@ impl Measurement {
     }
 }
 
-/// A median with what it was taken from.
+/// A median with its range.
 pub struct Spread {
     pub median: f64,
     pub smallest: f64,

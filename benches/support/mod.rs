@@ -1,4 +1,4 @@
-//! What the measurements under load share: servers as processes, the load, and figures.
+//! Shared by the load benchmarks: server processes, the load generator, and figures.
 
 #![allow(dead_code, reason = "each measurement takes what it needs")]
 
@@ -8,10 +8,10 @@ pub mod measurement;
 pub mod process;
 pub mod requests;
 
-/// Whatever stops a measurement, as a sentence for whoever runs it.
+/// An error that ends a benchmark, with a message for its operator.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The items in order, reversed every second round, so that none always comes after the same one.
+/// Returns the items in order, reversed in every second round, so that none always follows the same one.
 pub fn in_turn<T>(items: &[T], round: usize) -> Vec<&T> {
     let mut items: Vec<_> = items.iter().collect();
     if round % 2 == 1 {

@@ -1,4 +1,4 @@
-//! Servers as processes: starting them on their core, and what the system says that they use.
+//! Server processes: starting them on their core, and reading the resources they use.
 
 use std::{
     io::{BufRead, BufReader},
@@ -11,20 +11,20 @@ use std::{
 
 use super::Failure;
 
-/// `/proc` counts processor time in these, on every Linux that runs this.
+/// The unit of CPU time in `/proc` on every Linux that runs this.
 const TICKS_PER_SECOND: f64 = 100.0;
 const STARTED_WITHIN: Duration = Duration::from_secs(20);
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
 
-/// The cores of this machine, and who gets which.
+/// The cores of this machine and their assignment.
 pub struct Machine {
     is_pinned: bool,
     cores: usize,
 }
 
 impl Machine {
-    /// Moves this process to the load's core.
+    /// Moves this process to the load generator's core.
     pub fn prepare() -> Result<Self, Failure> {
         let cores = std::thread::available_parallelism()?.get();
         let pin = || {
@@ -36,7 +36,7 @@ impl Machine {
         Ok(Self { is_pinned: cores > 1 && pin(), cores })
     }
 
-    /// For what is not measured.
+    /// For processes that are not measured.
     pub fn unpinned() -> Self {
         Self { is_pinned: false, cores: 1 }
     }
@@ -50,7 +50,7 @@ impl Machine {
         }
     }
 
-    /// The program, on the server's core.
+    /// Returns a command that runs the program on the server's core.
     pub fn command(&self, program: &Path) -> Command {
         if !self.is_pinned {
             return Command::new(program);
@@ -60,7 +60,7 @@ impl Machine {
         command
     }
 
-    /// The program on whatever core has room, although this process has one of its own.
+    /// Returns a command that runs the program on any core.
     pub fn command_anywhere(&self, program: &Path) -> Command {
         if !self.is_pinned {
             return Command::new(program);
@@ -71,19 +71,19 @@ impl Machine {
     }
 }
 
-/// A running server. It is killed when this is dropped.
+/// A running server, killed on drop.
 pub struct Server {
     process: Child,
     address: SocketAddr,
 }
 
 impl Server {
-    /// The service with one worker on the server's core, and these variables of the environment.
+    /// Starts the service with one worker on the server's core and with these environment variables.
     pub fn start(data: &Path, machine: &Machine, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         Self::start_program(&yarrow_program(), data, machine, settings)
     }
 
-    /// The same of another build.
+    /// Starts another build of the service in the same way.
     pub fn start_program(
         program: &Path,
         data: &Path,
@@ -92,23 +92,22 @@ impl Server {
     ) -> Result<Self, Failure> {
         let mut command = yarrow(machine.command(program), data);
         command.env("YARROW_SERVER_WORKERS", "1");
-        // All clients have one address here.
+        // All clients share one address here.
         command.env("YARROW_LIMITS_CONNECTIONS_PER_CLIENT", "4096");
-        // One in the middle of a measurement would be measured with it, and so would the check that stands in for it.
+        // A backup or check during a measurement would be measured too.
         command.env("YARROW_BACKUP_EVERY", "0 s").env("YARROW_DATABASE_CHECK_EVERY", "0 s");
         command.envs(settings.iter().copied());
         Self::spawn(command)
     }
 
-    /// The service as it is without any setting but where its data are.
+    /// Starts the service with default settings.
     pub fn start_with_defaults(data: &Path) -> Result<Self, Failure> {
         Self::spawn(yarrow(Command::new(yarrow_program()), data))
     }
 
-    /// A server that says on its error stream where it is `listening on http://`.
+    /// Spawns a server that prints `listening on http://…` to its error stream.
     pub fn spawn(mut command: Command) -> Result<Self, Failure> {
-        // What a build that counts what it does is to write it into; packaging/profile/train wants nobody else's
-        // counts.
+        // Only the servers' counters belong into a profile; see packaging/release.
         if let Some(counts) = std::env::var_os("PROFILE_OF_SERVERS") {
             command.env("LLVM_PROFILE_FILE", counts);
         }
@@ -116,12 +115,12 @@ impl Server {
         let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
         let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
         let (sender, receiver) = mpsc::channel();
-        // The thread goes on reading to the end, so that the server never waits for its log to be read.
+        // The thread reads to the end, so that the server never waits for its log to be read.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let address = line.rsplit_once("listening on http://").and_then(|(_, address)| address.parse().ok());
                 if let Some(address) = address {
-                    // Nobody waits for it any more if the start was given up.
+                    // The receiver is gone if the start timed out.
                     let _ = sender.send(address);
                 } else if !line.contains("stopping") {
                     eprintln!("{line}");
@@ -132,7 +131,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A server that does not say where it listens, but was told.
+    /// Spawns a server that listens on a given address and does not report it.
     pub fn spawn_at(mut command: Command, address: SocketAddr) -> Result<Self, Failure> {
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let server = Self { process, address };
@@ -150,7 +149,7 @@ impl Server {
         self.address
     }
 
-    /// Anonymous memory that is resident, in bytes.
+    /// Returns resident anonymous memory in bytes.
     pub fn memory(&self) -> Result<u64, Failure> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let kibibytes = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -158,7 +157,7 @@ impl Server {
         Ok(kibibytes * 1024)
     }
 
-    /// Stops the server as the system would, and waits until it has ended.
+    /// Sends SIGTERM and waits for the server to exit.
     pub fn stop(mut self) -> Result<(), Failure> {
         Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status()?;
         let deadline = Instant::now() + Duration::from_mins(1);
@@ -174,7 +173,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         drop(self.process.kill());
         drop(self.process.wait());
     }
@@ -184,7 +183,7 @@ pub fn yarrow_program() -> PathBuf {
     env!("CARGO_BIN_EXE_yarrow").into()
 }
 
-/// The service on these data, with none of the settings that this process was started with.
+/// Returns a command that serves these data without the settings of this process's environment.
 pub fn yarrow(mut command: Command, data: &Path) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("YARROW_") {
@@ -195,7 +194,7 @@ pub fn yarrow(mut command: Command, data: &Path) -> Command {
     command
 }
 
-/// Processor time used until now, in seconds.
+/// CPU time used so far, in seconds.
 pub struct Usage {
     at: Instant,
     server: f64,
@@ -203,12 +202,12 @@ pub struct Usage {
     everybody: f64,
 }
 
-/// What was used between two moments.
+/// CPU time used between two samples.
 pub struct Used {
     pub seconds: f64,
-    /// Processor seconds of the server.
+    /// The server's CPU seconds.
     pub server: f64,
-    /// Cores used by neither the server nor the load.
+    /// Cores used by neither the server nor the load generator.
     pub others: f64,
 }
 
@@ -232,14 +231,14 @@ impl Usage {
 
 fn of_process(id: &str) -> Result<f64, Failure> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
-    // The name may hold spaces and parentheses; what counts stands after the last one.
+    // The process name may hold spaces and parentheses; the counters follow the last one.
     let (_, fields) = stat.rsplit_once(')').ok_or("an unreadable /proc/PID/stat")?;
     let fields: Vec<_> = fields.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
     Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
 }
 
-/// All processor time that was not idle, with that of other virtual machines on the same cores.
+/// Returns all CPU time that was not idle, including that of other virtual machines on the same cores.
 fn of_everybody() -> Result<f64, Failure> {
     let stat = std::fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Requests as bytes, made before the measurement: many users, each with their own token.
+//! Requests as bytes, built before the measurement: many users, each with their own token.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stands in a request that changes something for a number that no other request has.
+/// A marker in a write request that is replaced by a unique number.
 pub const NUMBER: &str = "############";
 
-/// What a request was, for whoever counts what was stored.
+/// The kind of a request, for counting stored rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Read,
@@ -13,16 +13,16 @@ pub enum Kind {
     Consume,
 }
 
-/// A source of requests that never waits.
+/// A source of requests that never blocks.
 #[derive(Default)]
 pub struct Requests {
     reads: Vec<Vec<u8>>,
     writes: Option<Writes>,
-    /// Each of these is good for one use.
+    /// Requests that can be sent once each.
     once: Option<(Vec<Vec<u8>>, AtomicU64)>,
 }
 
-/// Templates of requests that change something.
+/// Templates of write requests.
 struct Writes {
     kind: Kind,
     templates: Vec<(Vec<u8>, Option<usize>)>,
@@ -39,7 +39,7 @@ impl Requests {
         Self::mixed(Vec::new(), 100, kind, templates)
     }
 
-    /// So many writes of a hundred requests.
+    /// Mixes reads with `of_100` writes per hundred requests.
     pub fn mixed(reads: Vec<Vec<u8>>, of_100: u64, kind: Kind, templates: Vec<Vec<u8>>) -> Self {
         let number_at = |template: &[u8]| template.windows(NUMBER.len()).position(|window| window == NUMBER.as_bytes());
         let templates = templates.into_iter().map(|template| (number_at(&template), template));
@@ -52,7 +52,7 @@ impl Requests {
         Self { once: Some((requests, AtomicU64::new(0))), ..Self::default() }
     }
 
-    /// Writes the next request; nothing if there are no more.
+    /// Writes the next request into the buffer. Returns None when none are left.
     pub fn next(&self, random: &mut Random, request: &mut Vec<u8>) -> Option<Kind> {
         if let Some((once, used)) = &self.once {
             let number = usize::try_from(used.fetch_add(1, Ordering::Relaxed)).ok()?;
@@ -84,7 +84,7 @@ impl Writes {
     }
 }
 
-/// A request; `headers` are whole lines, and without a body it says that there is none.
+/// Builds a request. `headers` are whole lines; without a body the content length is zero.
 pub fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let head = format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}");
     if method == "GET" {
@@ -94,7 +94,7 @@ pub fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("{head}{content_type}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// A small generator (xorshift): the same requests in every run, and no cost.
+/// A xorshift generator: the same requests in every run, at no cost.
 pub struct Random(u64);
 
 impl Random {

@@ -1,7 +1,7 @@
 #![no_main]
 
-#[path = "../promises.rs"]
+#[path = "../properties.rs"]
 #[allow(dead_code, reason = "each target needs one of them")]
-mod promises;
+mod properties;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| promises::notify_form(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::notify_form(data));

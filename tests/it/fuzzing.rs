@@ -7,8 +7,8 @@ use std::{
     path::Path,
 };
 
-#[path = "../../fuzz/promises.rs"]
-mod promises;
+#[path = "../../fuzz/properties.rs"]
+mod properties;
 
 const ROUNDS: usize = 400;
 /// What makes parsers take another way.
@@ -51,7 +51,7 @@ fn every_fuzzing_target_holds_for_its_seeds_and_what_is_close_to_them() {
     let mut start = [0; 8];
     getrandom::fill(&mut start).unwrap();
     let mut numbers = Numbers(u64::from_ne_bytes(start));
-    for (name, target) in promises::TARGETS {
+    for (name, target) in properties::TARGETS {
         assert!(fuzz.join("fuzz_targets").join(name).with_extension("rs").is_file(), "{name} is no target");
         let seeds: Vec<_> =
             fs::read_dir(fuzz.join("seeds").join(name)).unwrap().map(|seed| seed.unwrap().path()).collect();

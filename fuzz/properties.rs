@@ -1,4 +1,4 @@
-//! What every parser that strangers can reach promises for any bytes at all. Each function breaks by panicking.
+//! Properties that every parser of untrusted input has for any bytes. Each function panics if its property is violated.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ use yarrow::{
 
 type Target = fn(&[u8]);
 
-/// Every target by its name, which is also that of its file and of its seeds.
+/// Every target by name, which is also the name of its file and of its seeds.
 pub const TARGETS: [(&str, Target); 14] = [
     ("amount", amount),
     ("casting", casting),
@@ -42,7 +42,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("words", word_list),
 ];
 
-/// Amounts of money: what is taken is written and read again as the same.
+/// An accepted amount of money is printed and parsed as the same amount.
 pub fn amount(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Ok(amount) = Fen::parse(text) {
@@ -50,7 +50,7 @@ pub fn amount(data: &[u8]) {
     }
 }
 
-/// Whatever a client says of its casting: facts are made of it, and described in both languages.
+/// Any casting text yields facts that can be described in both languages.
 pub fn casting(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let facts = hexagram::read(text);
@@ -62,7 +62,7 @@ pub fn casting(data: &[u8]) {
     }
 }
 
-/// Cursors have one text each.
+/// A cursor has one text.
 pub fn cursor(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Ok(cursor) = Cursor::parse(text) {
@@ -70,7 +70,7 @@ pub fn cursor(data: &[u8]) {
     }
 }
 
-/// What is taken as an email address is in its one spelling.
+/// An accepted email address is in canonical form.
 pub fn email(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Ok(address) = EmailAddress::parse(text) {
@@ -79,7 +79,7 @@ pub fn email(data: &[u8]) {
     }
 }
 
-/// The events of a language model are the same in whatever pieces they arrive. The first byte is the size of a piece.
+/// A language model's events do not depend on how the bytes are split. The first byte is the chunk size.
 pub fn event_stream(data: &[u8]) {
     let Some((size, bytes)) = data.split_first() else { return };
     let pieces = || bytes.chunks(usize::from(*size).max(1));
@@ -96,7 +96,7 @@ fn events<'data>(pieces: impl Iterator<Item = &'data [u8]>) -> Result<Vec<String
     Ok(events)
 }
 
-/// What a client writes into a forwarding header never stands for what the proxy saw. One line, one header.
+/// A client cannot override the address that the proxy reported. One line is one header.
 pub fn forwarded(data: &[u8]) {
     let trusted: [IpNet; 2] = ["127.0.0.0/8", "10.0.0.0/8"].map(|network| network.parse().unwrap());
     let mut headers = HeaderMap::new();
@@ -111,7 +111,7 @@ pub fn forwarded(data: &[u8]) {
     assert_eq!(client_ip([127, 0, 0, 1].into(), &headers, &trusted), seen);
 }
 
-/// Invite codes are as people write them, or refused.
+/// An invite code is canonical or rejected.
 pub fn invite(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Ok(code) = InviteCode::parse(text) {
@@ -119,7 +119,7 @@ pub fn invite(data: &[u8]) {
     }
 }
 
-/// The form of a payment notification is read strictly: whatever is taken has one reading.
+/// A payment notification's form has one reading or is rejected.
 pub fn notify_form(data: &[u8]) {
     if let Ok(fields) = form::decode(data) {
         assert_eq!(fields.len(), data.split(|byte| *byte == b'&').count());
@@ -127,7 +127,7 @@ pub fn notify_form(data: &[u8]) {
     }
 }
 
-/// A query or a body of any kind is read or refused.
+/// Any query or body is parsed or rejected.
 pub fn parameters(data: &[u8]) {
     if let Ok(text) = str::from_utf8(data)
         && let Ok(read) = encoded_pairs(text)
@@ -141,7 +141,7 @@ pub fn parameters(data: &[u8]) {
     }
 }
 
-/// What a notification opens is kept as what it was read as, and goes nowhere but to the hosts that are allowed.
+/// A notification's payload is stored as parsed, and opens allowed hosts only.
 pub fn payload(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let hosts = ["example.com".to_owned()];
@@ -152,7 +152,7 @@ pub fn payload(data: &[u8]) {
     }
 }
 
-/// What is taken as a telephone number is in its one spelling.
+/// An accepted phone number is in canonical form.
 pub fn phone(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let regions = vec!["CN".parse().unwrap(), "GB".parse().unwrap()];
@@ -165,7 +165,7 @@ pub fn phone(data: &[u8]) {
     }
 }
 
-/// Any text can be screened by any list. The first line is a word of the list, the rest the text.
+/// Any text can be screened by any word list. The first line is a listed word, the rest is the text.
 pub fn screening(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (word, text) = text.split_once('\n').unwrap_or(("赌博", text));
@@ -183,7 +183,7 @@ pub fn screening(data: &[u8]) {
     }
 }
 
-/// Times are written and read again as the same.
+/// A time is printed and parsed as the same time.
 pub fn time(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let zone: TimeZone = "Asia/Shanghai".parse().unwrap();
@@ -192,7 +192,7 @@ pub fn time(data: &[u8]) {
     }
 }
 
-/// Every line of a word list is a word, skipped with a reason, or nothing.
+/// Every line of a word list is a word, skipped with a reason, or empty.
 pub fn word_list(data: &[u8]) {
     let lines = data.split(|byte| matches!(byte, b'\n' | b'\r')).count();
     let (words, skipped) = words::parse(data, &words::Entry::default(), |_| {});

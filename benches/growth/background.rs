@@ -1,4 +1,4 @@
-//! What is done behind the requests, at a size: the ledger verified, old rows deleted, a backup made.
+//! Measures background work at one size: ledger verification, retention and a backup.
 
 use std::{
     process::{Command, Stdio},
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Entries a second, with the start of the program.
+/// Measures verified ledger entries per second, including the start of the program.
 pub fn verify_ledger(size: &Size) -> Result<(), Failure> {
     let begun = Instant::now();
     let output = command(size, &["ledger", "verify", "--json"]).output()?;
@@ -30,14 +30,14 @@ pub fn verify_ledger(size: &Size) -> Result<(), Failure> {
     if !output.status.success() {
         return Err("`yarrow ledger verify` failed".into());
     }
-    // With those that the cases have written.
+    // Includes the entries that the cases have written.
     let entries = serde_json::from_slice::<serde_json::Value>(&output.stdout)?["entries"].as_f64();
     let million = entries.ok_or("`yarrow ledger verify` counted nothing")? / seconds / 1e6;
     println!("{}: `ledger verify` took {seconds:.2} s, {million:.2} million entries a second", size.name());
     Ok(())
 }
 
-/// Saves alone and while a backup is made: of one client, and of as many as keep the writer busy.
+/// Measures saves without and during a backup: from one client, and from enough clients to keep the writer busy.
 pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
     let server = Server::start(&size.directory, machine, &[])?;
     for connections in [1, 64] {
@@ -75,7 +75,7 @@ pub fn back_up(size: &Size, machine: &Machine) -> Result<(), Failure> {
     Ok(std::fs::remove_dir_all(size.directory.join("backups"))?)
 }
 
-/// The longest that the writer is held by a slice, with its commit.
+/// Measures the longest time that one slice of a sweep holds the writer, including its commit.
 pub fn sweep(size: &Size) -> Result<(), Failure> {
     let app = fill::open(&size.directory)?;
     let kept = app.config.retention.clone();
