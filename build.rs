@@ -1,4 +1,4 @@
-//! Notes what the program is built from, for `yarrow version`, packs its schema and larger tables, and has it linked as
+//! Notes what the program is built from, for `yarrow version`, packs its larger tables, and has it linked as
 //! the system allows.
 //!
 //! It asks nothing of the network. Built from an archive the commit is unknown, unless `YARROW_COMMIT` says it. Git is
@@ -24,8 +24,6 @@ fn main() -> io::Result<()> {
     for table in PACKED {
         pack(table, fs::read(noted(&format!("assets/{table}")))?)?;
     }
-    pack("schema.sql", fs::read(noted("schema.sql"))?)?;
-    pack_migrations(Path::new(noted("src/store/migrations")))?;
     println!("cargo:rerun-if-env-changed=YARROW_COMMIT");
     let profile = variable("PROFILE");
     let commit = env::var("YARROW_COMMIT").ok().filter(|commit| !commit.is_empty());
@@ -53,16 +51,6 @@ fn pack(name: &str, content: impl AsRef<[u8]>) -> io::Result<()> {
     packer.write_all(content.as_ref())?;
     packer.finish()?;
     Ok(())
-}
-
-/// Packs the steps of the schema in their order, with a NUL between them, and notes how many there are.
-fn pack_migrations(directory: &Path) -> io::Result<()> {
-    let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
-    paths.sort();
-    let steps = paths.iter().map(fs::read_to_string).collect::<io::Result<Vec<_>>>()?;
-    fs::write(built("schema-version"), steps.len().to_string())?;
-    pack("migrations.sql", steps.join("\0"))
 }
 
 /// A file that the build makes.

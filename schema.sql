@@ -1,11 +1,12 @@
--- Yarrow's whole schema, as it is today. A new database is made from this file; an older one gets the steps of
--- src/store/migrations that it lacks, and a test holds both equal.
+-- The schema of Yarrow's database.
 --
--- Where a request inserts a row, a check against more than two values compares with each: of such a list SQLite makes a
--- temporary tree for every row.
+-- Once a release contains it, this file does not change: later changes are steps that src/store/migrate.rs lists.
 --
--- Times are integer milliseconds since 1970, UTC. Every table names its owner: the one file in src/ops whose SQL
--- reads and writes it. Invariants that SQL can hold are constraints; the others are stated.
+-- Times are integer milliseconds since 1970, UTC. The owner of a table is the one module in src/domain whose SQL reads
+-- and writes it. Invariants that SQL can hold are constraints; the comments state the others.
+--
+-- Checks of tables that requests insert into compare with `or`: for `in` with more than two values SQLite builds a
+-- temporary tree at every insert.
 
 -- Owner: settings. Switches and marks of the installation, by name.
 create table settings (
@@ -84,12 +85,6 @@ begin
     where user_id = new.id;
 end;
 
--- Owner: tokens. Whose the tokens are that were issued before tokens named their user, until they end.
-create table nameless_tokens (
-    token_sha256 blob primary key,
-    user_id integer not null
-) strict, without rowid;
-
 -- Owner: tokens. One row, whose number goes up whenever a token may be worth something else than before, so that
 -- whoever has looked tokens up knows when to do so again. That one was used is nothing of the kind, and neither is a new
 -- one.
@@ -107,7 +102,6 @@ end;
 create trigger tokens_end after delete on tokens
 begin
     insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
-    delete from nameless_tokens where token_sha256 = old.token_sha256;
 end;
 
 -- Owner: words. The local list of content moderation, and the phrases that are innocent although they contain one.

@@ -52,6 +52,7 @@ use crate::{
 
 pub use connection::Tuning;
 use file_identity::Place;
+use migrate::SCHEMA;
 pub use migrate::{SCHEMA_VERSION, Upkeep};
 pub use pending::Pending;
 pub use row::Row;
@@ -119,9 +120,9 @@ impl Store {
     /// `data_directory_unusable` for a schema that is newer or may not be migrated, storage errors otherwise.
     pub fn open(path: &Path, tuning: &Tuning, clock: Clock, upkeep: Upkeep) -> Result<Self> {
         static IDENTITIES: AtomicU64 = AtomicU64::new(0);
-        let refuse = |connection: &rusqlite::Connection| migrate::refuse_unusable(connection, upkeep);
+        let refuse = |connection: &rusqlite::Connection| SCHEMA.check(connection, upkeep);
         let mut connection = connection::open_writer(path, tuning, refuse)?;
-        migrate::bring_up_to_date(&mut connection, path)?;
+        SCHEMA.migrate(&mut connection, path)?;
         connection::empty_log(&connection)?;
         let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
         let place = Place::of(path);
@@ -298,7 +299,7 @@ impl Store {
     /// Storage errors.
     pub fn schema_faults(&self) -> Result<Vec<String>> {
         let connection = self.shared.reader()?;
-        migrate::schema_faults(&connection)
+        SCHEMA.faults(&connection)
     }
 
     /// The database file.

@@ -250,11 +250,10 @@ pub fn end_all_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 pub fn note_use(app: &App, token: &str) -> Pending<()> {
     let token = token.to_owned();
     app.store.write(move |tx| {
-        let hash = sha256(&token);
-        let Some(user) = named_in(tx, &token, &hash)? else { return Ok(()) };
+        let Some(user) = user_named_by(&token) else { return Ok(()) };
         let noted_before = tx.now.minus(USE_IS_NOTED_AFTER);
         let sql = "update tokens set last_used_at = ?3 where user_id = ?1 and token_sha256 = ?2 and last_used_at <= ?4";
-        tx.execute(sql, (user.0, hash, tx.now.0, noted_before.0)).map(drop)
+        tx.execute(sql, (user.0, sha256(&token), tx.now.0, noted_before.0)).map(drop)
     })
 }
 
@@ -279,13 +278,10 @@ pub fn delete_expired_in(tx: &Write<'_>, limit: u32) -> Result<usize> {
     )
 }
 
-/// Whose the token says it is, with this hash. One that does not say so was issued before tokens did.
-fn named_in(tx: &Read<'_>, token: &str, hash: &[u8; 32]) -> Result<Option<UserId>> {
-    match token.split_once(BEFORE_BITS) {
-        Some((user, _)) => Ok(user.parse().ok().map(UserId)),
-        None => tx
-            .first("select user_id from nameless_tokens where token_sha256 = ?1", [hash], |row| row.get(0).map(UserId)),
-    }
+/// Returns the user that the token names.
+fn user_named_by(token: &str) -> Option<UserId> {
+    let (user, _) = token.split_once(BEFORE_BITS)?;
+    user.parse().ok().map(UserId)
 }
 
 /// A token that says whose it is.
@@ -394,7 +390,7 @@ fn delete_family_in(tx: &Write<'_>, user: UserId, family: [u8; 32]) -> Result<()
 
 fn find_in(tx: &Read<'_>, token: &str) -> Result<Option<TokenRow>> {
     let hash = sha256(token);
-    let Some(user) = named_in(tx, token, &hash)? else { return Ok(None) };
+    let Some(user) = user_named_by(token) else { return Ok(None) };
     tx.first(
         "select family, label, signed_in_at, expires_at, replaced_at, family_expires_at, last_used_at, phone_number, \
          email, user_created_at from tokens where user_id = ?1 and token_sha256 = ?2",

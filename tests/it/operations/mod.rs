@@ -16,6 +16,5 @@ mod demo;
 mod doctor;
 mod logs;
 mod metrics;
-mod migrations;
 mod offsite_backups;
 mod retention;

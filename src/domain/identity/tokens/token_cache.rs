@@ -166,7 +166,7 @@ impl Row {
 }
 
 fn look_up_in(tx: &Read<'_>, token: &str, hash: &[u8; 32]) -> Result<Option<Row>> {
-    let Some(user) = super::named_in(tx, token, hash)? else { return Ok(None) };
+    let Some(user) = super::user_named_by(token) else { return Ok(None) };
     tx.first(
         "select expires_at, replaced_at, family_expires_at, last_used_at, phone_number, email, user_created_at \
          from tokens where user_id = ?1 and token_sha256 = ?2",
@@ -177,14 +177,13 @@ fn look_up_in(tx: &Read<'_>, token: &str, hash: &[u8; 32]) -> Result<Option<Row>
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, thread};
+    use std::thread;
 
     use super::*;
     use crate::{
         clock::Clock,
         config::Config,
         domain::identity::{tokens, users::Address},
-        keys::ServerKey,
         store::{Store, Tuning, Upkeep, Write, thread_parks},
         types::PhoneNumber,
     };
@@ -346,30 +345,6 @@ mod tests {
         for _ in 0..2 {
             assert!(matches!(opened.shown(), (Bearer::User { is_use_due: false, .. }, false)), "in its grace");
         }
-    }
-
-    #[test]
-    fn a_token_from_before_tokens_named_their_user_works_on() {
-        let opened = Opened::new();
-        let (key, limits) =
-            (ServerKey::of(Some(&"k".repeat(32).into()), Path::new("")).unwrap(), Config::defaults().unwrap().auth);
-        let moved = opened.store.write(|tx| {
-            tx.execute("update tokens set token_sha256 = ?1, family = ?1", [sha256("from before")])?;
-            tx.execute(
-                "insert into nameless_tokens (token_sha256, user_id) select ?1, id from users",
-                [sha256("from before")],
-            )
-        });
-        assert_eq!(moved.wait().unwrap(), 1);
-        let found = user(opened.bearer("from before"));
-        assert!(matches!(opened.bearer(&opened.token), Bearer::Unknown));
-        let replaced =
-            opened.store.write(move |tx| tokens::replace_in(tx, &key, &limits, "from before")).wait().unwrap();
-        assert!(replaced.token.reveal().starts_with(&format!("{}.", found.id)));
-        assert_eq!(user(opened.bearer(replaced.token.reveal())).id, found.id);
-        opened.store.write(|tx| tokens::revoke_in(tx, "from before")).wait().unwrap();
-        let left = "select (select count(*) from tokens) + (select count(*) from nameless_tokens)";
-        assert_eq!(opened.store.read(|tx| tx.one(left, (), |row| row.get::<i64>(0))).unwrap(), 0);
     }
 
     #[test]

@@ -1,3 +1,0 @@
--- Listing the audit by time.
-
-create index audit_by_time on audit (at);
