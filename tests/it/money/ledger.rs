@@ -177,8 +177,8 @@ fn with_history() -> (Server, Caller, Caller, String) {
 
 /// Changes stored rows as somebody with the file in his hands can.
 fn tamper(server: &Server, sql: &str) {
-    let triggers = "drop trigger ledger_entries_are_not_changed; drop trigger ledger_entries_are_not_deleted; \
-                    drop trigger ledger_audit_is_not_changed; drop trigger ledger_audit_is_not_deleted;";
+    let triggers = "drop trigger ledger_entries_forbids_update; drop trigger ledger_entries_forbids_delete; \
+                    drop trigger ledger_audit_forbids_update; drop trigger ledger_audit_forbids_delete;";
     server.database().execute_batch(&format!("begin immediate; {triggers} {sql}; commit;")).unwrap();
 }
 

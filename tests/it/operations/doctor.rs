@@ -267,7 +267,7 @@ fn a_schema_that_is_not_whole_fails() {
     let server = Setup::default().start();
     assert_eq!(verdict(&examined(server.directory(), &[], 0), "database", "schema"), "pass");
     for (broken, fault) in [
-        ("drop trigger ledger_entries_are_not_changed", "trigger ledger_entries_are_not_changed is missing"),
+        ("drop trigger ledger_entries_forbids_update", "trigger ledger_entries_forbids_update is missing"),
         ("drop index ledger_entries_by_event", "index ledger_entries_by_event is missing"),
         ("drop table feedback", "table feedback is missing"),
         ("create table ours (id integer)", "table ours is unknown"),
