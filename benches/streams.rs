@@ -24,7 +24,7 @@ use tokio::{
     time::MissedTickBehavior,
 };
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     config::{Sources, load},
     domain::identity::{
         codes::{self, NewCode, Purpose, Recipient},
@@ -128,7 +128,7 @@ fn quantile(sorted: &[u64], thousandth: usize) -> u64 {
 fn seed(directory: &Path) -> Result<Vec<String>, Failure> {
     let flags = [("data_dir".to_owned(), directory.to_string_lossy().into_owned())].into();
     let config = load(Sources { flags, ..Sources::default() })?.config;
-    let app = App::open(config, Role::Server, &(Arc::new(|_: &str| {}) as _))?;
+    let app = App::open(config, OpenMode::Server, &(Arc::new(|_: &str| {}) as _))?;
     let (limits, keys) = (app.config.auth.clone(), app.keys.clone());
     let made = app.store.write(move |tx| {
         for address in newcomers() {

@@ -11,7 +11,7 @@ use crate::{
     },
     config::Config,
     core::Core,
-    data_dir::{demand_installation, demand_server_key, explain_damage, leave_to_owner, open_store},
+    data_dir::{chown_new_files, demand_installation, demand_server_key, explain_damage, open_store},
     domain::{
         divination::model_calls::ModelCalls,
         identity::accounts::{export::Exports, send_code::CodeSender},
@@ -29,7 +29,7 @@ use crate::{
         payment::sandbox::Sandbox,
     },
     store::{
-        Tuning, Upkeep,
+        SchemaPolicy, Tuning,
         lock::{lock_directory, lock_for_server},
         restore,
     },
@@ -41,23 +41,23 @@ const LONG_BODIES: u32 = 512;
 
 /// Who opens the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum OpenMode {
     /// The one server of a data directory: it holds the lock for as long as it runs.
     Server,
     /// A command that may come before the first start, and then makes the data directory as that would.
-    Founder,
+    Initialize,
     /// A command that has just put a database in its place, and makes it one of today.
-    Restorer,
+    Restore,
     /// Any other command, which may run beside the server and needs an installation.
-    Tool,
+    Attach,
 }
 
-impl Role {
+impl OpenMode {
     /// A database that was migrated is taken by no older version any more, so nobody who only wants to look does that.
-    const fn upkeep(self) -> Upkeep {
+    const fn policy(self) -> SchemaPolicy {
         match self {
-            Self::Server | Self::Restorer => Upkeep::Migrate,
-            Self::Founder | Self::Tool => Upkeep::Make,
+            Self::Server | Self::Restore => SchemaPolicy::Migrate,
+            Self::Initialize | Self::Attach => SchemaPolicy::Create,
         }
     }
 }
@@ -104,34 +104,34 @@ impl Deref for App {
 }
 
 impl App {
-    /// Opens the data directory, making it if there is none and the role may do that.
+    /// Opens the data directory, making it if there is none and the mode may do that.
     ///
     /// # Errors
-    /// `not_found` when there is none and the role may not; `data_directory_unusable` when another server runs on it or
-    /// its schema is newer, or older and the role may not migrate it; storage errors, when a part of it was lost too.
-    pub fn open(config: Config, role: Role, announce: &Announce) -> Result<Self> {
-        if role == Role::Tool {
+    /// `not_found` when there is none and the mode may not; `data_directory_unusable` when another server runs on it or
+    /// its schema is newer, or older and the mode may not migrate it; storage errors, when a part of it was lost too.
+    pub fn open(config: Config, mode: OpenMode, announce: &Announce) -> Result<Self> {
+        if mode == OpenMode::Attach {
             demand_installation(&config)?;
         }
         let config = Arc::new(config);
-        Self::open_installation(&config, role, announce).map_err(|error| explain_damage(&config, error))
+        Self::open_installation(&config, mode, announce).map_err(|error| explain_damage(&config, error))
     }
 
-    fn open_installation(config: &Arc<Config>, role: Role, announce: &Announce) -> Result<Self> {
+    fn open_installation(config: &Arc<Config>, mode: OpenMode, announce: &Announce) -> Result<Self> {
         let directory = config.installation.data_dir.0.clone();
         let clock = Clock::default();
-        let lock = match role {
-            Role::Server => Some(lock_for_server(&directory)?),
+        let lock = match mode {
+            OpenMode::Server => Some(lock_for_server(&directory)?),
             _ => lock_directory(&directory)?,
         };
         if restore::finish(&directory, lock.is_some())? {
             tracing::warn!("finished restoring a backup, which had been cut off");
         }
-        let upkeep = if lock.is_some() { role.upkeep() } else { Upkeep::None };
-        let store = open_store(config, &tuning(config), clock.clone(), upkeep)?;
+        let policy = if lock.is_some() { mode.policy() } else { SchemaPolicy::RequireCurrent };
+        let store = open_store(config, &tuning(config), clock.clone(), policy)?;
         demand_server_key(config, &store)?;
         let keys = ServerKey::of(config.auth.secret_key.as_ref(), &directory)?;
-        if role == Role::Server {
+        if mode == OpenMode::Server {
             server_key::note_at_start(&store, &keys)?;
         }
         words::seed(&store)?;
@@ -139,7 +139,7 @@ impl App {
             || kept_key(&directory.join(SANDBOX_KEY), || Sandbox::generate_key().map_err(Error::internal));
         let core = Core { config: Arc::clone(config), clock, store, keys, phone_rules: Arc::new(config.phone_rules()) };
         let payments = Payments::open(core.clone(), sandbox_key)?;
-        leave_to_owner(&directory)?;
+        chown_new_files(&directory)?;
         let moderation = Arc::new(moderation(&core));
         let mailer = Arc::new(Mailer::new(factory::email_sender(config, core.clock.clone(), announce)?));
         let sms = factory::sms_sender(config, core.clock.clone(), announce);
@@ -161,7 +161,7 @@ impl App {
             payments,
             moderation,
             // A command holds the lock only while it opens, so that a server can start beside it.
-            _lock: lock.filter(|_| role == Role::Server),
+            _lock: lock.filter(|_| mode == OpenMode::Server),
             core,
         })
     }

@@ -9,8 +9,8 @@ use crate::{
     error::{Code, Error, Result},
     keys::{KEYS, SERVER_KEY},
     store::{
-        self, Store, Tuning, Upkeep,
-        files::{self, DATABASE, beside},
+        self, SchemaPolicy, Store, Tuning,
+        files::{self, DATABASE, with_suffix},
         restore,
     },
 };
@@ -36,12 +36,12 @@ pub fn demand_installation(config: &Config) -> Result<()> {
 }
 
 /// Gives what a first start as root has made to whom the directory belongs.
-pub(crate) fn leave_to_owner(directory: &Path) -> Result<()> {
+pub(crate) fn chown_new_files(directory: &Path) -> Result<()> {
     let database = directory.join(DATABASE);
-    let logs = ["-wal", "-shm"].map(|end| beside(&database, end));
+    let logs = ["-wal", "-shm"].map(|end| with_suffix(&database, end));
     let made = KEYS.into_iter().map(|name| directory.join(name)).chain([database]).chain(logs);
     for path in made.filter(|path| path.exists()) {
-        files::leave_to_owner(&path).map_err(|error| files::failed_at(&path, error))?;
+        files::chown_to_directory_owner(&path).map_err(|error| files::file_error(&path, error))?;
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ pub(crate) fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
 }
 
 /// Opens the database, unless something says that another one was here, and was lost.
-pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, upkeep: Upkeep) -> Result<Store> {
+pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
     if !path.exists()
@@ -78,7 +78,7 @@ pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, upkeep:
     if has_keys(directory) && store::is_empty(&path) {
         return Err(damaged(config, &path, "it is empty"));
     }
-    Store::open(&path, tuning, clock, upkeep)
+    Store::open(&path, tuning, clock, policy)
 }
 
 /// What is said of a database that is not there, although there was one. A first start makes it before the keys, so
@@ -87,7 +87,7 @@ fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
     if has_keys(directory) {
         return Some("is missing");
     }
-    if restore::was_cut_off(directory) {
+    if restore::was_interrupted(directory) {
         return Some("is missing, because a restore was cut off");
     }
     // Whoever wants to begin anew can move them away.

@@ -39,9 +39,9 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether a backup is due.
 const BACKUPS_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked whether deleted rows may have left something in the file.
-const RESIDUE_EVERY: Duration = Duration::from_secs(2);
+const SCRUB_EVERY: Duration = Duration::from_secs(2);
 /// After a pass over the file it rests for so many times as long as the pass took.
-const RESIDUE_REST: u32 = 10;
+const SCRUB_REST: u32 = 10;
 /// How often the rules of alerts are looked at.
 const ALERTS_EVERY: Duration = Duration::from_secs(5);
 /// How often it is looked whether a payment provider is to be asked about an order.
@@ -78,7 +78,7 @@ pub fn start(app: &Arc<App>) -> Result<Jobs> {
         start("backups", make_backups)?,
         start("uploads", upload_backups)?,
         start("ledger", verify_ledger)?,
-        start("residue", clear_residue)?,
+        start("residue", scrub_free_space)?,
         start("alerts", look_at_alerts)?,
         start("words", keep_words_up)?,
         start("shadow", ask_in_the_shadow)?,
@@ -198,13 +198,13 @@ fn upload_backups(app: &Arc<App>, stopped: &Receiver<()>) {
 }
 
 /// Clears what deleted rows left in the file on a thread of its own, because it reads the whole file.
-fn clear_residue(app: &Arc<App>, stopped: &Receiver<()>) {
+fn scrub_free_space(app: &Arc<App>, stopped: &Receiver<()>) {
     give_way();
-    let mut rest = RESIDUE_EVERY;
+    let mut rest = SCRUB_EVERY;
     while goes_on(stopped, rest) {
-        rest = RESIDUE_EVERY;
+        rest = SCRUB_EVERY;
         run("clearing what deleted rows left", || {
-            let cleared = free_space_scrub::clear_if_due(app);
+            let cleared = free_space_scrub::run_if_due(app);
             if cleared.is_err() && !goes_on(stopped, Duration::ZERO) {
                 // The stop cut it off, and the next start begins it anew.
                 return Ok(());
@@ -212,7 +212,7 @@ fn clear_residue(app: &Arc<App>, stopped: &Receiver<()>) {
             if let Some(pass) = cleared? {
                 let duration_ms = pass.took.as_millis();
                 tracing::debug!(pages = pass.pages, cleared = pass.cleared, duration_ms, "cleared residue");
-                rest = rest.max(pass.took * RESIDUE_REST);
+                rest = rest.max(pass.took * SCRUB_REST);
             }
             Ok(())
         });

@@ -16,7 +16,7 @@ use std::{
 
 use rusqlite::{Connection, Transaction, params};
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     config::{Sources, load},
     domain::operations::{
         admins,
@@ -49,7 +49,7 @@ pub struct Filled {
 pub fn open(directory: &Path) -> Result<App, Failure> {
     let flags = BTreeMap::from([("data_dir".to_owned(), directory.to_string_lossy().into_owned())]);
     let config = load(Sources { flags, ..Sources::default() })?.config;
-    Ok(App::open(config, Role::Server, &(Arc::new(|_: &str| {}) as _))?)
+    Ok(App::open(config, OpenMode::Server, &(Arc::new(|_: &str| {}) as _))?)
 }
 
 /// Fills the directory, unless an earlier run left it filled.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     config::{Sources, load},
     domain::{
         divination::history::{self, Draft},
@@ -50,7 +50,7 @@ impl Seed {
     pub fn make(directory: &Path) -> Result<Self, Failure> {
         let flags = BTreeMap::from([("data_dir".to_owned(), directory.to_string_lossy().into_owned())]);
         let config = load(Sources { flags, ..Sources::default() })?.config;
-        let app = App::open(config, Role::Server, &(Arc::new(|_: &str| {}) as _))?;
+        let app = App::open(config, OpenMode::Server, &(Arc::new(|_: &str| {}) as _))?;
         let accounts = sign_everybody_in(&app)?;
         save_castings(&app, &accounts)?;
         send_codes(&app)?;

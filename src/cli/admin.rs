@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Common, authority, blank, confirm, explained, first_line, record, row, table, unknown};
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     domain::operations::admins::{self, Admin, keys},
     error::{Code, Error, Result},
 };
@@ -81,8 +81,8 @@ enum KeyAction {
 pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     // Whoever installs the service may make its first administrator before it is started.
     let role = match &args.action {
-        Action::Create { .. } | Action::Key { action: KeyAction::Create { .. } } => Role::Founder,
-        _ => Role::Tool,
+        Action::Create { .. } | Action::Key { action: KeyAction::Create { .. } } => OpenMode::Initialize,
+        _ => OpenMode::Attach,
     };
     let app = common.open_as(role)?;
     match args.action {

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Common, announce, start_logging};
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     config::{
         Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, Sources, load,
     },
@@ -34,7 +34,7 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
     config.installation.data_dir = Directory(directory.path().to_owned());
     start_logging(&config.log)?;
     let print = announce();
-    let app = Arc::new(App::open(config, Role::Server, &print)?);
+    let app = Arc::new(App::open(config, OpenMode::Server, &print)?);
     let made = demo::seed(&app)?;
     let directory_name = directory.path().display().to_string();
     let announce: Announce = Arc::new(move |line: &str| {

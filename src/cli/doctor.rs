@@ -11,13 +11,13 @@ use serde_json::json;
 
 use super::{Common, announce, authority, record, row, start_logging, table};
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     domain::operations::{
         doctor::{self, Check, Verdict},
         preflight, server_key,
     },
     error::{Error, Result},
-    store::files::{failed_at, make_new},
+    store::files::{create_private, file_error},
     types::counted,
 };
 
@@ -37,7 +37,7 @@ pub struct DoctorArgs {
 pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let loaded = common.load_for_service(preflight::driver_faults)?;
     start_logging(&loaded.config.log)?;
-    let opened = App::open(loaded.config.clone(), Role::Tool, &announce());
+    let opened = App::open(loaded.config.clone(), OpenMode::Attach, &announce());
     if args.accept_key {
         accept_key(&opened)?;
     }
@@ -77,5 +77,5 @@ fn row(check: &Check) -> [String; 4] {
 
 /// Writes a file that only its owner may read, and never over another.
 fn write_private(path: &Path, text: &str) -> Result<()> {
-    make_new(path)?.write_all(text.as_bytes()).map_err(|error| failed_at(path, error))
+    create_private(path)?.write_all(text.as_bytes()).map_err(|error| file_error(path, error))
 }

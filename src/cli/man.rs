@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Cli, Common, print};
 use yarrow::{
     error::{Error, Result},
-    store::files::failed_at,
+    store::files::file_error,
 };
 
 /// Print the manual page, or write one for every command into a directory.
@@ -22,7 +22,7 @@ pub struct ManArgs {
 
 pub fn run(common: &Common, args: &ManArgs) -> Result<()> {
     if let Some(directory) = &args.out_dir {
-        clap_mangen::generate_to(Cli::command(), directory).map_err(|error| failed_at(directory, error))?;
+        clap_mangen::generate_to(Cli::command(), directory).map_err(|error| file_error(directory, error))?;
         // Nothing is said about what went well, except to programs.
         return if common.json { print(&json!({ "directory": directory }).to_string()) } else { Ok(()) };
     }

@@ -51,7 +51,7 @@ use self::{
     terminal::{Failure, announce, confirm, first_line, print},
 };
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     config::{Config, DECLARATIONS, Loaded, Sources, is_argument_given, load, load_and_examine},
     domain::{
         identity::users::{self as ops_users, Address, User},
@@ -195,10 +195,10 @@ impl Common {
 
     /// Opens the installation for a command, whether a server runs on it or not.
     fn open(&self) -> Result<App> {
-        self.open_as(Role::Tool)
+        self.open_as(OpenMode::Attach)
     }
 
-    fn open_as(&self, role: Role) -> Result<App> {
+    fn open_as(&self, role: OpenMode) -> Result<App> {
         let config = self.load()?.config;
         start_logging(&config.log)?;
         App::open(config, role, &announce())

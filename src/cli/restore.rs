@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Common, announce, authority, backup::watch, confirm, record, start_logging};
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     clock::Clock,
     config::Config,
     domain::operations::backups::{self, Findings},
@@ -41,7 +41,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
     let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
     // Opening it is the proof, and migrates it if it is of an older version.
-    let app = App::open(config, Role::Restorer, &announce())?;
+    let app = App::open(config, OpenMode::Restore, &announce())?;
     record(&app, "restore", None, authority(Some(path.display().to_string())))?;
     let json = json!({
         "restored": path, "into": directory, "aside": restored.aside, "tookMs": milliseconds(restored.took),
@@ -61,7 +61,7 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
 fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     let restored = backups::restore_keys(&config, path, Clock::default().now())?;
     let directory = config.installation.data_dir.0.display().to_string();
-    match App::open(config, Role::Tool, &announce()) {
+    match App::open(config, OpenMode::Attach, &announce()) {
         Ok(app) => record(&app, "restore --keys", None, authority(Some(path.display().to_string())))?,
         // The database stays as it is, and a server that starts brings it up to date.
         Err(error) if error.code == Code::DataDirectoryUnusable => {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Common, announce, start_logging};
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     domain::operations::preflight,
     error::Result,
     http::serve,
@@ -20,6 +20,6 @@ pub fn run(common: &Common, _: &ServeArgs) -> Result<()> {
     let config = common.load_for_service(preflight::faults)?.config;
     start_logging(&config.log)?;
     let announce = announce();
-    let app = Arc::new(App::open(config, Role::Server, &announce)?);
+    let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
     serve::run(&app, &announce)
 }

@@ -71,14 +71,14 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
         .worker_threads(workers)
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS + app.config.llm.calls as usize)
-        .on_thread_park(store::thread_parks)
+        .on_thread_park(store::on_thread_park)
         .build()
         .map_err(Error::internal)?;
     let workers = runtime.handle().clone();
-    app.store.answer_through(Box::new(move |answers| drop(workers.spawn(async move { drop(answers) }))));
+    app.store.dispatch_replies_with(Box::new(move |answers| drop(workers.spawn(async move { drop(answers) }))));
     let jobs = jobs::start(app)?;
     let outcome = runtime.block_on(listen(app, announce));
-    app.store.give_up_preparing();
+    app.store.cancel_preparation();
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.

@@ -94,7 +94,7 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no
     // reason to stop serving those who read.
     call.committed(call.app.store.write(|_| Ok(()))).await?;
-    let pressure = call.app.store.pressure();
+    let pressure = call.app.store.writer_load();
     Ok(Json(Readiness {
         status: "ready",
         writes_waiting: pressure.queued,

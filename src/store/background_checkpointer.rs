@@ -27,9 +27,9 @@ use crate::{
 const PASSES: usize = 4;
 const PAGES_LEFT: i64 = 300;
 
-/// How far the copier is.
+/// How far the checkpointer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum CheckpointState {
     Idle,
     /// It holds the lock of checkpoints: nobody else can copy now.
     Running,
@@ -38,26 +38,27 @@ pub(super) enum Progress {
 }
 
 /// The writer's side of it.
-pub(super) struct Copier {
+pub(super) struct BackgroundCheckpointer {
     requests: Option<SyncSender<LogPages>>,
     answers: Receiver<()>,
-    progress: Cell<Progress>,
+    progress: Cell<CheckpointState>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Copier {
+impl BackgroundCheckpointer {
     pub(super) fn start(path: &Path, tuning: &Tuning) -> Result<Self> {
         let (requests, asked) = sync_channel(1);
         let (done, answers) = sync_channel(1);
         let (path, tuning) = (path.to_owned(), tuning.clone());
         let work = move || copy_when_asked(&path, &tuning, &asked, &done);
-        let thread = std::thread::Builder::new().name("log-copier".into()).spawn(work).map_err(Error::internal)?;
-        Ok(Self { requests: Some(requests), answers, progress: Cell::new(Progress::Idle), thread: Some(thread) })
+        let thread =
+            std::thread::Builder::new().name("log-checkpointer".into()).spawn(work).map_err(Error::internal)?;
+        Ok(Self { requests: Some(requests), answers, progress: Cell::new(CheckpointState::Idle), thread: Some(thread) })
     }
 
-    pub(super) fn progress(&self) -> Progress {
-        if self.progress.get() == Progress::Running && self.answers.try_recv() != Err(TryRecvError::Empty) {
-            self.progress.set(Progress::Done);
+    pub(super) fn progress(&self) -> CheckpointState {
+        if self.progress.get() == CheckpointState::Running && self.answers.try_recv() != Err(TryRecvError::Empty) {
+            self.progress.set(CheckpointState::Done);
         }
         self.progress.get()
     }
@@ -65,21 +66,21 @@ impl Copier {
     /// Begins to copy. Without its thread it is done at once, and the writer copies everything.
     pub(super) fn begin(&self, pages: LogPages) {
         let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(pages).is_ok());
-        self.progress.set(if is_asked { Progress::Running } else { Progress::Done });
+        self.progress.set(if is_asked { CheckpointState::Running } else { CheckpointState::Done });
     }
 
     /// Waits until it is done.
     pub(super) fn wait(&self) {
         // An error says that the thread is gone, and with it what it did.
-        if self.progress() == Progress::Running {
+        if self.progress() == CheckpointState::Running {
             let _ = self.answers.recv();
-            self.progress.set(Progress::Done);
+            self.progress.set(CheckpointState::Done);
         }
     }
 
     /// The writer has seen to what was left.
     pub(super) fn reset(&self) {
-        self.progress.set(Progress::Idle);
+        self.progress.set(CheckpointState::Idle);
     }
 
     /// Lets it end what it does.
@@ -93,7 +94,7 @@ impl Copier {
     }
 }
 
-impl Drop for Copier {
+impl Drop for BackgroundCheckpointer {
     fn drop(&mut self) {
         self.stop();
     }
@@ -104,7 +105,7 @@ fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<LogPages>, don
     let mut hands = None;
     while let Ok(pages) = asked.recv() {
         if hands.is_none() {
-            hands = Hands::open(path, tuning)
+            hands = CheckpointConnection::open(path, tuning)
                 .inspect_err(|error| tracing::warn!(%error, "the log cannot be copied beside the writer"))
                 .ok();
         }
@@ -117,13 +118,13 @@ fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<LogPages>, don
     }
 }
 
-struct Hands {
+struct CheckpointConnection {
     connection: Connection,
     /// Never closed: that would end the locks which the connections of this process have on the same file.
     file: ManuallyDrop<File>,
 }
 
-impl Hands {
+impl CheckpointConnection {
     fn open(path: &Path, tuning: &Tuning) -> Result<Self> {
         give_way();
         let connection = connection::open_beside(path, tuning)?;

@@ -21,7 +21,7 @@ use rusqlite::{
 
 use super::{
     Read, Store,
-    files::{beside, failed_at, make_new, size_of},
+    files::{create_private, file_error, size_of, with_suffix},
     migrate, snapshot,
     tables::quoted,
 };
@@ -43,7 +43,7 @@ const FAULTS_LISTED: usize = 20;
 pub type Progress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
 /// A finished copy, open for reading.
-pub struct Copy {
+pub struct DatabaseCopy {
     connection: Connection,
     now: Timestamp,
 }
@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-impl Copy {
+impl DatabaseCopy {
     /// Opens a database file that nobody writes to.
     ///
     /// # Errors
@@ -83,9 +83,9 @@ impl Copy {
             return Err(Error::new(Code::NotFound).detail(format!("There is no file {}.", path.display())));
         }
         // The database engine would not say why it may not.
-        File::open(path).map_err(|error| failed_at(path, error))?;
+        File::open(path).map_err(|error| file_error(path, error))?;
         // What stands in a log beside the file belongs to it; where there is none, nothing is made beside the file.
-        let is_at_rest = size_of(&beside(path, "-wal")) == 0;
+        let is_at_rest = size_of(&with_suffix(path, "-wal")) == 0;
         let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let uri = format!("file:{escaped}{}", if is_at_rest { "?immutable=1" } else { "" });
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -121,7 +121,7 @@ impl Copy {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn carried(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+    pub fn contents(&self) -> Result<BTreeMap<String, Vec<u8>>> {
         let known = "select count(*) from sqlite_schema where type = 'table' and name = 'backup_contents'";
         if self.connection.query_row(known, [], |row| row.get::<_, i64>(0))? == 0 {
             return Ok(BTreeMap::new());
@@ -148,7 +148,7 @@ fn no_backup(path: &Path) -> Error {
 ///
 /// # Errors
 /// Storage errors.
-pub fn carry(path: &Path, contents: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+pub fn add_contents(path: &Path, contents: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     let connection = open_for_change(path)?;
     connection.execute_batch(
         "create table if not exists backup_contents (name text primary key, value blob not null) strict, without rowid",
@@ -190,7 +190,7 @@ pub(super) fn structure_faults_of(connection: &Connection, table: Option<&str>) 
 
 /// Copies all pages that `source` sees, and leaves one file that needs no log.
 fn copy_pages(source: &Connection, path: &Path, progress: Progress<'_>) -> Result<()> {
-    let file = make_new(path)?;
+    let file = create_private(path)?;
     let mut target = Connection::open(path)?;
     // Nobody relies on the file before it is whole and synced as a whole, so it needs no journal of its own.
     target.pragma_update(None, "journal_mode", "off")?;
@@ -206,7 +206,7 @@ fn copy_pages(source: &Connection, path: &Path, progress: Progress<'_>) -> Resul
             _ => {}
         }
         if step % STEPS_SYNCED == 0 {
-            file.sync_data().map_err(|error| failed_at(path, error))?;
+            file.sync_data().map_err(|error| file_error(path, error))?;
         }
         let pages = backup.progress();
         let total = u64::try_from(pages.pagecount).unwrap_or(0);

@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, path::Path, time::Duration};
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::files::failed_at;
+use super::files::file_error;
 use crate::error::Result;
 
 /// What an operator may tune.
@@ -71,7 +71,7 @@ fn make_private(path: &Path) -> Result<()> {
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|error| failed_at(path, error))
+    options.open(path).map(drop).map_err(|error| file_error(path, error))
 }
 
 /// What connections beside the writer's are opened with: they change nothing, but take part in its locks.

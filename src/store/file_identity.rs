@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::files::beside;
+use super::files::with_suffix;
 use crate::error::{Code, Error, Result};
 
 /// What the names of the log and of its index end in.
@@ -19,7 +19,7 @@ const BELONGINGS: [&str; 2] = ["-wal", "-shm"];
 
 /// The files of an open database, and the names that they had.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct FileIdentity {
     path: PathBuf,
     files: Vec<(PathBuf, Option<File>)>,
 }
@@ -27,10 +27,10 @@ pub(super) struct Place {
 /// Device and number.
 type File = (u64, u64);
 
-impl Place {
+impl FileIdentity {
     /// The files as they are now. The database is open.
     pub(super) fn of(path: &Path) -> Self {
-        let belongings = BELONGINGS.iter().map(|end| beside(path, end)).filter(|path| path.exists());
+        let belongings = BELONGINGS.iter().map(|end| with_suffix(path, end)).filter(|path| path.exists());
         let files = std::iter::once(path.to_owned()).chain(belongings).map(|path| {
             let file = file_at(&path);
             (path, file)
@@ -43,7 +43,7 @@ impl Place {
     }
 
     /// Whether the files still have their names.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_unchanged(&self) -> bool {
         self.files.iter().all(|(path, file)| file_at(path) == *file)
     }
 
@@ -51,8 +51,8 @@ impl Place {
     ///
     /// # Errors
     /// `storage_failed`.
-    pub(super) fn demand(&self) -> Result<()> {
-        if self.is_kept() {
+    pub(super) fn ensure_unchanged(&self) -> Result<()> {
+        if self.is_unchanged() {
             return Ok(());
         }
         let detail = "The database or its log was deleted or replaced while it was open; nothing was stored.";

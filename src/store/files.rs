@@ -26,13 +26,13 @@ pub fn parent_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// Storage errors.
-pub fn make_new(path: &Path) -> Result<File> {
+pub fn create_private(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| failed_at(path, error))?;
-    leave_to_owner(path).map_err(|error| failed_at(path, error))?;
+    let file = options.open(path).map_err(|error| file_error(path, error))?;
+    chown_to_directory_owner(path).map_err(|error| file_error(path, error))?;
     Ok(file)
 }
 
@@ -40,15 +40,15 @@ pub fn make_new(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn make_private_directory(directory: &Path) -> Result<()> {
+pub fn create_private_directory(directory: &Path) -> Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory).map_err(|error| failed_at(directory, error))?;
-    leave_to_owner(directory).map_err(|error| failed_at(directory, error))
+    builder.recursive(true).create(directory).map_err(|error| file_error(directory, error))?;
+    chown_to_directory_owner(directory).map_err(|error| file_error(directory, error))
 }
 
 /// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the
@@ -57,7 +57,7 @@ pub fn make_private_directory(directory: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn leave_to_owner(path: &Path) -> io::Result<()> {
+pub fn chown_to_directory_owner(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, lchown};
@@ -76,7 +76,7 @@ pub fn leave_to_owner(path: &Path) -> io::Result<()> {
 /// Those of the file system.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-    leave_to_owner(path)?;
+    chown_to_directory_owner(path)?;
     Ok(file)
 }
 
@@ -84,16 +84,16 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = make_new(path)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| failed_at(path, error))
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = create_private(path)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| file_error(path, error))
 }
 
 /// Deletes a file, if it is there.
 ///
 /// # Errors
 /// Of the system, if it is there still.
-pub fn remove_if_there(path: &Path) -> io::Result<()> {
+pub fn remove_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -104,15 +104,15 @@ pub fn remove_if_there(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn publish(unfinished: &Path, path: &Path) -> Result<()> {
-    let failed = |error: io::Error| failed_at(path, error);
+pub fn sync_and_rename(unfinished: &Path, path: &Path) -> Result<()> {
+    let failed = |error: io::Error| file_error(path, error);
     File::open(unfinished).and_then(|file| file.sync_all()).map_err(failed)?;
     std::fs::rename(unfinished, path).map_err(failed)?;
     sync_directory(parent_of(path))
 }
 
 pub(super) fn sync(path: &Path) -> Result<()> {
-    File::open(path).and_then(|file| file.sync_all()).map_err(|error| failed_at(path, error))
+    File::open(path).and_then(|file| file.sync_all()).map_err(|error| file_error(path, error))
 }
 
 /// Makes names that were given or taken away in a directory durable.
@@ -120,11 +120,11 @@ pub(super) fn sync(path: &Path) -> Result<()> {
 /// # Errors
 /// Storage errors.
 pub fn sync_directory(directory: &Path) -> Result<()> {
-    File::open(directory).and_then(|file| file.sync_all()).map_err(|error| failed_at(directory, error))
+    File::open(directory).and_then(|file| file.sync_all()).map_err(|error| file_error(directory, error))
 }
 
 /// `yarrow.db-wal` of `yarrow.db`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -135,7 +135,7 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// # Errors
 /// Storage errors.
 pub fn checksum(path: &Path) -> Result<String> {
-    let failed = |error: io::Error| failed_at(path, error);
+    let failed = |error: io::Error| file_error(path, error);
     let (mut file, mut buffer) = (File::open(path).map_err(failed)?, vec![0; 256 << 10]);
     let mut context = digest::Context::new(&digest::SHA256);
     loop {
@@ -151,7 +151,7 @@ pub fn checksum(path: &Path) -> Result<String> {
 /// # Errors
 /// Storage errors.
 pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
-    let disk = rustix::fs::statvfs(directory).map_err(|error| failed_at(directory, error.into()))?;
+    let disk = rustix::fs::statvfs(directory).map_err(|error| file_error(directory, error.into()))?;
     let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
     Ok((bytes(disk.f_bavail), bytes(disk.f_blocks)))
 }
@@ -160,7 +160,7 @@ pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
 ///
 /// # Errors
 /// `storage_full`, storage errors.
-pub fn demand_space(directory: &Path, needed: u64) -> Result<()> {
+pub fn ensure_free_space(directory: &Path, needed: u64) -> Result<()> {
     let free = disk_space(directory)?.0;
     if free >= needed {
         return Ok(());
@@ -171,7 +171,7 @@ pub fn demand_space(directory: &Path, needed: u64) -> Result<()> {
 
 /// Bytes of a database and the log beside it.
 pub fn database_size(path: &Path) -> u64 {
-    size_of(path) + size_of(&beside(path, "-wal"))
+    size_of(path) + size_of(&with_suffix(path, "-wal"))
 }
 
 pub(super) fn size_of(path: &Path) -> u64 {
@@ -179,7 +179,7 @@ pub(super) fn size_of(path: &Path) -> u64 {
 }
 
 /// What is said of a file that could not be read or written.
-pub fn failed_at(path: &Path, error: io::Error) -> Error {
+pub fn file_error(path: &Path, error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
     Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)
 }

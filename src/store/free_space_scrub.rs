@@ -25,7 +25,7 @@ const PAGES_AT_MOST: i64 = 1 << 24;
 impl Read<'_> {
     /// How many pages the file has. Nothing if residue cannot be told in them, because there are too many or the file
     /// is kept in another way than this program keeps it.
-    pub fn clearable_pages(&self) -> Result<Option<u32>> {
+    pub fn scrubbable_pages(&self) -> Result<Option<u32>> {
         let pages: i64 = self.one("pragma page_count", (), |row| row.get(0))?;
         // With auto-vacuum there are pages of another kind, and reserved space would be somebody else's.
         let auto_vacuum: i64 = self.one("pragma auto_vacuum", (), |row| row.get(0))?;
@@ -35,7 +35,7 @@ impl Read<'_> {
     }
 
     /// The pages among these that have residue.
-    pub fn pages_with_residue(&self, pages: Range<u32>) -> Result<Vec<u32>> {
+    pub fn pages_to_scrub(&self, pages: Range<u32>) -> Result<Vec<u32>> {
         let mut found = Vec::new();
         for number in pages {
             if self.page(number, |page| residue(number, page).is_some())? == Some(true) {
@@ -53,7 +53,7 @@ impl Read<'_> {
 
 impl Write<'_> {
     /// Fills the residue in these pages with zeros, and says in how many there was some.
-    pub fn clear_residue(&self, pages: &[u32]) -> Result<usize> {
+    pub fn scrub_pages(&self, pages: &[u32]) -> Result<usize> {
         let mut cleared = 0;
         for &number in pages {
             // The page may have changed since it was looked at.
@@ -107,7 +107,7 @@ mod tests {
     use crate::{
         clock::Clock,
         error::Code,
-        store::{Store, Tuning, Upkeep, backup::Faults},
+        store::{SchemaPolicy, Store, Tuning, backup::Faults},
         types::{hex, sha256},
     };
 
@@ -149,7 +149,7 @@ mod tests {
     fn copies_that_moved_rows_left_are_cleared_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
         let write = |operation: fn(&Write<'_>) -> Result<()>| store.write(operation).wait().unwrap();
         write(|tx| {
             tx.execute("create table people (key text primary key, note text) strict, without rowid", ())?;
@@ -168,23 +168,23 @@ mod tests {
                 tx.execute("delete from people where key = ?1", [key(number)])?;
                 tx.execute("delete from notes where note = ?1", [key(number)])?;
             }
-            tx.leave_no_trace();
+            tx.truncate_wal_after_commit();
             Ok(())
         });
         // Deleted, and still there: this is what the whole file is about.
         assert!(found(&path, &leaving) > 0);
-        let pages = store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()?.unwrap() + 1)).unwrap();
+        let pages = store.read(|tx| tx.pages_to_scrub(1..tx.scrubbable_pages()?.unwrap() + 1)).unwrap();
         assert!(!pages.is_empty());
         let cleared = store.write(move |tx| {
-            let cleared = tx.clear_residue(&pages)?;
-            tx.leave_no_trace();
+            let cleared = tx.scrub_pages(&pages)?;
+            tx.truncate_wal_after_commit();
             Ok((cleared, pages.len()))
         });
         let (cleared, wanted) = cleared.wait().unwrap();
         assert_eq!(cleared, wanted);
         assert_eq!(found(&path, &leaving), 0);
         assert_eq!(
-            store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()?.unwrap() + 1)).unwrap(),
+            store.read(|tx| tx.pages_to_scrub(1..tx.scrubbable_pages()?.unwrap() + 1)).unwrap(),
             Vec::<u32>::new()
         );
         let faults = store.faults().unwrap();
@@ -208,7 +208,7 @@ mod tests {
     fn what_is_cleared_is_undone_with_its_operation() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
         let filled = store.write(|tx| {
             (0..2_000).try_for_each(|number| {
                 let put = "insert into settings (name, value, updated_at) values (?1, '', 0)";
@@ -216,13 +216,13 @@ mod tests {
             })
         });
         filled.wait().unwrap();
-        let residue = || store.read(|tx| tx.pages_with_residue(1..tx.clearable_pages()?.unwrap() + 1)).unwrap();
+        let residue = || store.read(|tx| tx.pages_to_scrub(1..tx.scrubbable_pages()?.unwrap() + 1)).unwrap();
         let before = residue();
         assert!(!before.is_empty());
         let pages = before.clone();
         let undone: Result<()> = store
             .write(move |tx| {
-                tx.clear_residue(&pages)?;
+                tx.scrub_pages(&pages)?;
                 Err(Code::NotFound.into())
             })
             .wait();

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::files::{make_private_directory, open_lock, parent_of};
+use super::files::{create_private_directory, open_lock, parent_of};
 use crate::error::{Code, Error, Result};
 
 /// The file in a data directory whose lock its server holds.
@@ -21,7 +21,7 @@ const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// `data_directory_unusable`.
 pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
     if !directory.is_dir() {
-        make_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
+        create_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
         // Its name must outlast the power like what will be in it. A parent that may be passed and not read cannot be
         // synced, and was not made by us.
         let _ = File::open(parent_of(directory)).and_then(|parent| parent.sync_all());
@@ -46,7 +46,7 @@ pub fn lock_for_server(directory: &Path) -> Result<File> {
         }
         std::thread::sleep(LOCK_LOOK);
     }
-    lock_directory(directory)?.ok_or_else(|| in_use(directory))
+    lock_directory(directory)?.ok_or_else(|| in_use_error(directory))
 }
 
 fn unusable(directory: &Path, why: &str) -> Error {
@@ -54,6 +54,6 @@ fn unusable(directory: &Path, why: &str) -> Error {
 }
 
 /// What is said of a directory whose lock a server holds.
-pub fn in_use(directory: &Path) -> Error {
+pub fn in_use_error(directory: &Path) -> Error {
     unusable(directory, "another server is running on it.")
 }

@@ -22,11 +22,11 @@ pub const SCHEMA_VERSION: usize = SCHEMA.version();
 
 /// Permitted changes to a database whose schema is not current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upkeep {
+pub enum SchemaPolicy {
     /// None: another process holds the lock of the data directory.
-    None,
+    RequireCurrent,
     /// An empty database gets the current schema.
-    Make,
+    Create,
     /// An older database is migrated, too.
     Migrate,
 }
@@ -47,7 +47,7 @@ impl Schema {
     /// # Errors
     /// `data_directory_unusable` if another program made the file, if its schema is newer, or if it is older and the
     /// policy forbids to change it.
-    pub(super) fn check(&self, connection: &Connection, upkeep: Upkeep) -> Result<()> {
+    pub(super) fn check(&self, connection: &Connection, policy: SchemaPolicy) -> Result<()> {
         let (found, current) = (version_of(connection)?, self.version());
         if found > current {
             return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
@@ -55,7 +55,8 @@ impl Schema {
                  Use the newer program, or restore a backup made before the upgrade."
             )));
         }
-        let can_change = if found == 0 { upkeep != Upkeep::None } else { upkeep == Upkeep::Migrate };
+        let can_change =
+            if found == 0 { policy != SchemaPolicy::RequireCurrent } else { policy == SchemaPolicy::Migrate };
         if found < current && !can_change {
             return Err(Error::new(Code::DataDirectoryUnusable).detail(format!(
                 "The database has schema version {found}, and this program needs version {current}. \
@@ -77,7 +78,7 @@ impl Schema {
         }
         if found > 0 {
             // For the copy, and as much again for the write-ahead log of the migration.
-            files::demand_space(files::parent_of(path), files::database_size(path).saturating_mul(2))?;
+            files::ensure_free_space(files::parent_of(path), files::database_size(path).saturating_mul(2))?;
             let copy = path.with_extension(format!("db.before-version-{current}"));
             copy_database(connection, &copy)?;
             tracing::info!(from = found, to = current, copy = %copy.display(), "migrating the database");
@@ -137,11 +138,11 @@ pub(super) fn version_of(connection: &Connection) -> Result<usize> {
 /// Writes a consistent copy under a temporary name, syncs it, and renames it. Replaces the copy of an earlier attempt.
 fn copy_database(connection: &Connection, copy: &Path) -> Result<()> {
     let unfinished = copy.with_extension("unfinished");
-    files::remove_if_there(&unfinished).map_err(Error::internal)?;
+    files::remove_if_exists(&unfinished).map_err(Error::internal)?;
     let write = || -> Result<()> {
-        files::make_new(&unfinished)?;
+        files::create_private(&unfinished)?;
         connection.execute("vacuum into ?1", [unfinished.to_string_lossy()])?;
-        files::publish(&unfinished, copy)
+        files::sync_and_rename(&unfinished, copy)
     };
     // Half a copy would only fill the disk.
     write().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))
@@ -265,10 +266,10 @@ mod tests {
     fn refuses_newer_and_foreign_databases() {
         let mut newer = Connection::open_in_memory().unwrap();
         NEW.apply_from(&mut newer, 0).unwrap();
-        assert_eq!(OLD.check(&newer, Upkeep::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(OLD.check(&newer, SchemaPolicy::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
         let foreign = Connection::open_in_memory().unwrap();
         foreign.execute_batch("create table theirs (id integer)").unwrap();
-        assert_eq!(OLD.check(&foreign, Upkeep::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
+        assert_eq!(OLD.check(&foreign, SchemaPolicy::Migrate).unwrap_err().code, Code::DataDirectoryUnusable);
     }
 
     #[test]
@@ -276,14 +277,14 @@ mod tests {
         let empty = Connection::open_in_memory().unwrap();
         let mut older = Connection::open_in_memory().unwrap();
         OLD.apply_from(&mut older, 0).unwrap();
-        let accepted = |upkeep| {
-            [NEW.check(&empty, upkeep), NEW.check(&older, upkeep), OLD.check(&older, upkeep)]
+        let accepted = |policy| {
+            [NEW.check(&empty, policy), NEW.check(&older, policy), OLD.check(&older, policy)]
                 .map(|outcome| outcome.is_ok())
         };
-        assert_eq!(accepted(Upkeep::None), [false, false, true]);
-        assert_eq!(accepted(Upkeep::Make), [true, false, true]);
-        assert_eq!(accepted(Upkeep::Migrate), [true, true, true]);
-        let refused = NEW.check(&older, Upkeep::Make).unwrap_err();
+        assert_eq!(accepted(SchemaPolicy::RequireCurrent), [false, false, true]);
+        assert_eq!(accepted(SchemaPolicy::Create), [true, false, true]);
+        assert_eq!(accepted(SchemaPolicy::Migrate), [true, true, true]);
+        let refused = NEW.check(&older, SchemaPolicy::Create).unwrap_err();
         assert!(refused.to_string().contains("The server migrates it when it starts"), "{refused}");
     }
 

@@ -51,16 +51,16 @@ use crate::{
 };
 
 pub use connection::Tuning;
-use file_identity::Place;
+use file_identity::FileIdentity;
 use migrate::SCHEMA;
-pub use migrate::{SCHEMA_VERSION, Upkeep};
+pub use migrate::{SCHEMA_VERSION, SchemaPolicy};
 pub use pending::Pending;
 pub use row::Row;
 use snapshot::FullReads;
-pub use snapshot::{View, end_stale_snapshot, thread_parks};
+pub use snapshot::{SnapshotId, end_stale_snapshot, on_thread_park};
 pub use transaction::{Read, Write};
 use writer::Kind;
-pub use writer::{Answers, Messenger, Pressure, WriterTally};
+pub use writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics};
 
 /// How old a sticky snapshot may become: it bounds how late another process's change is seen, and how long the WAL
 /// cannot be reused.
@@ -85,18 +85,18 @@ pub struct Store {
 
 struct Shared {
     /// Tells the stores of one process apart in thread-local snapshots.
-    identity: u64,
+    id: u64,
     readers: r2d2::Pool<SqliteConnectionManager>,
     commits: Arc<AtomicU64>,
     full_reads: FullReads,
     clock: Clock,
     writer: writer::Writer,
-    place: Place,
+    files: FileIdentity,
     /// A read that takes longer is logged.
     slow: Duration,
     tuning: Tuning,
     /// Reads that met damage in the file.
-    damage_met: Counter,
+    damage_errors: Counter,
     /// Nobody's preparation is waited for any longer.
     gives_up_preparing: Arc<AtomicBool>,
 }
@@ -104,7 +104,7 @@ struct Shared {
 impl Shared {
     /// A connection of the pool. Where none can be opened, the pool knows that but not why.
     fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
-        self.readers.get().map_err(|error| match connection::open_beside(self.place.path(), &self.tuning) {
+        self.readers.get().map_err(|error| match connection::open_beside(self.files.path(), &self.tuning) {
             Err(cause) => cause,
             Ok(_) => error.into(),
         })
@@ -114,41 +114,41 @@ impl Shared {
 impl Store {
     /// Opens the database file, making it with today's schema if there is none.
     ///
-    /// The caller holds the data directory's lock, or there is no upkeep.
+    /// The caller holds the data directory's lock, or the policy is to require the current schema.
     ///
     /// # Errors
     /// `data_directory_unusable` for a schema that is newer or may not be migrated, storage errors otherwise.
-    pub fn open(path: &Path, tuning: &Tuning, clock: Clock, upkeep: Upkeep) -> Result<Self> {
-        static IDENTITIES: AtomicU64 = AtomicU64::new(0);
-        let refuse = |connection: &rusqlite::Connection| SCHEMA.check(connection, upkeep);
+    pub fn open(path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let refuse = |connection: &rusqlite::Connection| SCHEMA.check(connection, policy);
         let mut connection = connection::open_writer(path, tuning, refuse)?;
         SCHEMA.migrate(&mut connection, path)?;
         connection::empty_log(&connection)?;
         let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
-        let place = Place::of(path);
+        let files = FileIdentity::of(path);
         let writer = writer::Writer::start(
             connection,
-            place.clone(),
+            files.clone(),
             tuning,
             clock.clone(),
             Arc::clone(&commits),
             full_reads.clone(),
         )?;
         let readers = connection::reader_pool(path, tuning);
-        let identity = IDENTITIES.fetch_add(1, Ordering::Relaxed);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (tuning, slow) = (tuning.clone(), tuning.slow);
         Ok(Self {
             shared: Arc::new(Shared {
-                identity,
+                id,
                 readers,
                 commits,
                 full_reads,
                 clock,
                 writer,
-                place,
+                files,
                 slow,
                 tuning,
-                damage_met: Counter::default(),
+                damage_errors: Counter::default(),
                 gives_up_preparing: Arc::default(),
             }),
         })
@@ -164,7 +164,7 @@ impl Store {
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         snapshot::read(&self.shared, operation).inspect_err(|error| {
             if is_damage(error) {
-                self.shared.damage_met.add(1);
+                self.shared.damage_errors.add(1);
             }
         })
     }
@@ -179,19 +179,19 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(Kind::Undoable, operation)
+        self.shared.writer.submit(Kind::Savepoint, operation)
     }
 
     /// Like [`Self::write`], for an operation that fails, if it does, before it changes anything. It needs no
     /// savepoint, which is much of what a small change costs, and what is changed after one is held in memory besides.
     ///
     /// One that breaks its promise takes everything in its commit with it, so that nothing stays half done.
-    pub fn write_checked_first<T, F>(&self, operation: F) -> Pending<T>
+    pub fn write_without_savepoint<T, F>(&self, operation: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(&Write<'_>) -> Result<T> + Send + 'static,
     {
-        self.shared.writer.submit(Kind::CheckedFirst, operation)
+        self.shared.writer.submit(Kind::NoSavepoint, operation)
     }
 
     /// Runs `prepare` on this thread while nobody writes, be it in this process or in another, and then `operation`, in
@@ -201,7 +201,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of both, with nothing changed then, and storage errors; `overloaded` when it is given up meanwhile.
-    pub fn write_after<P, T, F>(&self, prepare: impl FnOnce() -> Result<P>, operation: F) -> Result<T>
+    pub fn write_exclusive_with<P, T, F>(&self, prepare: impl FnOnce() -> Result<P>, operation: F) -> Result<T>
     where
         P: Send + 'static,
         T: Send + 'static,
@@ -210,7 +210,7 @@ impl Store {
         let (begun, beginning) = sync_channel(1);
         let (prepared, preparation) = sync_channel(1);
         let gives_up = Arc::clone(&self.shared.gives_up_preparing);
-        let receipt = self.shared.writer.submit(Kind::Alone, move |tx| {
+        let receipt = self.shared.writer.submit(Kind::Exclusive, move |tx| {
             if !gives_up.load(Ordering::Relaxed) {
                 // Either channel fails only when the other side has given up.
                 let _ = begun.send(());
@@ -223,35 +223,35 @@ impl Store {
         receipt.wait()
     }
 
-    /// Has the writer wait for no preparation of [`Self::write_after`] any longer: a service that stops must not be held
+    /// Has the writer wait for no preparation of [`Self::write_exclusive_with`] any longer: a service that stops must not be held
     /// up by one, and whatever else is to be written waits behind it.
-    pub fn give_up_preparing(&self) {
+    pub fn cancel_preparation(&self) {
         self.shared.gives_up_preparing.store(true, Ordering::Relaxed);
     }
 
-    /// Has the answers of commits that many wait for taken to where they wait, by the first messenger that is named.
-    pub fn answer_through(&self, messenger: Messenger) {
-        self.shared.writer.answer_through(messenger);
+    /// Has the answers of commits that many wait for taken to where they wait, by the first dispatcher that is named.
+    pub fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
+        self.shared.writer.dispatch_replies_with(dispatcher);
     }
 
     /// How much work waits for the writer, and how large its write-ahead log is.
-    pub fn pressure(&self) -> Pressure {
-        self.shared.writer.pressure()
+    pub fn writer_load(&self) -> WriterLoad {
+        self.shared.writer.writer_load()
     }
 
     /// What the writer has done since the start.
-    pub fn tally(&self) -> &WriterTally {
-        self.shared.writer.tally()
+    pub fn writer_metrics(&self) -> &WriterMetrics {
+        self.shared.writer.metrics()
     }
 
     /// Whether the database and its log still have their names.
-    pub fn is_in_place(&self) -> bool {
-        self.shared.place.is_kept()
+    pub fn has_original_files(&self) -> bool {
+        self.shared.files.is_unchanged()
     }
 
     /// How often a read or a write met damage in the file since the start.
-    pub fn damage_met(&self) -> u64 {
-        self.shared.damage_met.get() + self.shared.writer.tally().damage_met.get()
+    pub fn damage_errors(&self) -> u64 {
+        self.shared.damage_errors.get() + self.shared.writer.metrics().damage_errors.get()
     }
 
     /// Looks through the structure of the whole database, one table with its indexes after the other. Each is looked at
@@ -262,7 +262,7 @@ impl Store {
     pub fn structure_faults(&self) -> Result<Vec<String>> {
         let outcome = self.find_structure_faults();
         if outcome.as_ref().map_or_else(is_damage, |faults| !faults.is_empty()) {
-            self.shared.damage_met.add(1);
+            self.shared.damage_errors.add(1);
         }
         outcome
     }
@@ -304,7 +304,7 @@ impl Store {
 
     /// The database file.
     pub fn path(&self) -> &Path {
-        self.shared.place.path()
+        self.shared.files.path()
     }
 
     /// Ends the writer after it has committed all that was queued. Later writes answer `overloaded`.

@@ -18,7 +18,7 @@ pub struct Pending<T>(State<T>);
 
 enum State<T> {
     /// The answer was known at once: nothing had to be written, or the write was refused.
-    Known(Option<Result<T>>),
+    Ready(Option<Result<T>>),
     Queued(AsyncReceiver<Result<T>>),
 }
 
@@ -28,8 +28,8 @@ impl<T> Pending<T> {
     }
 
     /// An answer for which nothing has to be written.
-    pub fn known(answer: Result<T>) -> Self {
-        Self(State::Known(Some(answer)))
+    pub fn ready(answer: Result<T>) -> Self {
+        Self(State::Ready(Some(answer)))
     }
 
     /// Waits on this thread. Not for worker threads of the server, which await: they take the answers to their callers.
@@ -47,7 +47,7 @@ impl<T> Future for Pending<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            State::Known(answer) => {
+            State::Ready(answer) => {
                 Poll::Ready(answer.take().unwrap_or_else(|| Err(Error::internal("a receipt was asked twice"))))
             }
             State::Queued(receiver) => Pin::new(receiver)

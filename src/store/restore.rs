@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    backup::{Copy, Progress},
+    backup::{DatabaseCopy, Progress},
     files::{
-        DATABASE, beside, failed_at, make_private_directory, parent_of, publish, remove_if_there, sync, sync_directory,
-        write_new,
+        DATABASE, create_private_directory, file_error, parent_of, remove_if_exists, sync, sync_and_rename,
+        sync_directory, with_suffix, write_private,
     },
 };
 use crate::{
@@ -28,20 +28,20 @@ const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 ///
 /// # Errors
 /// Storage errors. Until the note is written they leave everything as it was.
-pub fn restore(copy: &Copy, directory: &Path, aside: &str, progress: Progress<'_>) -> Result<()> {
+pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: Progress<'_>) -> Result<()> {
     discard_prepared(directory)?;
     let database = directory.join(DATABASE);
-    copy.extract(&beside(&database, NEW), progress)?;
-    sync(&beside(&database, NEW))?;
-    let carried = copy.carried()?;
+    copy.extract(&with_suffix(&database, NEW), progress)?;
+    sync(&with_suffix(&database, NEW))?;
+    let carried = copy.contents()?;
     for name in KEYS {
         if let Some(key) = carried.get(name) {
-            write_new(&beside(&directory.join(name), NEW), key)?;
+            write_private(&with_suffix(&directory.join(name), NEW), key)?;
         }
     }
     let note = directory.join(NOTE);
-    write_new(&beside(&note, NEW), aside.as_bytes())?;
-    publish(&beside(&note, NEW), &note)?;
+    write_private(&with_suffix(&note, NEW), aside.as_bytes())?;
+    sync_and_rename(&with_suffix(&note, NEW), &note)?;
     finish(directory, true).map(drop)
 }
 
@@ -49,16 +49,16 @@ pub fn restore(copy: &Copy, directory: &Path, aside: &str, progress: Progress<'_
 ///
 /// # Errors
 /// Storage errors.
-pub fn restore_keys(copy: &Copy, directory: &Path) -> Result<Vec<&'static str>> {
-    let carried = copy.carried()?;
+pub fn restore_keys(copy: &DatabaseCopy, directory: &Path) -> Result<Vec<&'static str>> {
+    let carried = copy.contents()?;
     let mut restored = Vec::new();
     for name in KEYS {
         let place = directory.join(name);
         if let Some(key) = carried.get(name).filter(|_| !place.exists()) {
-            let new = beside(&place, NEW);
+            let new = with_suffix(&place, NEW);
             drop(std::fs::remove_file(&new));
-            write_new(&new, key)?;
-            publish(&new, &place)?;
+            write_private(&new, key)?;
+            sync_and_rename(&new, &place)?;
             restored.push(name);
         }
     }
@@ -74,8 +74,8 @@ pub fn is_pending(directory: &Path) -> std::io::Result<bool> {
 }
 
 /// Whether a restore was cut off before everything new was complete.
-pub fn was_cut_off(directory: &Path) -> bool {
-    beside(&directory.join(DATABASE), NEW).exists()
+pub fn was_interrupted(directory: &Path) -> bool {
+    with_suffix(&directory.join(DATABASE), NEW).exists()
 }
 
 /// Finishes a restore that was cut off; true if there was one. One that was cut off before everything new was complete
@@ -94,22 +94,22 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
             }
             return Ok(false);
         }
-        Err(error) => return Err(failed_at(&note, error)),
+        Err(error) => return Err(file_error(&note, error)),
     };
     if !is_locked {
         let detail = format!("The data directory {}: a backup is being restored.", directory.display());
         return Err(Error::new(Code::DataDirectoryUnusable).detail(detail));
     }
-    make_private_directory(&aside)?;
+    create_private_directory(&aside)?;
     let database = directory.join(DATABASE);
-    let logs: Vec<_> = LOGS.iter().map(|suffix| beside(&database, suffix)).collect();
+    let logs: Vec<_> = LOGS.iter().map(|suffix| with_suffix(&database, suffix)).collect();
     replace(&database, &logs, &aside)?;
     for name in KEYS {
         replace(&directory.join(name), &[], &aside)?;
     }
     sync_directory(&aside)?;
     sync_directory(directory)?;
-    std::fs::remove_file(&note).map_err(|error| failed_at(&note, error))?;
+    std::fs::remove_file(&note).map_err(|error| file_error(&note, error))?;
     sync_directory(directory)?;
     // Nothing but a key may have been there, and even that not.
     drop(std::fs::remove_dir(&aside));
@@ -118,24 +118,25 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
 
 /// Moves a file and what belongs to it aside and the new one to its place, as far as that has not been done.
 fn replace(file: &Path, belongings: &[PathBuf], aside: &Path) -> Result<()> {
-    let new = beside(file, NEW);
+    let new = with_suffix(file, NEW);
     if !new.exists() {
         return Ok(());
     }
     for old in belongings.iter().map(PathBuf::as_path).chain([file]).filter(|old| old.exists()) {
-        std::fs::rename(old, aside.join(old.file_name().unwrap_or_default())).map_err(|error| failed_at(old, error))?;
+        std::fs::rename(old, aside.join(old.file_name().unwrap_or_default()))
+            .map_err(|error| file_error(old, error))?;
     }
     // The old names must be gone for certain before the new one is there: the disk may keep names in another order.
     sync_directory(parent_of(file))?;
-    std::fs::rename(&new, file).map_err(|error| failed_at(file, error))
+    std::fs::rename(&new, file).map_err(|error| file_error(file, error))
 }
 
 /// Removes what a restore that was killed early has left.
 fn discard_prepared(directory: &Path) -> Result<()> {
     let names = KEYS.iter().chain([&DATABASE, &NOTE]);
-    let logs = LOGS.iter().map(|suffix| beside(&beside(&directory.join(DATABASE), NEW), suffix));
-    for file in names.map(|name| beside(&directory.join(name), NEW)).chain(logs) {
-        remove_if_there(&file).map_err(|error| failed_at(&file, error))?;
+    let logs = LOGS.iter().map(|suffix| with_suffix(&with_suffix(&directory.join(DATABASE), NEW), suffix));
+    for file in names.map(|name| with_suffix(&directory.join(name), NEW)).chain(logs) {
+        remove_if_exists(&file).map_err(|error| file_error(&file, error))?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ impl<'row> Row<'row> {
     ///
     /// # Errors
     /// When the name is that of none.
-    pub fn named<T>(&self, column: usize, named: fn(&str) -> Option<T>) -> Result<T> {
+    pub fn get_parsed<T>(&self, column: usize, named: fn(&str) -> Option<T>) -> Result<T> {
         named(self.get_ref(column)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)
     }
 }

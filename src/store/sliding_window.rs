@@ -15,7 +15,7 @@ use crate::{
 pub const HOUR: Duration = Duration::from_hours(1);
 
 /// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
-pub const SURPLUS: u32 = 16;
+pub const PURGE_BATCH: u32 = 16;
 
 /// So many in so long a time, of something that has rows.
 pub struct Window<K> {

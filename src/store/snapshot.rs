@@ -1,6 +1,6 @@
 //! Reading in place, on a snapshot that a worker thread keeps from one read to the next.
 //!
-//! Only threads that have told us that they park (see [`thread_parks`]) keep one, because parking is where an idle
+//! Only threads that have told us that they park (see [`on_thread_park`]) keep one, because parking is where an idle
 //! thread lets go of it. A kept snapshot pins the WAL and hides what other processes commit, so a busy thread ends it
 //! too once it is old, by [`end_stale_snapshot`] at the start of every request; a read does not look at the time.
 //!
@@ -56,21 +56,21 @@ self_cell!(
 
 /// One state of one database, as a worker thread sees it from one read to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct SnapshotId {
     store: u64,
     /// No two snapshots have the same.
     number: u64,
 }
 
-impl View {
+impl SnapshotId {
     /// Whether both are of the same database.
-    pub fn is_beside(self, other: Self) -> bool {
+    pub fn is_same_store(self, other: Self) -> bool {
         self.store == other.store
     }
 }
 
 struct Snapshot {
-    view: View,
+    view: SnapshotId,
     /// The commit counter from before the snapshot was taken: it may be older than the snapshot, never newer.
     commits: u64,
     taken: Instant,
@@ -111,7 +111,7 @@ fn read_named(shared: &Shared, name: &'static str, operation: Reading<'_>) -> Re
 }
 
 /// Says that this thread is about to park, and lets go of its snapshot. The server's runtime calls this.
-pub fn thread_parks() {
+pub fn on_thread_park() {
     PARKS.set(true);
     RESIDENT.with(|resident| {
         if let Ok(mut resident) = resident.try_borrow_mut()
@@ -141,21 +141,21 @@ pub fn end_stale_snapshot(now: Instant) {
 
 fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) -> Result<&'cell mut Resident> {
     // A thread that outlives a store, as in tests that open several, must not read the old one's file.
-    if resident.as_ref().is_some_and(|resident| resident.store != shared.identity) {
+    if resident.as_ref().is_some_and(|resident| resident.store != shared.id) {
         *resident = None;
     }
     if resident.is_none() {
         let connection = shared.reader()?;
         connection.progress_handler(MANY_STEPS, Some(note_many_steps))?;
         let reader = Reader::new(connection, |connection| Kept::new(connection));
-        *resident = Some(Resident { store: shared.identity, reader, snapshot: None });
+        *resident = Some(Resident { store: shared.id, reader, snapshot: None });
     }
     resident.as_mut().ok_or_else(|| Error::internal("a connection was checked out and is gone"))
 }
 
 impl Resident {
     /// Makes sure that the open snapshot shows all that was committed before this call.
-    fn refresh(&mut self, shared: &Shared) -> Result<View> {
+    fn refresh(&mut self, shared: &Shared) -> Result<SnapshotId> {
         static SNAPSHOTS: AtomicU64 = AtomicU64::new(0);
         let commits = shared.commits.load(Ordering::Acquire);
         if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.commits == commits) {
@@ -163,7 +163,7 @@ impl Resident {
         }
         self.let_go();
         self.run("begin")?;
-        let view = View { store: self.store, number: SNAPSHOTS.fetch_add(1, Ordering::Relaxed) };
+        let view = SnapshotId { store: self.store, number: SNAPSHOTS.fetch_add(1, Ordering::Relaxed) };
         self.snapshot = Some(Snapshot { view, commits, taken: Instant::now() });
         Ok(view)
     }

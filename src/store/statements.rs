@@ -40,7 +40,7 @@ impl Sql for &String {
 
 /// What lends a prepared statement: [`Kept`], whatever the lifetime of its connection.
 pub(super) trait Lend {
-    /// Hands the statement to `borrow`, once.
+    /// CheckpointConnection the statement to `borrow`, once.
     fn lend(&self, sql: &'static str, borrow: &mut dyn FnMut(&mut Statement<'_>) -> Result<()>) -> Result<()>;
 }
 

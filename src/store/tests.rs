@@ -15,9 +15,9 @@ use rusqlite::{Connection, config::DbConfig};
 use tempfile::TempDir;
 
 use super::{
-    Pending, Read, SNAPSHOT_AGE, Store, Tuning, Upkeep, Write,
+    Pending, Read, SNAPSHOT_AGE, SchemaPolicy, Store, Tuning, Write,
     connection::{open_writer, reader_pool},
-    end_stale_snapshot, thread_parks,
+    end_stale_snapshot, on_thread_park,
 };
 use crate::{
     clock::Clock,
@@ -39,7 +39,7 @@ impl Opened {
         let directory = tempfile::tempdir().unwrap();
         let tuning = Tuning { readers, queue, commit_size: 512, ..Tuning::SMALL };
         let store =
-            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), Upkeep::Migrate).unwrap();
+            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), SchemaPolicy::Migrate).unwrap();
         Self { store, _directory: directory }
     }
 
@@ -60,7 +60,7 @@ impl Opened {
     /// written.
     fn put_megabyte(&self, number: u32) -> u64 {
         self.put("megabyte", format!("{number:016}").repeat(1 << 16)).wait().unwrap();
-        self.store.pressure().log_bytes
+        self.store.writer_load().log_bytes
     }
 
     /// Keeps the writer busy until the answer is dropped or sent, so that what is queued meanwhile is one commit.
@@ -151,7 +151,7 @@ fn answers_are_taken_to_where_they_are_waited_for_and_given_even_if_nobody_is_th
     const CALLERS: usize = 5;
     let opened = Opened::new();
     let (carrier, taken) = channel();
-    opened.store.answer_through(Box::new(move |answers| drop(carrier.send(answers))));
+    opened.store.dispatch_replies_with(Box::new(move |answers| drop(carrier.send(answers))));
     let many_at_once = || {
         let release = opened.hold_writer();
         let receipts: Vec<_> = (0..CALLERS).map(|number| opened.put("name", number)).collect();
@@ -222,7 +222,7 @@ fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
     scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                thread_parks();
+                on_thread_park();
                 while acknowledged.load(Ordering::SeqCst) < 300 {
                     let at_least = acknowledged.load(Ordering::SeqCst);
                     let found: u64 = opened.find("number").unwrap().parse().unwrap();
@@ -231,7 +231,7 @@ fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
             });
         }
         scope.spawn(|| {
-            thread_parks();
+            on_thread_park();
             for number in 1..=300 {
                 // As a runtime does it: a worker thread must not wait.
                 pollster::block_on(opened.put("number", number)).unwrap();
@@ -249,7 +249,7 @@ fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
     let change = |number: u64| opened.other().execute("update settings set value = ?1", [number.to_string()]).unwrap();
     scope(|scope| {
         scope.spawn(|| {
-            thread_parks();
+            on_thread_park();
             let twice = opened.store.read(|tx| {
                 let number = || tx.one("select value from settings", [], |row| row.get::<String>(0));
                 let first = number()?;
@@ -261,9 +261,9 @@ fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
             end_stale_snapshot(Instant::now());
             assert_eq!(opened.find("number").as_deref(), Some("2"));
             change(3);
-            thread_parks();
+            on_thread_park();
             assert_eq!(opened.find("number").as_deref(), Some("3"));
-            thread_parks();
+            on_thread_park();
         });
     });
     assert_eq!(truncate_log(&opened.other()), 0);
@@ -293,7 +293,7 @@ fn a_read_inside_a_read_gets_a_view_of_its_own() {
     opened.put("number", 1).wait().unwrap();
     scope(|scope| {
         scope.spawn(|| {
-            thread_parks();
+            on_thread_park();
             let nested = opened.store.read(|_| Ok(opened.find("number")));
             assert_eq!(nested.unwrap().as_deref(), Some("1"));
         });
@@ -308,7 +308,7 @@ fn a_read_that_panics_leaves_no_transaction_behind() {
         scope(|scope| {
             scope.spawn(|| {
                 if is_worker {
-                    thread_parks();
+                    on_thread_park();
                 }
                 let panicking = || {
                     opened.store.read::<()>(|tx| {
@@ -319,7 +319,7 @@ fn a_read_that_panics_leaves_no_transaction_behind() {
                 assert!(catch_unwind(AssertUnwindSafe(panicking)).is_err());
                 assert_eq!(opened.find("number").as_deref(), Some("1"));
                 if is_worker {
-                    thread_parks();
+                    on_thread_park();
                 }
             });
         });
@@ -391,7 +391,7 @@ fn a_full_queue_refuses_at_once_and_takes_more_when_it_has_emptied() {
     let opened = Opened::with(2, 4);
     let release = opened.hold_writer();
     let queued = [opened.put("a", 1), opened.put("b", 1)];
-    assert_eq!(opened.store.pressure().queued, 3);
+    assert_eq!(opened.store.writer_load().queued, 3);
     let begun = Instant::now();
     let refused = opened.put("c", 1).wait().unwrap_err();
     assert!(begun.elapsed() < Duration::from_millis(100));
@@ -433,19 +433,19 @@ fn an_operation_without_a_savepoint_that_breaks_its_promise_leaves_nothing_behin
     let insert = |tx: &Write<'_>, name: &str| {
         tx.execute("insert into settings (name, value, updated_at) values (?1, '1', 0)", [name])
     };
-    let broken = opened.store.write_checked_first(move |tx| {
+    let broken = opened.store.write_without_savepoint(move |tx| {
         insert(tx, "broken")?;
         Err::<(), _>(Error::from(Code::NotFound))
     });
     assert!(broken.wait().is_err());
     assert_eq!(opened.find("broken"), None);
-    let refused = opened.store.write_checked_first(|_| Err::<(), _>(Error::from(Code::HistoryFull)));
+    let refused = opened.store.write_without_savepoint(|_| Err::<(), _>(Error::from(Code::HistoryFull)));
     assert_eq!(refused.wait().unwrap_err().code, Code::HistoryFull);
-    opened.store.write_checked_first(move |tx| insert(tx, "good")).wait().unwrap();
+    opened.store.write_without_savepoint(move |tx| insert(tx, "good")).wait().unwrap();
     assert_eq!(opened.find("good").as_deref(), Some("1"));
 
     // A part that was undone is no change; one inside of another neither.
-    let undone = opened.store.write_checked_first(move |tx| {
+    let undone = opened.store.write_without_savepoint(move |tx| {
         tx.attempt(|tx| {
             insert(tx, "outer")?;
             let inner = tx.attempt(|tx| {

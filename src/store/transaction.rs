@@ -10,7 +10,7 @@ use std::{
 use rusqlite::{Connection, Params, Statement};
 
 use super::{
-    View,
+    SnapshotId,
     row::Row,
     statements::{Lend, Sql},
 };
@@ -25,7 +25,7 @@ pub struct Read<'connection> {
     /// The statements that the connection keeps; nothing for one that serves a single operation.
     kept: Option<&'connection (dyn Lend + 'connection)>,
     /// What other reads see too.
-    view: Option<View>,
+    view: Option<SnapshotId>,
     pub now: Timestamp,
 }
 
@@ -44,12 +44,12 @@ impl<'connection> Read<'connection> {
     }
 
     /// On the view of a thread that reads it again.
-    pub(super) fn of(self, view: View) -> Self {
+    pub(super) fn of(self, view: SnapshotId) -> Self {
         Self { view: Some(view), ..self }
     }
 
     /// The view that this is a read of, if the thread reads it more than once: what is found now is true of it then.
-    pub fn view(&self) -> Option<View> {
+    pub fn snapshot_id(&self) -> Option<SnapshotId> {
         self.view
     }
 
@@ -63,7 +63,7 @@ impl<'connection> Read<'connection> {
         outcome.ok_or_else(|| Error::internal("a statement was lent and not run"))
     }
 
-    /// Hands the statement over, once. What is done with it is in the program once for each statement, and this is not.
+    /// CheckpointConnection the statement over, once. What is done with it is in the program once for each statement, and this is not.
     fn lend(&self, sql: impl Sql, borrow: &mut dyn FnMut(&mut Statement<'_>) -> Result<()>) -> Result<()> {
         match (self.kept, sql.lasting()) {
             (Some(kept), Some(lasting)) => kept.lend(lasting, borrow),
@@ -112,12 +112,12 @@ impl<'connection> Read<'connection> {
         Ok(all)
     }
 
-    /// Hands over one row after the other, for lists that are too long to be held.
+    /// CheckpointConnection over one row after the other, for lists that are too long to be held.
     pub fn each(&self, sql: impl Sql, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
         self.each_until(sql, params, |found| row(found).map(ControlFlow::Continue)).map(drop)
     }
 
-    /// Hands over one row after the other until that is enough, and says whether it was.
+    /// CheckpointConnection over one row after the other until that is enough, and says whether it was.
     pub fn each_until(
         &self,
         sql: impl Sql,
@@ -139,7 +139,7 @@ impl<'connection> Read<'connection> {
 /// A place in a transaction of the writer thread.
 pub struct Write<'connection> {
     read: Read<'connection>,
-    leaves_no_trace: Cell<bool>,
+    truncates_wal: Cell<bool>,
     /// Rows that the connection had changed when the operation began, and those that it changed and undid since: the
     /// connection counts both for ever.
     changes_before: Cell<u64>,
@@ -162,7 +162,7 @@ impl<'connection> Write<'connection> {
 
     fn of(read: Read<'connection>) -> Self {
         let changes_before = Cell::new(read.connection.total_changes());
-        Self { read, leaves_no_trace: Cell::new(false), changes_before }
+        Self { read, truncates_wal: Cell::new(false), changes_before }
     }
 
     /// Says that another operation of the same transaction begins.
@@ -177,12 +177,12 @@ impl<'connection> Write<'connection> {
 
     /// Has the write-ahead log emptied before the answer, or as soon as nobody reads from it any more: what was deleted
     /// must not live on in pages of the log that nothing points to.
-    pub fn leave_no_trace(&self) {
-        self.leaves_no_trace.set(true);
+    pub fn truncate_wal_after_commit(&self) {
+        self.truncates_wal.set(true);
     }
 
-    pub(super) fn leaves_no_trace(&self) -> bool {
-        self.leaves_no_trace.get()
+    pub(super) fn truncates_wal(&self) -> bool {
+        self.truncates_wal.get()
     }
 
     /// Runs a statement and says how many rows it changed.

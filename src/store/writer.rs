@@ -29,8 +29,8 @@ use self::{
     work::Work,
 };
 use super::{
-    Pending, Tuning, Write, background_checkpointer::Copier, file_identity::Place, snapshot::FullReads,
-    statements::Kept,
+    Pending, Tuning, Write, background_checkpointer::BackgroundCheckpointer, file_identity::FileIdentity,
+    snapshot::FullReads, statements::Kept,
 };
 use crate::{
     clock::Clock,
@@ -41,12 +41,12 @@ use crate::{
 
 pub(super) use checkpoint::{LogPages, checkpoint};
 pub(super) use job::Kind;
-pub use job::{Answers, Messenger};
+pub use job::{CommitReplies, ReplyDispatcher};
 pub(super) use work::stop_after_failed_sync;
 
 /// How much work waits for the writer.
 #[derive(Clone, Copy, Debug)]
-pub struct Pressure {
+pub struct WriterLoad {
     /// Operations queued or being committed.
     pub queued: u64,
     /// Operations that may be queued.
@@ -57,7 +57,7 @@ pub struct Pressure {
 
 /// What the writer has done since the start.
 #[derive(Debug)]
-pub struct WriterTally {
+pub struct WriterMetrics {
     /// Operations that were committed together.
     pub operations: Distribution,
     /// Microseconds from the first of them to the answers.
@@ -65,15 +65,15 @@ pub struct WriterTally {
     /// Commits that failed.
     pub failures: Counter,
     /// Operations, and commits without such an operation, that met damage in the file.
-    pub damage_met: Counter,
+    pub damage_errors: Counter,
 }
 
 /// What the thread and those who queue for it both know.
 struct Shared {
     /// Operations queued or being committed.
     queued: AtomicU64,
-    tally: WriterTally,
-    messenger: OnceLock<Messenger>,
+    metrics: WriterMetrics,
+    dispatcher: OnceLock<ReplyDispatcher>,
     log: PathBuf,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         connection: Connection,
-        place: Place,
+        files: FileIdentity,
         tuning: &Tuning,
         clock: Clock,
         commits: Arc<AtomicU64>,
@@ -96,17 +96,17 @@ impl Writer {
         let (queue, jobs) = sync_channel(tuning.queue);
         connection.wal_hook(Some(note_log_pages));
         connection.pragma_update(None, "journal_size_limit", LOG_TRUNCATED_ABOVE.cast_signed())?;
-        let copier = Copier::start(place.path(), tuning)?;
+        let checkpointer = BackgroundCheckpointer::start(files.path(), tuning)?;
         let shared = Arc::new(Shared {
             queued: AtomicU64::new(0),
-            tally: WriterTally {
+            metrics: WriterMetrics {
                 operations: Distribution::new(&SIZE_BOUNDS),
                 durations: Distribution::new(&SLOW_BOUNDS),
                 failures: Counter::default(),
-                damage_met: Counter::default(),
+                damage_errors: Counter::default(),
             },
-            messenger: OnceLock::default(),
-            log: place.path().with_extension("db-wal"),
+            dispatcher: OnceLock::default(),
+            log: files.path().with_extension("db-wal"),
         });
         let (of_thread, slow, commit_size) = (Arc::clone(&shared), tuning.slow, tuning.commit_size);
         let work = move || {
@@ -121,8 +121,8 @@ impl Writer {
                 commit_size,
                 slow,
                 log_pages: LogPages::of_this_thread(),
-                place,
-                copier,
+                files,
+                checkpointer,
                 checkpoint: Cell::new(Checkpoint::default()),
                 empty_log_at: Cell::new(None),
             };
@@ -145,34 +145,34 @@ impl Writer {
         let (reply, receiver) = oneshot::channel();
         let job = Box::new(Operation { kind, work: Some(operation), outcome: None, reply });
         let Some(queue) = locked(&self.queue).clone() else {
-            return Pending::known(Err(busy("The service is stopping.")));
+            return Pending::ready(Err(busy("The service is stopping.")));
         };
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
         match queue.try_send(job) {
             Ok(()) => Pending::queued(receiver),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.shared.queued.fetch_sub(1, Ordering::Relaxed);
-                Pending::known(Err(busy("Too many changes are waiting for the disk.")))
+                Pending::ready(Err(busy("Too many changes are waiting for the disk.")))
             }
         }
     }
 
     /// Has the answers of commits that many wait for taken to them; once.
-    pub(super) fn answer_through(&self, messenger: Messenger) {
+    pub(super) fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
         // Who asks a second time has the same runtime in mind.
-        let _ = self.shared.messenger.set(messenger);
+        let _ = self.shared.dispatcher.set(dispatcher);
     }
 
-    pub(super) fn pressure(&self) -> Pressure {
-        Pressure {
+    pub(super) fn writer_load(&self) -> WriterLoad {
+        WriterLoad {
             queued: self.shared.queued.load(Ordering::Relaxed),
             capacity: self.capacity,
             log_bytes: file_size(&self.shared.log),
         }
     }
 
-    pub(super) fn tally(&self) -> &WriterTally {
-        &self.shared.tally
+    pub(super) fn metrics(&self) -> &WriterMetrics {
+        &self.shared.metrics
     }
 
     pub(super) fn stop(&self) {

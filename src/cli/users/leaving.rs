@@ -17,7 +17,7 @@ use yarrow::{
     error::{Code, Error, Result},
     store::{
         Pending,
-        files::{failed_at, make_new},
+        files::{create_private, file_error},
     },
     types::UserId,
 };
@@ -30,9 +30,9 @@ pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> 
         record(app, "users export", Some(user), by)?;
         return written;
     };
-    let file = make_new(path)?;
+    let file = create_private(path)?;
     let written = accounts::export(app, user, &mut &file);
-    let synced = written.and_then(|()| file.sync_all().map_err(|error| failed_at(path, error)));
+    let synced = written.and_then(|()| file.sync_all().map_err(|error| file_error(path, error)));
     // Half an export is worse than none: somebody might hand it out.
     synced.inspect_err(|_| drop(std::fs::remove_file(path)))?;
     record(app, "users export", Some(user), by)?;

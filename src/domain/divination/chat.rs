@@ -25,7 +25,7 @@ use crate::{
     },
     error::Result,
     providers::llm::{Flow, Message, Piece, Request, Role, Usage},
-    store::{Read, Write, sliding_window::SURPLUS},
+    store::{Read, Write, sliding_window::PURGE_BATCH},
     types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
 };
 
@@ -233,7 +233,7 @@ fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from chats where id in (select id from chats where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running'",
-        (user.0, SURPLUS, kept),
+        (user.0, PURGE_BATCH, kept),
     )
     .map(drop)
 }

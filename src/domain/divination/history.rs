@@ -78,7 +78,7 @@ pub struct SavedRecord {
 /// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
 pub fn save(core: &Core, user: UserId, draft: Draft<'static>) -> Pending<SavedRecord> {
     let limit = i64::from(core.config.limits.history_records);
-    core.store.write_checked_first(move |tx| {
+    core.store.write_without_savepoint(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
         // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
         if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
@@ -138,7 +138,7 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
             )?;
         }
         if deleted > 0 {
-            free_space_scrub::note_in(tx)?;
+            free_space_scrub::request_in(tx)?;
         }
         Ok(deleted)
     })
@@ -149,7 +149,7 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
 pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
     let limit = core.config.limits.history_records;
     // Nothing in it can fail but the disk, and what it rewrites may be too much to be kept in memory for an undoing.
-    core.store.write_checked_first(move |tx| {
+    core.store.write_without_savepoint(move |tx| {
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
             (user.0, tx.now.0),
@@ -160,7 +160,7 @@ pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
             (user.0, limit),
         )?;
         if deleted > 0 {
-            free_space_scrub::note_in(tx)?;
+            free_space_scrub::request_in(tx)?;
         }
         Ok(hidden)
     })

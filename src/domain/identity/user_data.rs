@@ -171,7 +171,7 @@ fn delete_orphans(app: &App, run: &SoleRun) -> Result<u64> {
         if app.store.read(|tx| users::find_kept_in(tx, owner))?.is_some() {
             continue;
         }
-        let orphans = free_space_scrub::delete_in_slices(app, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
+        let orphans = free_space_scrub::delete_in_batches(app, move |tx| history::delete_orphans_in(tx, owner, SLICE))?;
         deleted += orphans as u64;
     }
     Ok(deleted)

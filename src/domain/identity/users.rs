@@ -225,7 +225,7 @@ fn profile_of(row: &Row<'_>, id: UserId) -> rusqlite::Result<Profile> {
     Ok(Profile {
         id,
         nickname: row.get(0)?,
-        gender: row.named(1, Gender::named)?,
+        gender: row.get_parsed(1, Gender::named)?,
         birthday: row.get(2)?,
         signature: row.get(3)?,
     })

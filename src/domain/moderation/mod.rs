@@ -111,7 +111,7 @@ impl Refusal {
     /// Remembers the refusal, then answers it.
     pub fn record<T: Send + 'static>(self, core: &Core) -> Pending<T> {
         if self.violations.is_empty() {
-            return Pending::known(Err(self.error));
+            return Pending::ready(Err(self.error));
         }
         let kept = core.config.records_kept();
         core.store.write(move |tx| {

@@ -63,7 +63,7 @@ pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
 pub fn switch(moderation: &Moderation, service: Service) -> Pending<Policy> {
     if service == Service::External && !moderation.external.is_configured() {
         let detail = "No outside service is configured: set `moderation.provider` and its keys first.";
-        return Pending::known(Err(Error::new(Code::NotConfigured).detail(detail)));
+        return Pending::ready(Err(Error::new(Code::NotConfigured).detail(detail)));
     }
     moderation.core.store.write(move |tx| {
         let before = current_in(tx)?;

@@ -14,7 +14,7 @@ use crate::{
     error::{Code, Error, Result},
     store::{
         Read, Row, Write,
-        sliding_window::{self, HOUR, SURPLUS, Window},
+        sliding_window::{self, HOUR, PURGE_BATCH, Window},
     },
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -123,7 +123,7 @@ fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from violations where id in (select id from violations where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3)",
-        (user.0, SURPLUS, kept),
+        (user.0, PURGE_BATCH, kept),
     )
     .map(drop)
 }
@@ -200,7 +200,7 @@ pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Li
 /// Deletes refusals older than so many days and says how many. Blocks, in slices that hold nobody up.
 pub fn clean_up(core: &Core, days_to_keep: u32) -> Result<u64> {
     let age = Duration::from_hours(24) * days_to_keep;
-    Ok(free_space_scrub::delete_in_slices(core, move |tx| delete_older_in(tx, age, SLICE))? as u64)
+    Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, SLICE))? as u64)
 }
 
 /// Deletes so many of the refusals that are older than this, and says how many there were.

@@ -82,7 +82,7 @@ pub fn balance(app: &App, user: UserId) -> Result<i64> {
 /// `insufficient_coins`, `account_inconsistent`; those of [`Once::run_in`].
 pub fn consume(app: &App, user: UserId, once: Once<Consumed>) -> Pending<Answered<Consumed>> {
     let price = i64::from(app.config.coins.consume);
-    app.store.write_checked_first(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
+    app.store.write_without_savepoint(move |tx| once.run_in(tx, |tx| consume_in(tx, user, price)))
 }
 
 pub fn consume_in(tx: &Write<'_>, user: UserId, price: i64) -> Result<Consumed> {

@@ -88,13 +88,13 @@ pub struct Redeemed {
 pub fn find(app: &App, user: UserId) -> Pending<Invite> {
     let (key, window) = (app.keys.clone(), app.config.points.invite_window);
     match app.store.read(|tx| find_in(tx, &key, user, window)) {
-        Ok(Some(invite)) => Pending::known(Ok(invite)),
+        Ok(Some(invite)) => Pending::ready(Ok(invite)),
         Ok(None) => app.store.write(move |tx| {
             users::require_in(tx, user)?;
             make_code_in(tx, user)?;
             find_in(tx, &key, user, window)?.ok_or_else(|| Code::NotFound.into())
         }),
-        Err(error) => Pending::known(Err(error)),
+        Err(error) => Pending::ready(Err(error)),
     }
 }
 

@@ -12,9 +12,9 @@ use std::{
 use crate::{app::App, core::Core, domain::operations::settings, error::Result, store::Write};
 
 /// Counts the deletions that were noted.
-const NOTED: &str = "residue_noted";
+const NOTED: &str = "scrub_requested";
 /// The last of them that a whole pass came after.
-const CLEARED: &str = "residue_cleared";
+const CLEARED: &str = "scrub_completed";
 /// Pages looked at in one view of the database, which pins the log for as long as that takes.
 const LOOKED_AT_ONCE: u32 = 512;
 /// Pages cleared by one operation.
@@ -32,14 +32,14 @@ pub struct Pass {
 }
 
 /// Notes that something was deleted that must not be found again.
-pub fn note_in(tx: &Write<'_>) -> Result<()> {
+pub fn request_in(tx: &Write<'_>) -> Result<()> {
     settings::increase_in(tx, NOTED)
 }
 
 /// The same where so many rows were deleted, and says how many.
-pub fn noting_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
+pub fn request_if_deleted_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
     if deleted > 0 {
-        note_in(tx)?;
+        request_in(tx)?;
     }
     Ok(deleted)
 }
@@ -49,12 +49,12 @@ pub fn noting_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
 ///
 /// # Errors
 /// Storage errors; what was deleted by then stays deleted.
-pub fn delete_in_slices(
+pub fn delete_in_batches(
     core: &Core,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<usize> {
     let mut deleted = 0;
-    count_in_slices(core, &mut deleted, &|| true, delete)?;
+    delete_counted_in_batches(core, &mut deleted, &|| true, delete)?;
     Ok(deleted)
 }
 
@@ -63,7 +63,7 @@ pub fn delete_in_slices(
 ///
 /// # Errors
 /// Storage errors.
-pub fn count_in_slices(
+pub fn delete_counted_in_batches(
     core: &Core,
     deleted: &mut usize,
     goes_on: &dyn Fn() -> bool,
@@ -71,7 +71,7 @@ pub fn count_in_slices(
 ) -> Result<()> {
     while goes_on() {
         let delete = delete.clone();
-        match core.store.write(move |tx| noting_in(tx, delete(tx)?)).wait()? {
+        match core.store.write(move |tx| request_if_deleted_in(tx, delete(tx)?)).wait()? {
             0 => return Ok(()),
             some => *deleted += some,
         }
@@ -84,7 +84,7 @@ pub fn count_in_slices(
 ///
 /// # Errors
 /// Storage errors; then the next pass begins anew.
-pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
+pub fn run_if_due(app: &App) -> Result<Option<Pass>> {
     let (noted, cleared) =
         app.store.read(|tx| Ok((settings::number_in(tx, NOTED)?, settings::number_in(tx, CLEARED)?)))?;
     if noted == cleared {
@@ -95,9 +95,9 @@ pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
     loop {
         let done = pass.pages;
         let looked_at = app.store.read(|tx| {
-            let Some(pages) = tx.clearable_pages()? else { return Ok(None) };
+            let Some(pages) = tx.scrubbable_pages()? else { return Ok(None) };
             let last = pages.min(done + LOOKED_AT_ONCE);
-            Ok(Some((last, tx.pages_with_residue(done + 1..last + 1)?)))
+            Ok(Some((last, tx.pages_to_scrub(done + 1..last + 1)?)))
         })?;
         let Some((last, found)) = looked_at else {
             tracing::warn!(
@@ -111,7 +111,7 @@ pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
         pass.pages = last;
         for some in found.chunks(CLEARED_AT_ONCE) {
             let some = some.to_vec();
-            pass.cleared += app.store.write(move |tx| tx.clear_residue(&some)).wait()?;
+            pass.cleared += app.store.write(move |tx| tx.scrub_pages(&some)).wait()?;
             sleep(PAUSE);
         }
     }
@@ -123,6 +123,6 @@ pub fn clear_if_due(app: &App) -> Result<Option<Pass>> {
 fn finish_in(tx: &Write<'_>, noted: i64) -> Result<()> {
     settings::put_in(tx, CLEARED, &noted.to_string())?;
     // The log has the pages as they were.
-    tx.leave_no_trace();
+    tx.truncate_wal_after_commit();
     Ok(())
 }

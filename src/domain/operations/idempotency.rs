@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::Clock,
-        store::{Store, Tuning, Upkeep},
+        store::{SchemaPolicy, Store, Tuning},
     };
 
     fn claim(caller: UserId, key: &str) -> Claim {
@@ -293,8 +293,9 @@ mod tests {
     /// The keys that are left of two users', when one leaves who was looked for before `since`.
     fn left_after(since: impl FnOnce(&Write<'_>) -> Result<()> + Send + 'static) -> String {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), Upkeep::Migrate)
-            .unwrap();
+        let store =
+            Store::open(&directory.path().join("yarrow.db"), &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate)
+                .unwrap();
         let keep =
             |tx: &Write<'_>, caller, key| insert_in(tx, &claim(caller, key), &Kept { status: 200, body: vec![1] });
         let before = store.write(move |tx| {

@@ -79,8 +79,8 @@ impl Standing {
 /// What is known of the file.
 pub fn standing_in(tx: &Read<'_>, app: &App) -> Result<Standing> {
     let last = settings::find_json_in(tx, LAST)?;
-    let is_unexplained = app.store.damage_met() > app.damage_explained.0.load(Ordering::Relaxed);
-    Ok(Standing { last, is_unexplained, is_gone: !app.store.is_in_place() })
+    let is_unexplained = app.store.damage_errors() > app.damage_explained.0.load(Ordering::Relaxed);
+    Ok(Standing { last, is_unexplained, is_gone: !app.store.has_original_files() })
 }
 
 /// Checks the file if that was not done for as long as is configured, or since somebody met damage.
@@ -105,13 +105,13 @@ pub fn check_if_due(app: &App) -> Result<()> {
 /// # Errors
 /// Storage errors. Damage is none: it is what is looked for.
 pub fn check(app: &App) -> Result<()> {
-    let met_before = app.store.damage_met();
+    let met_before = app.store.damage_errors();
     let faults = match app.store.structure_faults() {
         Err(error) if store::is_damage(&error) => vec![error.to_string()],
         faults => faults?,
     };
     // What was found is told now. What somebody met in what had already been looked through is not.
-    let explained = if faults.is_empty() { met_before } else { app.store.damage_met() };
+    let explained = if faults.is_empty() { met_before } else { app.store.damage_errors() };
     if let Some(fault) = faults.first() {
         tracing::error!(fault, faults = faults.len(), "the database is damaged: restore a backup");
     }

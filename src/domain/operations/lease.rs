@@ -39,7 +39,7 @@ impl SoleRun {
     /// Those of [`Self::go_on_in`], and storage errors.
     pub fn go_on(&self, app: &App) -> Result<()> {
         let run = self.clone();
-        app.store.write_checked_first(move |tx| run.go_on_in(tx)).wait()
+        app.store.write_without_savepoint(move |tx| run.go_on_in(tx)).wait()
     }
 
     /// Moves the mark.

@@ -181,7 +181,7 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration) -> Result<usize> {
 /// # Errors
 /// Storage errors; what was deleted by then stays deleted.
 pub fn clean_up(app: &App, age: Duration) -> Result<usize> {
-    let deleted = free_space_scrub::delete_in_slices(app, move |tx| delete_older_in(tx, age))?;
-    free_space_scrub::delete_in_slices(app, pieces::delete_empty_in)?;
+    let deleted = free_space_scrub::delete_in_batches(app, move |tx| delete_older_in(tx, age))?;
+    free_space_scrub::delete_in_batches(app, pieces::delete_empty_in)?;
     Ok(deleted)
 }

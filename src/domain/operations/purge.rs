@@ -21,7 +21,7 @@ use crate::{
         },
     },
     error::Result,
-    store::{Read, Write, backup::Copy},
+    store::{Read, Write, backup::DatabaseCopy},
     types::named,
 };
 
@@ -128,7 +128,7 @@ fn clear_held<Held: Clone + Send + 'static>(
     delete: fn(&Write<'_>, &[Held]) -> Result<usize>,
 ) -> Result<Gone> {
     let backup = backups::create(app, Occasion::BeforeCleanup, progress)?.backup;
-    let copy = Copy::open(&backup.path, app.clock.now())?;
+    let copy = DatabaseCopy::open(&backup.path, app.clock.now())?;
     let (mut deleted, mut last) = (0, None);
     loop {
         let rows = copy.read(|tx| next(tx, last.as_ref()))?;
@@ -136,7 +136,7 @@ fn clear_held<Held: Clone + Send + 'static>(
         if last.is_none() {
             return Ok((vec![(table.to_owned(), deleted)], backup.name));
         }
-        let delete = move |tx: &Write<'_>| free_space_scrub::noting_in(tx, delete(tx, &rows)?);
+        let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, delete(tx, &rows)?);
         deleted += i64::try_from(app.store.write(delete).wait()?).unwrap_or(0);
     }
 }
@@ -152,7 +152,7 @@ fn empty_all_in(tx: &Write<'_>) -> Result<Vec<(String, i64)>> {
     tx.empty(&tables)?;
     ledger::changes::begin_anew_in(tx)?;
     ledger::verification::begin_anew_in(tx)?;
-    free_space_scrub::note_in(tx)?;
+    free_space_scrub::request_in(tx)?;
     Ok(counted)
 }
 

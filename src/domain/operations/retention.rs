@@ -73,7 +73,7 @@ impl Sweep<'_> {
     }
 
     fn in_slices(&mut self, delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static) {
-        let outcome = free_space_scrub::count_in_slices(self.app, &mut self.deleted, self.goes_on, delete);
+        let outcome = free_space_scrub::delete_counted_in_batches(self.app, &mut self.deleted, self.goes_on, delete);
         self.note(outcome);
     }
 
@@ -101,7 +101,7 @@ fn delete_expired_codes(app: &App, deleted: &mut usize, goes_on: &dyn Fn() -> bo
         if last.is_none() {
             return Ok(());
         }
-        let delete = move |tx: &Write<'_>| free_space_scrub::noting_in(tx, codes::clear_in(tx, &expired)?);
+        let delete = move |tx: &Write<'_>| free_space_scrub::request_if_deleted_in(tx, codes::clear_in(tx, &expired)?);
         *deleted += app.store.write(delete).wait()?;
     }
     Ok(())

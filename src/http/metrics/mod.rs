@@ -104,7 +104,7 @@ fn add_requests(page: &mut Page, requests: &RequestTally) {
 }
 
 fn add_store(page: &mut Page, app: &App) {
-    let (pressure, writer) = (app.store.pressure(), app.store.tally());
+    let (pressure, writer) = (app.store.writer_load(), app.store.writer_metrics());
     page.gauge("yarrow_writer_queue", "Changes that wait for the disk").whole(&[], pressure.queued);
     page.gauge("yarrow_writer_queue_capacity", "Changes that may wait for the disk")
         .whole(&[], pressure.capacity as u64);
@@ -113,7 +113,8 @@ fn add_store(page: &mut Page, app: &App) {
     page.histogram("yarrow_writer_batch_seconds", "Time for making changes together and syncing them")
         .seconds(&[], &writer.durations.get());
     page.counter("yarrow_writer_failed_commits", "Commits that failed").whole(&[], writer.failures.get());
-    page.counter("yarrow_database_damage_met", "Reads and changes that met damage").whole(&[], app.store.damage_met());
+    page.counter("yarrow_database_damage_met", "Reads and changes that met damage")
+        .whole(&[], app.store.damage_errors());
     page.gauge("yarrow_wal_bytes", "Size of the write-ahead log").whole(&[], pressure.log_bytes);
 }
 

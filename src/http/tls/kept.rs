@@ -9,7 +9,7 @@ use crate::{
     certificate::AcmeFiles,
     config::Config,
     error::{Error, Result},
-    store::files::{failed_at, make_private_directory, publish, remove_if_there, write_new},
+    store::files::{create_private_directory, file_error, remove_if_exists, sync_and_rename, write_private},
 };
 
 /// Bytes that a chain with its key takes at most, as authorities make them.
@@ -21,7 +21,7 @@ pub struct Kept(pub AcmeFiles);
 impl Kept {
     pub fn of(config: &Config) -> Result<Self> {
         let files = AcmeFiles::of(config).ok_or_else(|| Error::misconfigured("server.domain: names nothing"))?;
-        make_private_directory(&files.directory)?;
+        create_private_directory(&files.directory)?;
         Ok(Self(files))
     }
 
@@ -30,7 +30,7 @@ impl Kept {
         match std::fs::read(path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed_at(path, error)),
+            Err(error) => Err(file_error(path, error)),
         }
     }
 
@@ -41,7 +41,7 @@ impl Kept {
     pub fn try_room(&self) -> Result<()> {
         let unfinished = unfinished(&self.0.certificate);
         let tried = write_to(&unfinished, &[0; ROOM]);
-        let deleted = std::fs::remove_file(&unfinished).map_err(|error| failed_at(&unfinished, error));
+        let deleted = std::fs::remove_file(&unfinished).map_err(|error| file_error(&unfinished, error));
         tried.and(deleted)
     }
 
@@ -49,7 +49,7 @@ impl Kept {
     pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         let unfinished = unfinished(path);
         write_to(&unfinished, content)?;
-        publish(&unfinished, path)
+        sync_and_rename(&unfinished, path)
     }
 }
 
@@ -60,6 +60,6 @@ fn unfinished(path: &Path) -> PathBuf {
 
 /// Writes a new file, also where one was left that is not whole.
 fn write_to(path: &Path, content: &[u8]) -> Result<()> {
-    remove_if_there(path).map_err(|error| failed_at(path, error))?;
-    write_new(path, content)
+    remove_if_exists(path).map_err(|error| file_error(path, error))?;
+    write_private(path, content)
 }

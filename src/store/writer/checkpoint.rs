@@ -14,7 +14,7 @@ use super::{
     file_size,
     work::{IDLE, Work, stop_if_sync_failed},
 };
-use crate::store::{background_checkpointer::Progress, connection::BUSY_TIMEOUT};
+use crate::store::{background_checkpointer::CheckpointState, connection::BUSY_TIMEOUT};
 
 /// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
 /// its start.
@@ -116,12 +116,12 @@ impl Work<'_> {
             return;
         }
         if self.log_pages.get() >= checkpoint.due_at + PAGES_MEANWHILE {
-            self.copier.wait();
+            self.checkpointer.wait();
         }
-        match self.copier.progress() {
-            Progress::Idle => self.copier.begin(self.log_pages.clone()),
-            Progress::Running => {}
-            Progress::Done => self.free_log(),
+        match self.checkpointer.progress() {
+            CheckpointState::Idle => self.checkpointer.begin(self.log_pages.clone()),
+            CheckpointState::Running => {}
+            CheckpointState::Done => self.free_log(),
         }
     }
 
@@ -154,7 +154,7 @@ impl Work<'_> {
             self.log_pages.set(0);
         }
         self.checkpoint.set(if is_free { Checkpoint::default() } else { self.checkpoint.get().after_failure(pages) });
-        self.copier.reset();
+        self.checkpointer.reset();
     }
 
     /// Copies the log into the database and truncates it, so that nothing of what was deleted is left in it. Kept
@@ -192,7 +192,7 @@ impl Work<'_> {
     /// Truncates the log if that is possible now: a database at rest is one file, which is what people copy. A command
     /// that must leave no trace beside a running server tries for longer, in steps that hold up nobody for long.
     pub(super) fn leave(&mut self) {
-        self.copier.stop();
+        self.checkpointer.stop();
         let must_be_empty = self.empty_log_at.get().is_some();
         for _ in 0..if must_be_empty { ATTEMPTS_TO_EMPTY } else { 1 } {
             self.commits.fetch_add(1, Ordering::Release);

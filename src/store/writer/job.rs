@@ -8,13 +8,13 @@ use crate::{
 };
 
 /// The answers of one commit. Whoever drops them gives them.
-pub struct Answers {
+pub struct CommitReplies {
     pub(super) jobs: Vec<Box<dyn Job>>,
     /// Why nothing of the commit counts.
     pub(super) lost: Option<Error>,
 }
 
-impl Drop for Answers {
+impl Drop for CommitReplies {
     fn drop(&mut self) {
         for job in self.jobs.drain(..) {
             job.answer(self.lost.as_ref());
@@ -23,18 +23,18 @@ impl Drop for Answers {
 }
 
 /// Takes the answers of a commit to where those are who wait for them.
-pub type Messenger = Box<dyn Fn(Answers) + Send + Sync>;
+pub type ReplyDispatcher = Box<dyn Fn(CommitReplies) + Send + Sync>;
 
 /// How an operation that fails is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Kind {
     /// By the savepoint that it gets. SQLite keeps every page that is changed after one in memory as it was before.
-    Undoable,
+    Savepoint,
     /// Not at all: it changes nothing before it is sure to succeed.
-    CheckedFirst,
+    NoSavepoint,
     /// With its transaction: it is the only one of its commit, so that whoever reads while it runs sees all that was
     /// written before it.
-    Alone,
+    Exclusive,
 }
 
 /// A queued operation, whatever it answers.

@@ -16,15 +16,15 @@ use rusqlite::Connection;
 use super::{
     Shared,
     checkpoint::{Checkpoint, LogPages, RESTART_WAIT, RESTART_WAIT_BRIEFLY},
-    job::{Answers, Job, Kind},
+    job::{CommitReplies, Job, Kind},
 };
 use crate::{
     clock::Clock,
     error::{Code, Error, Result},
     store::{
         self, Write,
-        background_checkpointer::{Copier, Progress},
-        file_identity::Place,
+        background_checkpointer::{BackgroundCheckpointer, CheckpointState},
+        file_identity::FileIdentity,
         snapshot::FullReads,
         statements::{Kept, Lend},
     },
@@ -49,8 +49,8 @@ pub(super) struct Work<'connection> {
     /// What takes longer than this is logged.
     pub(super) slow: Duration,
     pub(super) log_pages: LogPages,
-    pub(super) place: Place,
-    pub(super) copier: Copier,
+    pub(super) files: FileIdentity,
+    pub(super) checkpointer: BackgroundCheckpointer,
     pub(super) checkpoint: Cell<Checkpoint>,
     /// When the log is to be emptied, or tried to be again, for somebody who left no trace.
     pub(super) empty_log_at: Cell<Option<Instant>>,
@@ -70,8 +70,10 @@ impl Work<'_> {
                     }
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
-                // Nobody else can copy while the copier does.
-                Err(RecvTimeoutError::Timeout) if is_welcome && self.copier.progress() != Progress::Running => {
+                // Nobody else can copy while the checkpointer does.
+                Err(RecvTimeoutError::Timeout)
+                    if is_welcome && self.checkpointer.progress() != CheckpointState::Running =>
+                {
                     self.free_log();
                     self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
@@ -98,8 +100,8 @@ impl Work<'_> {
         }
         self.shared.queued.fetch_sub(size, Ordering::Relaxed);
         let took = begun.elapsed();
-        self.shared.tally.operations.add(size);
-        self.shared.tally.durations.add_duration(took);
+        self.shared.metrics.operations.add(size);
+        self.shared.metrics.durations.add_duration(took);
         if took >= self.slow {
             tracing::warn!(operations = size, duration_ms = took.as_millis(), "slow commit");
         }
@@ -109,7 +111,7 @@ impl Work<'_> {
     /// answers them, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
         if let Err(error) = self.statement("begin immediate") {
-            self.shared.tally.failures.add(1);
+            self.shared.metrics.failures.add(1);
             self.answer(jobs, Some(error));
             return Vec::new();
         }
@@ -122,7 +124,7 @@ impl Work<'_> {
             done += 1;
             outcome = self.run_one(job.as_mut(), &transaction);
             if job.met_damage() {
-                self.shared.tally.damage_met.add(1);
+                self.shared.metrics.damage_errors.add(1);
             }
             begun = self.note_if_slow(job.as_ref(), begun);
             if outcome.is_err() {
@@ -131,12 +133,12 @@ impl Work<'_> {
         }
         let rest = jobs.split_off(done);
         if outcome.is_ok() {
-            outcome = self.place.demand().and_then(|()| self.statement("commit"));
+            outcome = self.files.ensure_unchanged().and_then(|()| self.statement("commit"));
         }
         match outcome {
             Ok(()) => {
                 self.commits.fetch_add(1, Ordering::Release);
-                if transaction.leaves_no_trace() {
+                if transaction.truncates_wal() {
                     self.empty_log_at.set(Some(Instant::now()));
                     self.empty_log_if_due(RESTART_WAIT);
                 }
@@ -144,9 +146,9 @@ impl Work<'_> {
             }
             Err(error) => {
                 tracing::error!(%error, operations = jobs.len(), "a commit failed");
-                self.shared.tally.failures.add(1);
+                self.shared.metrics.failures.add(1);
                 let is_told = jobs.iter().any(|job| job.met_damage());
-                self.shared.tally.damage_met.add(u64::from(store::is_damage(&error) && !is_told));
+                self.shared.metrics.damage_errors.add(u64::from(store::is_damage(&error) && !is_told));
                 self.abandon_transaction();
                 self.answer(jobs, Some(error));
             }
@@ -157,9 +159,9 @@ impl Work<'_> {
     /// Answers all. Each answer wakes somebody on another thread, which costs more than the answer; so where many wait
     /// on the same threads, the answers are taken there together.
     fn answer(&self, jobs: Vec<Box<dyn Job>>, lost: Option<Error>) {
-        let answers = Answers { jobs, lost };
-        if let Some(messenger) = self.shared.messenger.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {
-            messenger(answers);
+        let answers = CommitReplies { jobs, lost };
+        if let Some(dispatcher) = self.shared.dispatcher.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {
+            dispatcher(answers);
         }
     }
 
@@ -177,24 +179,24 @@ impl Work<'_> {
     fn run_one(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
         transaction.begin_operation();
         let kind = job.kind();
-        if kind == Kind::Undoable {
+        if kind == Kind::Savepoint {
             self.statement("savepoint operation")?;
         }
         let keeps = job.run(transaction);
         self.check_transaction()?;
         match kind {
-            Kind::Undoable => {
+            Kind::Savepoint => {
                 if !keeps {
                     self.statement("rollback to operation")?;
                 }
                 self.statement("release operation")
             }
             _ if keeps || transaction.changed() == 0 => Ok(()),
-            Kind::Alone => {
+            Kind::Exclusive => {
                 self.statement("rollback")?;
                 self.statement("begin immediate")
             }
-            Kind::CheckedFirst => {
+            Kind::NoSavepoint => {
                 Err(Error::internal("an operation failed after it had changed something, and cannot be undone alone"))
             }
         }
@@ -230,7 +232,7 @@ impl Work<'_> {
 
 /// How many of the operations may share the next commit.
 fn together(jobs: &[Box<dyn Job>]) -> usize {
-    match jobs.iter().position(|job| job.kind() == Kind::Alone) {
+    match jobs.iter().position(|job| job.kind() == Kind::Exclusive) {
         Some(0) => 1,
         Some(before) => before,
         None => jobs.len(),

@@ -274,8 +274,8 @@ fn a_pass_that_a_crash_cut_off_begins_again() {
     let user = person(&server);
     server.delete("/api/v1/account").by(&user).send().expect(204);
     let server = server.crash_and_restart(Setup::default());
-    let is_cleared = "select (select value from settings where name = 'residue_noted') \
-                      is (select value from settings where name = 'residue_cleared')";
+    let is_cleared = "select (select value from settings where name = 'scrub_requested') \
+                      is (select value from settings where name = 'scrub_completed')";
     eventually("a pass came", || server.value(is_cleared));
     expect_no_trace(server.directory(), &traces_of(&user));
 }
@@ -292,8 +292,9 @@ fn whatever_an_operator_deletes_is_cleared_too() {
     let notice = ["notify", "send", "A", "B", "--all"];
     let sent = server.command(&notice).expect(0).json()["id"].to_string().replace('"', "");
     let noted = || {
-        server
-            .value::<i64>("select coalesce(max(cast(value as integer)), 0) from settings where name = 'residue_noted'")
+        server.value::<i64>(
+            "select coalesce(max(cast(value as integer)), 0) from settings where name = 'scrub_requested'",
+        )
     };
     let mut before = noted();
     for command in [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use yarrow::{
-    app::{App, Role},
+    app::{App, OpenMode},
     config::{Sources, load},
     providers::factory::Announce,
 };
@@ -17,6 +17,6 @@ pub fn open_app(settings: &[(&str, &str)]) -> (TempDir, App) {
     let variable = |(name, value): &(&str, &str)| (format!("YARROW_{name}"), (*value).to_owned());
     let sources = Sources { flags, environment: settings.iter().map(variable).collect(), ..Sources::default() };
     let announce: Announce = Arc::new(|_: &str| ());
-    let app = App::open(load(sources).unwrap().config, Role::Founder, &announce).unwrap();
+    let app = App::open(load(sources).unwrap().config, OpenMode::Initialize, &announce).unwrap();
     (directory, app)
 }

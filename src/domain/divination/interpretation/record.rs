@@ -16,7 +16,7 @@ use crate::{
         identity::users,
     },
     error::{Code, Result},
-    store::{Read, Row, Write, sliding_window::SURPLUS},
+    store::{Read, Row, Write, sliding_window::PURGE_BATCH},
     types::{JsonText, Listing, Micros, Page, TimeZone, Timestamp, UserId, milliseconds},
 };
 
@@ -178,7 +178,7 @@ pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Resu
 /// Where the record stands among all, by its age, and how its call does.
 pub fn standing_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, Status)>> {
     let sql = "select id, status from interpretations where trace_id = ?1";
-    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.named(1, Status::named)?)))
+    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.get_parsed(1, Status::named)?)))
 }
 
 /// Deletes a record. What a running call answers is then dropped.
@@ -234,7 +234,7 @@ pub(super) fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()
     tx.execute(
         "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running' and of_session = 0",
-        (user.0, SURPLUS, kept),
+        (user.0, PURGE_BATCH, kept),
     )
     .map(drop)
 }
@@ -313,7 +313,7 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
         question_type: row.get(2)?,
         question: row.get(3)?,
         divination_data: row.get::<Option<String>>(4)?.map(JsonText::from_stored),
-        status: row.named(5, Status::named)?,
+        status: row.get_parsed(5, Status::named)?,
         provider: row.get(6)?,
         model: row.get(7)?,
         prompt_version: row.get(8)?,

@@ -13,7 +13,7 @@ use crate::{
     },
     error::{Code, Result},
     providers::llm::Flow,
-    store::{Write, sliding_window::SURPLUS},
+    store::{Write, sliding_window::PURGE_BATCH},
     types::{JsonText, Locale, UserId},
 };
 
@@ -94,7 +94,7 @@ fn begin_in(tx: &Write<'_>, user: UserId, session_id: &str, trace_id: &str) -> R
     }
     // A few at a time, as they become too many one by one.
     failed.sort_unstable_by(|one, other| other.cmp(one));
-    for (_, surplus) in failed.iter().skip(FAILED_KEPT).take(SURPLUS as usize) {
+    for (_, surplus) in failed.iter().skip(FAILED_KEPT).take(PURGE_BATCH as usize) {
         record::delete_call_in(tx, surplus)?;
     }
     record::add_call_in(tx, session_id, trace_id)

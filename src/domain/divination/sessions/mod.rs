@@ -103,8 +103,8 @@ pub fn cast(
     // The answer to a repeated request comes before the screening, which may judge otherwise by now.
     match once.answered_before(core) {
         Ok(None) => {}
-        Ok(Some(kept)) => return Pending::known(Ok(Answered::Before(kept))),
-        Err(error) => return Pending::known(Err(error)),
+        Ok(Some(kept)) => return Pending::ready(Ok(Answered::Before(kept))),
+        Err(error) => return Pending::ready(Err(error)),
     }
     let fields = Field::of_question(&draft.question, draft.question_type.as_deref());
     if let Some(refusal) = moderation::screen(moderation, user, &fields) {
@@ -112,7 +112,7 @@ pub fn cast(
     }
     let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines()?))) {
         Ok(new) => new,
-        Err(error) => return Pending::known(Err(error)),
+        Err(error) => return Pending::ready(Err(error)),
     };
     let price = core.config.points.cast;
     let key = once.key().map(ToOwned::to_owned);
@@ -142,7 +142,7 @@ pub fn delete(core: &Core, user: UserId, id: String) -> Pending<()> {
     core.store.write(move |tx| {
         let session = record::find_in(tx, user, &id)?;
         erase_in(tx, &home, &session)?;
-        free_space_scrub::note_in(tx)
+        free_space_scrub::request_in(tx)
     })
 }
 

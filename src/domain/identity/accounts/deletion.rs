@@ -57,7 +57,7 @@ pub fn erase(app: &App, user: UserId, by: EraseBy) -> Result<Pending<()>> {
     })?;
     // All that can refuse it comes before the first change, and what it deletes may be too much to be kept in memory for
     // an undoing.
-    Ok(app.store.write_checked_first(move |tx| {
+    Ok(app.store.write_without_savepoint(move |tx| {
         by.require_in(tx, &config.auth)?;
         erase_in(tx, &key, &config.limits.time_zone, user, &answers)
     }))
@@ -96,6 +96,6 @@ fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answer
     shadow::erase_user_in(tx, id)?;
     idempotency::erase_user_in(tx, answers)?;
     users::delete_in(tx, id)?;
-    tx.leave_no_trace();
-    free_space_scrub::note_in(tx)
+    tx.truncate_wal_after_commit();
+    free_space_scrub::request_in(tx)
 }

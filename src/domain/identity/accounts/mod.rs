@@ -52,9 +52,9 @@ pub fn validate_token(app: &App, token: &Secret) -> Pending<Option<Validated>> {
         Standing::Valid { .. } | Standing::InGrace { .. } | Standing::Reused => Ok(None),
     });
     match known {
-        Ok(Some(answer)) => Pending::known(Ok(answer)),
+        Ok(Some(answer)) => Pending::ready(Ok(answer)),
         Ok(None) => validate_by_replacing(app, token),
-        Err(error) => Pending::known(Err(error)),
+        Err(error) => Pending::ready(Err(error)),
     }
 }
 

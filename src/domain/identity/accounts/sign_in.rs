@@ -58,7 +58,7 @@ pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
     let recipient = Recipient::of(&app.keys, address.as_str());
     let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
     let tally = Arc::clone(&app.code_sender.tally);
-    app.store.write_checked_first(move |tx| {
+    app.store.write_without_savepoint(move |tx| {
         tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
             Some(user) if invite_code.is_none() => enter_in(tx, &config.auth, user, &label)?,

@@ -17,7 +17,7 @@ use crate::{
     config::Auth,
     domain::identity::users::{self, User},
     error::Result,
-    store::{Read, View},
+    store::{Read, SnapshotId},
     types::{Timestamp, sha256},
 };
 
@@ -39,7 +39,7 @@ struct Holding {
 #[derive(Default)]
 struct Known {
     /// The view of which all this is known to be true.
-    view: Option<View>,
+    view: Option<SnapshotId>,
     changes: i64,
     young: Generation,
     old: Generation,
@@ -85,7 +85,7 @@ impl Hasher for AsItIs {
 /// Whom the token speaks for.
 pub(super) fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Bearer> {
     let hash = sha256(token);
-    if let Some(view) = tx.view() {
+    if let Some(view) = tx.snapshot_id() {
         return KNOWN.with_borrow_mut(|known| known.bearer_in(tx, view, limits, token, &hash));
     }
     let Some(row) = look_up_in(tx, token, &hash)? else { return Ok(Bearer::Unknown) };
@@ -99,7 +99,14 @@ fn present(user: User, changes: i64, is_use_due: bool) -> Bearer {
 }
 
 impl Known {
-    fn bearer_in(&mut self, tx: &Read<'_>, view: View, limits: &Auth, token: &str, hash: &[u8; 32]) -> Result<Bearer> {
+    fn bearer_in(
+        &mut self,
+        tx: &Read<'_>,
+        view: SnapshotId,
+        limits: &Auth,
+        token: &str,
+        hash: &[u8; 32],
+    ) -> Result<Bearer> {
         self.bring_up_to(tx, view)?;
         let key = Key::of(hash);
         // That a token was used is no change of it: when to note the next use is known from the row alone.
@@ -127,12 +134,12 @@ impl Known {
     }
 
     /// Forgets everything unless it is true of this view as well.
-    fn bring_up_to(&mut self, tx: &Read<'_>, view: View) -> Result<()> {
+    fn bring_up_to(&mut self, tx: &Read<'_>, view: SnapshotId) -> Result<()> {
         if self.view == Some(view) {
             return Ok(());
         }
         let changes = changes_in(tx)?;
-        if self.changes != changes || !self.view.is_some_and(|last| last.is_beside(view)) {
+        if self.changes != changes || !self.view.is_some_and(|last| last.is_same_store(view)) {
             (self.young, self.old) = Default::default();
             self.changes = changes;
         }
@@ -184,7 +191,7 @@ mod tests {
         clock::Clock,
         config::Config,
         domain::identity::{tokens, users::Address},
-        store::{Store, Tuning, Upkeep, Write, thread_parks},
+        store::{SchemaPolicy, Store, Tuning, Write, on_thread_park},
         types::PhoneNumber,
     };
 
@@ -200,7 +207,7 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("yarrow.db");
-            let open = || Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
+            let open = || Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
             let (store, other) = (open(), open());
             let limits = Config::defaults().unwrap().auth;
             let issued = store.write(move |tx| {
@@ -219,12 +226,12 @@ mod tests {
 
         /// What the token is worth on a view of its own, and whether this thread remembered it.
         fn shown(&self) -> (Bearer, bool) {
-            thread_parks();
+            on_thread_park();
             let limits = Config::defaults().unwrap().auth;
             let key = Key::of(&sha256(&self.token));
             let asked = self.store.read(|tx| {
                 let is_remembered: Result<bool> = KNOWN.with_borrow_mut(|known| {
-                    known.bring_up_to(tx, tx.view().unwrap())?;
+                    known.bring_up_to(tx, tx.snapshot_id().unwrap())?;
                     let found = known.young.get(&key).or_else(|| known.old.get(&key));
                     Ok(found.is_some_and(|known| tx.now < known.good_until))
                 });
@@ -295,7 +302,7 @@ mod tests {
             Bearer::Reused | Bearer::Unknown => panic!("the token is good"),
         };
         let is_there = |presence: Presence| {
-            thread_parks();
+            on_thread_park();
             opened.store.read(|tx| presence.require_in(tx)).is_ok()
         };
         let (first, remembered) = (shown(), shown());
@@ -367,7 +374,7 @@ mod tests {
     fn a_store_knows_nothing_of_another_s_tokens() {
         let (one, other) = (Opened::new(), Opened::new());
         user(one.shown().0);
-        thread_parks();
+        on_thread_park();
         assert!(matches!(other.bearer(&one.token), Bearer::Unknown));
         user(one.shown().0);
     }

@@ -19,7 +19,7 @@ use crate::{
         },
     },
     error::{Code, Result},
-    store::{Pending, Read, View, Write},
+    store::{Pending, Read, SnapshotId, Write},
     types::{Slice, Span, Timestamp, UserId},
 };
 
@@ -36,7 +36,7 @@ pub struct Marked {
 
 thread_local! {
     /// What this thread knows of broadcasts, and the view that it is true of.
-    static LATEST: Cell<Option<(View, Latest)>> = const { Cell::new(None) };
+    static LATEST: Cell<Option<(SnapshotId, Latest)>> = const { Cell::new(None) };
 }
 
 /// What is true of broadcasts for everybody.
@@ -104,7 +104,7 @@ pub fn mark_read(app: &App, user: UserId, id: i64) -> Pending<Received> {
             users::require_in(tx, user)?;
             mark_read_in(tx, user, id)
         }),
-        known => Pending::known(known),
+        known => Pending::ready(known),
     }
 }
 
@@ -286,7 +286,7 @@ fn standing_in(tx: &Read<'_>, user: UserId, registered_at: Timestamp) -> Result<
 }
 
 fn latest_in(tx: &Read<'_>) -> Result<Latest> {
-    let known = LATEST.get().filter(|(view, _)| tx.view() == Some(*view));
+    let known = LATEST.get().filter(|(view, _)| tx.snapshot_id() == Some(*view));
     if let Some((_, latest)) = known {
         return Ok(latest);
     }
@@ -300,7 +300,7 @@ fn latest_in(tx: &Read<'_>) -> Result<Latest> {
             |row| row.get(0).map(Timestamp),
         )?,
     };
-    if let Some(view) = tx.view() {
+    if let Some(view) = tx.snapshot_id() {
         LATEST.set(Some((view, latest)));
     }
     Ok(latest)
@@ -389,7 +389,7 @@ fn addressed_in(tx: &Read<'_>, user: UserId, below_id: i64) -> Result<Vec<Addres
         |row| {
             Ok(Addressed {
                 id: row.get(0)?,
-                kind: row.named(1, Kind::named)?,
+                kind: row.get_parsed(1, Kind::named)?,
                 expires_at: row.get::<Option<i64>>(2)?.map(Timestamp),
             })
         },

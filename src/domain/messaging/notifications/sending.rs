@@ -87,7 +87,7 @@ pub fn must_be_ahead(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault>
 /// `not_found`.
 pub fn delete(app: &App, id: i64) -> Pending<()> {
     app.store
-        .write(move |tx| if delete_in(tx, id)? { free_space_scrub::note_in(tx) } else { Err(Code::NotFound.into()) })
+        .write(move |tx| if delete_in(tx, id)? { free_space_scrub::request_in(tx) } else { Err(Code::NotFound.into()) })
 }
 
 /// Takes what has expired out of the blocks, so that counting need not look at it any more.

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     clock::Clock,
     domain::identity::users,
-    store::{Store, Tuning, Upkeep, Write},
+    store::{SchemaPolicy, Store, Tuning, Write},
     types::{PhoneNumber, PhoneRules, Region, Span, Timestamp, UserId},
 };
 
@@ -43,7 +43,7 @@ impl Inbox {
         let directory = tempfile::tempdir().unwrap();
         let tuning = Tuning { cache_kib: 65_536, ..Tuning::SMALL };
         let store =
-            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), Upkeep::Migrate).unwrap();
+            Store::open(&directory.path().join("yarrow.db"), &tuning, Clock::default(), SchemaPolicy::Migrate).unwrap();
         let make = move |tx: &Write<'_>| {
             tx.execute(
                 "with recursive number (n) as (select 1 union all select n + 1 from number where n < ?1) \

@@ -181,7 +181,7 @@ fn change_of(row: &Row<'_>) -> rusqlite::Result<Change> {
         actor: row.get(1)?,
         action: row.get(2)?,
         user: UserId(row.get(3)?),
-        asset: row.named(4, Asset::named)?,
+        asset: row.get_parsed(4, Asset::named)?,
         reason: row.get(5)?,
         balance_before: row.get(6)?,
         balance_after: row.get(7)?,

@@ -287,11 +287,11 @@ fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry {
         seq: row.get(0)?,
         user: UserId(row.get(1)?),
-        asset: row.named(2, Asset::named)?,
+        asset: row.get_parsed(2, Asset::named)?,
         sequence: row.get(3)?,
         delta: row.get(4)?,
         balance_after: row.get(5)?,
-        kind: row.named(6, Kind::named)?,
+        kind: row.get_parsed(6, Kind::named)?,
         reference: row.get(7)?,
         created_at: Timestamp(row.get(8)?),
     })

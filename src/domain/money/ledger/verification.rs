@@ -18,7 +18,7 @@ use crate::{
     app::App,
     domain::operations::settings,
     error::{Error, Result},
-    store::{Read, Row, Store, Write, backup::Copy},
+    store::{Read, Row, Store, Write, backup::DatabaseCopy},
     types::{Timestamp, UserId},
 };
 
@@ -131,7 +131,7 @@ pub fn inspect(store: &Store, progress: Progress<'_>) -> Result<Report> {
 ///
 /// # Errors
 /// Storage errors.
-pub fn inspect_copy(copy: &Copy, progress: Progress<'_>) -> Result<Report> {
+pub fn inspect_copy(copy: &DatabaseCopy, progress: Progress<'_>) -> Result<Report> {
     walk(|walk| copy.read(|tx| walk.read_piece_in(tx)), copy.read(last_number_in)?, progress)
 }
 
@@ -364,7 +364,7 @@ impl Walk {
                 (last.0, last.1, PIECE),
                 |row| {
                     let account = Account { balance: row.get(2)?, last_sequence: row.get(3)?, suspended_at: None };
-                    Ok((UserId(row.get(0)?), row.named(1, Asset::named)?, account))
+                    Ok((UserId(row.get(0)?), row.get_parsed(1, Asset::named)?, account))
                 },
             )?;
             for (user, asset, account) in &accounts {
@@ -428,7 +428,7 @@ impl Walk {
 }
 
 fn line_of(row: &Row<'_>) -> rusqlite::Result<Line> {
-    let (user, asset) = (UserId(row.get(1)?), row.named(2, Asset::named)?);
+    let (user, asset) = (UserId(row.get(1)?), row.get_parsed(2, Asset::named)?);
     let (delta, balance_after) = (row.get(4)?, row.get::<i64>(5)?);
     let is_by_hand = row.get_ref(6)?.as_str()? == Kind::Adjust.name();
     let audited_as = if is_by_hand {

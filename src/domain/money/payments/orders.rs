@@ -44,7 +44,7 @@ pub struct Placed {
 pub fn create(app: &App, user: UserId, amount: Fen, coin_count: u32) -> Pending<Placed> {
     let config = Arc::clone(&app.config);
     if !config.payment.packages.contains(amount, coin_count) {
-        return Pending::known(Err(Code::UnknownPackage.into()));
+        return Pending::ready(Err(Code::UnknownPackage.into()));
     }
     let gateway = Arc::clone(&app.payments.gateway);
     app.store.write(move |tx| {
@@ -328,7 +328,7 @@ fn order_of(row: &Row<'_>) -> rusqlite::Result<Order> {
         channel: row.get(2)?,
         amount: fen(3)?,
         coin_count: row.get(4)?,
-        state: row.named(5, OrderState::named)?,
+        state: row.get_parsed(5, OrderState::named)?,
         reason: row.get(6)?,
         trade_no: row.get(7)?,
         refunded: fen(8)?,

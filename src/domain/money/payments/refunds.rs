@@ -298,7 +298,7 @@ fn refund_of(row: &Row<'_>) -> rusqlite::Result<Refund> {
         refund_no: row.get(0)?,
         order_no: row.get(1)?,
         amount: Fen::from_fen(amount).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, amount))?,
-        progress: row.named(3, Progress::named)?,
+        progress: row.get_parsed(3, Progress::named)?,
         reason: row.get(4)?,
         actor: row.get(5)?,
         failure: row.get(6)?,

@@ -51,7 +51,7 @@ pub fn evaluate(app: &App, condition: &Condition) -> Vec<Finding> {
 /// What is known when the condition cannot be read. Only damage is a reason to put a backup in the database's place.
 pub(super) fn unreadable(app: &App, error: &Error) -> Finding {
     let why = error.explained();
-    let (rule, detail) = if store::is_damage(error) || !app.store.is_in_place() {
+    let (rule, detail) = if store::is_damage(error) || !app.store.has_original_files() {
         (DAMAGED, health::damage(Some(&why)))
     } else {
         (UNKNOWN, format!("How the installation is cannot be read ({why}); see `yarrow doctor`."))

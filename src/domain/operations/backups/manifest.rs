@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Findings, UNFINISHED};
 use crate::{
     error::{Error, Result},
-    store::files::{self, failed_at},
+    store::files::{self, file_error},
     types::named,
 };
 
@@ -48,13 +48,13 @@ pub(super) fn name_of(backup: &str) -> String {
 
 /// Where the manifest of this backup is.
 pub(super) fn beside(backup: &Path) -> PathBuf {
-    files::beside(backup, SUFFIX)
+    files::with_suffix(backup, SUFFIX)
 }
 
 /// Writes the manifest of an unfinished backup to where it belongs beside the finished one, which must come after it:
 /// a backup that has its name has its manifest too.
 pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings) -> Result<()> {
-    let bytes = std::fs::metadata(unfinished).map_err(|error| failed_at(unfinished, error))?.len();
+    let bytes = std::fs::metadata(unfinished).map_err(|error| file_error(unfinished, error))?.len();
     let manifest = Manifest { sha256: files::checksum(unfinished)?, bytes, findings };
     keep(path, &serde_json::to_vec_pretty(&manifest).map_err(Error::internal)?)
 }
@@ -62,9 +62,9 @@ pub(super) fn write(unfinished: &Path, path: &Path, findings: Findings) -> Resul
 /// Puts a manifest beside where its backup is or will be.
 pub(super) fn keep(path: &Path, json: &[u8]) -> Result<()> {
     let place = beside(path);
-    let draft = files::beside(&place, UNFINISHED);
-    files::make_new(&draft)?.write_all(json).map_err(|error| failed_at(&draft, error))?;
-    files::publish(&draft, &place)
+    let draft = files::with_suffix(&place, UNFINISHED);
+    files::create_private(&draft)?.write_all(json).map_err(|error| file_error(&draft, error))?;
+    files::sync_and_rename(&draft, &place)
 }
 
 /// What stands beside a backup; nothing if there is nothing, or nothing that can be understood.
@@ -75,10 +75,10 @@ pub fn read(backup: &Path) -> Result<Option<Manifest>> {
     let place = beside(backup);
     let file = match std::fs::File::open(&place) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(|error| failed_at(&place, error))?,
+        file => file.map_err(|error| file_error(&place, error))?,
     };
     let mut json = Vec::new();
-    file.take(LARGEST).read_to_end(&mut json).map_err(|error| failed_at(&place, error))?;
+    file.take(LARGEST).read_to_end(&mut json).map_err(|error| file_error(&place, error))?;
     Ok(serde_json::from_slice(&json).ok())
 }
 

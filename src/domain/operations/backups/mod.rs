@@ -31,8 +31,8 @@ use crate::{
     keys::KEYS,
     store::{
         self, Read, SCHEMA_VERSION, Write,
-        backup::{self, Copy},
-        files::{self, DATABASE, make_private_directory},
+        backup::{self, DatabaseCopy},
+        files::{self, DATABASE, create_private_directory},
     },
     types::{Timestamp, milliseconds, named},
 };
@@ -195,7 +195,7 @@ where
     let _lock = enter(&app.config.backup_directory())?;
     let mut made = None;
     let prepare = || made.insert(make(app, occasion, progress)).as_ref().map(Made::clone).map_err(Error::again);
-    let destroyed = app.store.write_after(prepare, |tx, made| Ok((made, destroy(tx)?)));
+    let destroyed = app.store.write_exclusive_with(prepare, |tx, made| Ok((made, destroy(tx)?)));
     if let Some(outcome) = &made {
         note(app, outcome);
     }
@@ -286,7 +286,7 @@ pub fn list(config: &Config) -> Result<Vec<Backup>> {
     let directory = config.backup_directory();
     let entries = match std::fs::read_dir(&directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| files::failed_at(&directory, error))?,
+        entries => entries.map_err(|error| files::file_error(&directory, error))?,
     };
     let mut found: Vec<_> = entries.filter_map(|entry| backup_of(&entry.ok()?.path())).collect();
     found.sort_unstable_by(newest_first);
@@ -319,7 +319,7 @@ pub fn find(config: &Config, meant: Option<&str>) -> Result<PathBuf> {
 /// # Errors
 /// `not_found`; storage errors.
 pub fn findings(path: &Path, now: Timestamp) -> Result<Option<Findings>> {
-    let carried = Copy::open(path, now)?.carried()?;
+    let carried = DatabaseCopy::open(path, now)?.contents()?;
     carried.get(ABOUT).map(|about| serde_json::from_slice(about).map_err(Error::internal)).transpose()
 }
 
@@ -336,7 +336,7 @@ fn remember(app: &App, name: &'static str, what: impl Serialize + Send + 'static
 fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
     let begun = Instant::now();
     let directory = app.config.backup_directory();
-    files::demand_space(&directory, files::database_size(app.store.path()) + app.config.backup.free_space.0)?;
+    files::ensure_free_space(&directory, files::database_size(app.store.path()) + app.config.backup.free_space.0)?;
     let at = app.clock.now();
     let name = name_of(at, occasion);
     let path = directory.join(&name);
@@ -344,9 +344,9 @@ fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
     let mut finish = || -> Result<Findings> {
         app.store.copy_to(&unfinished, &mut |done, total| progress("copying", done, total))?;
         let findings = examine(&unfinished, at, progress)?;
-        backup::carry(&unfinished, &carried(app, findings)?)?;
+        backup::add_contents(&unfinished, &carried(app, findings)?)?;
         manifest::write(&unfinished, &path, findings)?;
-        files::publish(&unfinished, &path)?;
+        files::sync_and_rename(&unfinished, &path)?;
         Ok(findings)
     };
     let findings = finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
@@ -358,7 +358,7 @@ fn make(app: &App, occasion: Occasion, progress: Progress<'_>) -> Result<Made> {
 fn enter(directory: &Path) -> Result<File> {
     let failed =
         |error: std::io::Error| Error::new(Code::StorageFailed).detail(format!("{}: {error}", directory.display()));
-    make_private_directory(directory)?;
+    create_private_directory(directory)?;
     let lock = files::open_lock(&directory.join("backup.lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     for entry in std::fs::read_dir(directory).map_err(failed)?.flatten() {
@@ -384,7 +384,7 @@ fn is_missing(directory: &Path, backup: &str) -> bool {
 /// `storage_failed` when it is damaged, which no rule can excuse.
 fn examine(path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Findings> {
     progress("checking", 0, 2);
-    let copy = Copy::open(path, now)?;
+    let copy = DatabaseCopy::open(path, now)?;
     let faults = copy.faults()?;
     if let Some(first) = faults.structure.first() {
         let detail = format!("{} is damaged: {first}", path.display());

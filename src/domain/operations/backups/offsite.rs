@@ -95,7 +95,7 @@ impl Bucket {
         let known = known.ok_or_else(|| Error::new(Code::NotFound).detail(format!("There is no `{name}` there.")))?;
         let directory = config.backup_directory();
         let _lock = enter(&directory)?;
-        files::demand_space(&directory, known.bytes + config.backup.free_space.0)?;
+        files::ensure_free_space(&directory, known.bytes + config.backup.free_space.0)?;
         let (path, unfinished) = (directory.join(name), directory.join(format!("{name}{}", super::UNFINISHED)));
         let mut finish = || self.fetch_to(&unfinished, &known, &path, progress);
         finish().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
@@ -104,7 +104,7 @@ impl Bucket {
 
     /// Fetches a backup under another name, and gives it its own once it is known to be whole.
     fn fetch_to(&self, unfinished: &Path, known: &Backup, path: &Path, progress: super::Progress<'_>) -> Result<()> {
-        let mut file = files::make_new(unfinished)?;
+        let mut file = files::create_private(unfinished)?;
         let report = &mut |done, total| progress("fetching", done, total);
         let received = self.storage.fetch(&self.key(&known.name), &mut file, report)?;
         drop(file);
@@ -121,7 +121,7 @@ impl Bucket {
         if let Some((json, _)) = manifest {
             manifest::keep(path, &json)?;
         }
-        files::publish(unfinished, path)
+        files::sync_and_rename(unfinished, path)
     }
 
     /// Asks the server whether it answers and knows us.

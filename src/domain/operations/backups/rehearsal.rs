@@ -22,10 +22,10 @@ use crate::{
     error::{Code, Error, Result},
     keys::{SERVER_KEY, ServerKey},
     store::{
-        self, SCHEMA_VERSION, Store, Tuning, Upkeep,
-        backup::{Copy, Faults},
-        files::{DATABASE, database_size, demand_space},
-        lock::{in_use, lock_directory},
+        self, SCHEMA_VERSION, SchemaPolicy, Store, Tuning,
+        backup::{DatabaseCopy, Faults},
+        files::{DATABASE, database_size, ensure_free_space},
+        lock::{in_use_error, lock_directory},
     },
     types::Timestamp,
 };
@@ -72,7 +72,7 @@ pub fn rehearse(config: &Config, path: &Path, clock: &Clock, progress: Progress<
 
 fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress<'_>) -> Result<Rehearsal> {
     let begun = Instant::now();
-    let copy = Copy::open(path, clock.now())?;
+    let copy = DatabaseCopy::open(path, clock.now())?;
     let version = copy.schema_version()?;
     refuse_schema(path, version)?;
     let _lock = enter(&config.backup_directory())?;
@@ -82,18 +82,18 @@ fn rehearse_copy(config: &Config, path: &Path, clock: &Clock, progress: Progress
     let place = place.map_err(|error| Error::new(Code::StorageFailed).caused_by(error))?;
     // Migrating keeps a copy of what was before, and may write all of it anew into the log.
     let copies = if version < SCHEMA_VERSION { 3 } else { 1 };
-    demand_space(place.path(), database_size(path) * copies + config.backup.free_space.0)?;
+    ensure_free_space(place.path(), database_size(path) * copies + config.backup.free_space.0)?;
     store::restore::restore(&copy, place.path(), "before", &mut |done, total| progress("restoring", done, total))?;
     let tuning = Tuning { cache_kib: 8192, slow: Duration::MAX, ..Tuning::SMALL };
     let database = place.path().join(DATABASE);
-    let store = Store::open(&database, &tuning, clock.clone(), Upkeep::Migrate)?;
+    let store = Store::open(&database, &tuning, clock.clone(), SchemaPolicy::Migrate)?;
     let restored_in = begun.elapsed();
     let report = verification::inspect(&store, &mut |done, total| {
         progress("verifying", u64::try_from(done).unwrap_or(0), u64::try_from(total).unwrap_or(0));
     })?;
     store.close();
     drop(store);
-    let faults = Copy::open(&database, clock.now())?.faults()?;
+    let faults = DatabaseCopy::open(&database, clock.now())?.faults()?;
     Ok(Rehearsal {
         faults,
         checksum,
@@ -117,12 +117,12 @@ pub fn restore(config: &Config, path: &Path, now: Timestamp, progress: Progress<
 fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress<'_>) -> Result<Restored> {
     let begun = Instant::now();
     let directory = &config.installation.data_dir.0;
-    let _lock = lock_directory(directory)?.ok_or_else(|| in_use(directory))?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     store::restore::finish(directory, true)?;
     progress("checking", 0, 1);
     let copy = sound_copy(path, now)?;
     demand_server_key(config, path, &copy)?;
-    demand_space(directory, database_size(path))?;
+    ensure_free_space(directory, database_size(path))?;
     let had_any = database_of(config).exists();
     let aside = format!("before-restore-{}", now.to_string().replace(['-', ':'], ""));
     store::restore::restore(&copy, directory, &aside, &mut |done, total| progress("restoring", done, total))?;
@@ -130,8 +130,8 @@ fn restore_copy(config: &Config, path: &Path, now: Timestamp, progress: Progress
 }
 
 /// Opens a backup after looking through all of it.
-fn sound_copy(path: &Path, now: Timestamp) -> Result<Copy> {
-    let copy = Copy::open(path, now)?;
+fn sound_copy(path: &Path, now: Timestamp) -> Result<DatabaseCopy> {
+    let copy = DatabaseCopy::open(path, now)?;
     refuse_schema(path, copy.schema_version()?)?;
     if let Some(first) = copy.faults()?.structure.first() {
         return Err(damaged(path, first));
@@ -166,7 +166,7 @@ fn blaming(path: &Path, error: Error) -> Error {
 pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<&'static str>> {
     let directory = &config.installation.data_dir.0;
     demand_installation(config)?;
-    let _lock = lock_directory(directory)?.ok_or_else(|| in_use(directory))?;
+    let _lock = lock_directory(directory)?.ok_or_else(|| in_use_error(directory))?;
     let copy = sound_copy(path, now).map_err(|error| blaming(path, error))?;
     demand_own_key(config, path, &copy, now)?;
     let restored = store::restore::restore_keys(&copy, directory)?;
@@ -178,13 +178,13 @@ pub fn restore_keys(config: &Config, path: &Path, now: Timestamp) -> Result<Vec<
 }
 
 /// Makes sure that a key which would be put back is the one under which the database was filled, where that is known.
-fn demand_own_key(config: &Config, path: &Path, copy: &Copy, now: Timestamp) -> Result<()> {
+fn demand_own_key(config: &Config, path: &Path, copy: &DatabaseCopy, now: Timestamp) -> Result<()> {
     let (place, database) = (config.installation.data_dir.0.join(SERVER_KEY), database_of(config));
-    let carried = copy.carried()?;
+    let carried = copy.contents()?;
     let Some(key) = carried.get(SERVER_KEY).filter(|_| !place.exists() && database.exists()) else { return Ok(()) };
     let key = ServerKey::from_bytes(key);
     // What cannot be read says nothing about keys; whoever opens it next says what is wrong.
-    let standing = Copy::open(&database, now).and_then(|database| database.read(|tx| standing_in(tx, &key)));
+    let standing = DatabaseCopy::open(&database, now).and_then(|database| database.read(|tx| standing_in(tx, &key)));
     if !matches!(standing, Ok(Standing::Other)) {
         return Ok(());
     }
@@ -197,9 +197,9 @@ fn demand_own_key(config: &Config, path: &Path, copy: &Copy, now: Timestamp) -> 
 }
 
 /// Makes sure that the key of what is to be restored will be there: in the copy, in the directory or configured.
-fn demand_server_key(config: &Config, path: &Path, copy: &Copy) -> Result<()> {
+fn demand_server_key(config: &Config, path: &Path, copy: &DatabaseCopy) -> Result<()> {
     let place = config.installation.data_dir.0.join(SERVER_KEY);
-    if config.auth.secret_key.is_some() || place.exists() || copy.carried()?.contains_key(SERVER_KEY) {
+    if config.auth.secret_key.is_some() || place.exists() || copy.contents()?.contains_key(SERVER_KEY) {
         return Ok(());
     }
     let detail = format!(

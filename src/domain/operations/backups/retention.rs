@@ -30,7 +30,7 @@ pub fn prune(config: &Config, now: Timestamp) -> Result<Vec<Backup>> {
     let kept = if doomed.is_empty() { None } else { newest_sound(&all, now) };
     for backup in doomed.into_iter().filter(|backup| Some(&backup.name) != kept.map(|kept| &kept.name)) {
         std::fs::remove_file(&backup.path).map_err(Error::internal)?;
-        files::remove_if_there(&manifest::beside(&backup.path)).map_err(Error::internal)?;
+        files::remove_if_exists(&manifest::beside(&backup.path)).map_err(Error::internal)?;
         deleted.push(backup);
     }
     if !deleted.is_empty() {

@@ -152,7 +152,7 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
     let opening = installation.failure.map(|error| Check::new(GROUP, "opening", Verdict::Fail, error.explained()));
     let Some(app) = installation.app else { return Ok(opening.into_iter().collect()) };
     let faults = app.store.faults()?;
-    let log = app.store.pressure().log_bytes >> 20;
+    let log = app.store.writer_load().log_bytes >> 20;
     Ok(vec![
         if faults.structure.is_empty() {
             Check::new(GROUP, "structure", Verdict::Pass, "sound".to_owned())
@@ -177,7 +177,7 @@ fn database(installation: &Installation<'_>) -> Result<Vec<Check>> {
         Check::holds(
             GROUP,
             "write-ahead log",
-            (app.store.pressure().log_bytes < LARGE_LOG, format!("{log} MiB")),
+            (app.store.writer_load().log_bytes < LARGE_LOG, format!("{log} MiB")),
             (Verdict::Warn, format!("{log} MiB: something has been reading for long")),
         ),
     ])

@@ -411,7 +411,7 @@ mod tests {
     use super::*;
     use crate::{
         clock::Clock,
-        store::{Store, Tuning, Upkeep},
+        store::{SchemaPolicy, Store, Tuning},
     };
 
     #[test]
@@ -454,7 +454,7 @@ mod tests {
         let size = block.written.len();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("yarrow.db");
-        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), Upkeep::Migrate).unwrap();
+        let store = Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
         store.write(move |tx| insert_in(tx, &block)).wait().unwrap();
         let mut read = Vec::new();
         let each = |id, entry: &Kept<'_>| {
