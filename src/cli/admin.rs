@@ -1,4 +1,4 @@
-//! `yarrow admin`: the people and programs that may operate the service.
+//! `yarrow admin`: administrators and API keys.
 
 mod networks;
 mod sessions;
@@ -7,14 +7,14 @@ mod totp;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, authority, blank, confirm, explained, first_line, record, row, table, unknown};
+use super::{Common, cli_authority, or_empty, confirm, with_detail, first_line, record_audit, row, table, name_missing};
 use yarrow::{
     app::{App, OpenMode},
     domain::operations::admins::{self, Admin, keys},
     error::{Code, Error, Result},
 };
 
-/// Make and list administrators and API keys, and say how they may sign in.
+/// Manage administrators, API keys, second factors, sessions and allowed networks
 #[derive(Debug, Args)]
 pub struct AdminArgs {
     #[command(subcommand)]
@@ -23,33 +23,35 @@ pub struct AdminArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make an administrator.
+    /// Create an administrator
+    ///
+    /// Example: yarrow admin create alice --password-stdin < password.txt
     Create {
-        /// The administrator's name: at most 64 letters, digits and `-_.@`.
+        /// Administrator name: at most 64 letters, digits and `-_.@`
         name: String,
-        /// Read the password from the first line of standard input.
+        /// Read the password from the first line of standard input
         #[arg(long, required = true)]
         password_stdin: bool,
     },
-    /// Give an administrator another password and end their sessions.
+    /// Change an administrator's password and end their sessions
     Password {
-        /// The administrator's name.
+        /// Administrator name
         name: String,
-        /// Read the password from the first line of standard input.
+        /// Read the password from the first line of standard input
         #[arg(long, required = true)]
         password_stdin: bool,
     },
-    /// List the administrators.
+    /// List administrators
     List,
-    /// Remove an administrator and end their sessions at once.
+    /// Remove an administrator and end their sessions
     Remove {
-        /// The administrator's name.
+        /// Administrator name
         name: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// API keys, for programs.
+    /// Manage API keys, which authenticate programs
     Key {
         #[command(subcommand)]
         action: KeyAction,
@@ -61,25 +63,25 @@ enum Action {
 
 #[derive(Debug, Subcommand)]
 enum KeyAction {
-    /// Make a key and print it, once.
+    /// Create a key and print it; it cannot be shown again
     Create {
-        /// What the key is for; no two keys have the same label.
+        /// Unique label of the key
         label: String,
     },
-    /// List the keys, without what is secret.
+    /// List keys, without their secrets
     List,
-    /// End a key at once.
+    /// Revoke a key
     Revoke {
-        /// What the key is for; no two keys have the same label.
+        /// Unique label of the key
         label: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
 pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
-    // Whoever installs the service may make its first administrator before it is started.
+    // The first administrator and key can be created before the service first starts.
     let role = match &args.action {
         Action::Create { .. } | Action::Key { action: KeyAction::Create { .. } } => OpenMode::Initialize,
         _ => OpenMode::Attach,
@@ -100,39 +102,39 @@ pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
 }
 
 fn create(common: &Common, app: &App, name: &str) -> Result<()> {
-    let admin = admins::create(app, name, &first_line()?).map_err(taken(name))?;
-    record(app, "admin create", None, authority(Some(admin.name.clone())))?;
-    common.answer(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("made `{}`", admin.name))
+    let admin = admins::create(app, name, &first_line()?).map_err(name_taken(name))?;
+    record_audit(app, "admin create", None, cli_authority(Some(admin.name.clone())))?;
+    common.output(&json!({ "name": admin.name, "createdAt": admin.created_at }), || format!("created `{}`", admin.name))
 }
 
 fn change_password(common: &Common, app: &App, name: &str) -> Result<()> {
     admins::change_password(app, name, &first_line()?)?;
-    record(app, "admin password", None, authority(Some(name.to_owned())))?;
-    common.answer(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
+    record_audit(app, "admin password", None, cli_authority(Some(name.to_owned())))?;
+    common.output(&json!({ "name": name, "changed": true }), || format!("changed the password of `{name}`"))
 }
 
 fn list(common: &Common, app: &App) -> Result<()> {
     let admins = admins::list(app)?;
-    let shown = |admin: &Admin| json!({ "name": admin.name, "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
-    let json: Vec<_> = admins.iter().map(shown).collect();
-    common.answer(&json!(json), || {
-        let second = |admin: &Admin| if admin.has_second_factor { "yes" } else { "no" };
-        let rows = admins.iter().map(|admin| row![admin.name, admin.created_at, second(admin)]);
-        table(["name", "made", "second factor"], rows)
+    let to_json = |admin: &Admin| json!({ "name": admin.name, "createdAt": admin.created_at, "hasSecondFactor": admin.has_second_factor });
+    let json: Vec<_> = admins.iter().map(to_json).collect();
+    common.output(&json!(json), || {
+        let has_second_factor = |admin: &Admin| if admin.has_second_factor { "yes" } else { "no" };
+        let rows = admins.iter().map(|admin| row![admin.name, admin.created_at, has_second_factor(admin)]);
+        table(["name", "created", "second factor"], rows)
     })
 }
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("Remove the administrator `{name}`?"))?;
-    admins::remove(app, name).wait().map_err(unknown("administrator", name))?;
-    record(app, "admin remove", None, authority(Some(name.to_owned())))?;
-    common.answer(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
+    admins::remove(app, name).wait().map_err(name_missing("Administrator", name))?;
+    record_audit(app, "admin remove", None, cli_authority(Some(name.to_owned())))?;
+    common.output(&json!({ "name": name, "removed": true }), || format!("removed `{name}`"))
 }
 
 fn create_key(common: &Common, app: &App, label: &str) -> Result<()> {
-    let key = keys::create(app, label).map_err(taken(label))?;
-    record(app, "admin key create", None, authority(Some(label.to_owned())))?;
-    common.answer(&json!({ "label": label, "key": key.reveal() }), || key.reveal().to_owned())
+    let key = keys::create(app, label).map_err(name_taken(label))?;
+    record_audit(app, "admin key create", None, cli_authority(Some(label.to_owned())))?;
+    common.output(&json!({ "label": label, "key": key.reveal() }), || key.reveal().to_owned())
 }
 
 fn list_keys(common: &Common, app: &App) -> Result<()> {
@@ -146,20 +148,20 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
             })
         })
         .collect();
-    common.answer(&json!(json), || {
+    common.output(&json!(json), || {
         let rows =
-            found.iter().map(|key| row![key.label, key.created_at, blank(key.last_used_at), blank(key.revoked_at)]);
-        table(["label", "made", "last used", "revoked"], rows)
+            found.iter().map(|key| row![key.label, key.created_at, or_empty(key.last_used_at), or_empty(key.revoked_at)]);
+        table(["label", "created", "last used", "revoked"], rows)
     })
 }
 
 fn revoke_key(common: &Common, app: &App, label: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("End the key `{label}`?"))?;
-    keys::revoke(app, label).wait().map_err(unknown("live key", label))?;
-    record(app, "admin key revoke", None, authority(Some(label.to_owned())))?;
-    common.answer(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))
+    confirm(yes, &format!("Revoke the key `{label}`?"))?;
+    keys::revoke(app, label).wait().map_err(name_missing("Active key", label))?;
+    record_audit(app, "admin key revoke", None, cli_authority(Some(label.to_owned())))?;
+    common.output(&json!({ "label": label, "revoked": true }), || format!("revoked `{label}`"))
 }
 
-fn taken(name: &str) -> impl FnOnce(Error) -> Error {
-    explained(Code::AlreadyExists, format!("`{name}` exists already."))
+fn name_taken(name: &str) -> impl FnOnce(Error) -> Error {
+    with_detail(Code::AlreadyExists, format!("`{name}` already exists."))
 }

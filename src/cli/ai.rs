@@ -1,11 +1,11 @@
-//! `yarrow ai`: what the language model was used for and what that cost, and whether it answers.
+//! `yarrow ai`: usage, cost and a test of the language model.
 
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, authority, blank, facts, record, row, table};
+use super::{Common, cli_authority, or_empty, key_values, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::divination::{
@@ -16,10 +16,10 @@ use yarrow::{
     types::{Date, Micros},
 };
 
-/// Characters of the longest bar.
-const LONGEST_BAR: u64 = 40;
+/// Length of the longest bar, in characters.
+const MAX_BAR_LENGTH: u64 = 40;
 
-/// Show what the language model was used for, and try it out.
+/// Show usage and cost of the language model, or test it
 #[derive(Debug, Args)]
 pub struct AiArgs {
     #[command(subcommand)]
@@ -28,16 +28,18 @@ pub struct AiArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print calls, tokens and cost, and what is spent today.
+    /// Print calls, tokens and cost, and today's budgets
+    ///
+    /// Example: yarrow ai usage --days 30 --by model
     Usage {
-        /// Days to look at, today included.
+        /// Number of days, including today
         #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=3_660))]
         days: u16,
-        /// What makes a row.
+        /// Group rows by
         #[arg(long, value_enum, default_value_t = By::Day)]
         by: By,
     },
-    /// Make one real call to the configured model, and say how long it took; exit 1 if it does not answer.
+    /// Make one real call to the configured model and time it; exit 1 if it fails
     Test,
 }
 
@@ -71,7 +73,7 @@ fn usage(common: &Common, app: &App, days: u16, by: By) -> Result<()> {
     let today = app.config.limits.time_zone.today(app.clock.now());
     let span = jiff::Span::new().days(i64::from(days) - 1);
     let from = today.checked_sub(span).map_err(|_| {
-        Error::field("days", Fault::new(FieldCode::OutOfRange, "reaches back before the beginning of time"))
+        Error::field("days", Fault::new(FieldCode::OutOfRange, "reaches back before the earliest supported date"))
     })?;
     let rows = budget::usage(app, from, today)?;
     let grouped = grouped(&rows, by, from, today);
@@ -86,7 +88,7 @@ fn usage(common: &Common, app: &App, days: u16, by: By) -> Result<()> {
             "cost": spent.cost.to_string(), "costPerDay": llm.cost_per_day.map(|cost| cost.to_string()),
         },
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let header = [by.name(), "calls", "tokens in", "tokens out", llm.currency.as_str(), "mean ms"];
         let shown = table(header, grouped.iter().map(|(name, sums)| sums_row(name, sums)));
         let budgets = budgets(app, spent);
@@ -94,7 +96,7 @@ fn usage(common: &Common, app: &App, days: u16, by: By) -> Result<()> {
     })
 }
 
-/// The rows summed by what was asked for. Days are all there, also those without a call.
+/// Sums the rows by group. By day, days without calls are included.
 fn grouped(rows: &[UsageRow], by: By, from: Date, to: Date) -> BTreeMap<String, Sums> {
     let mut grouped: BTreeMap<String, Sums> = BTreeMap::new();
     if by == By::Day {
@@ -152,12 +154,12 @@ fn sums_row(name: &str, sums: &Sums) -> [String; 6] {
     row![name, calls, prompt_tokens, completion_tokens, cost, sums.mean_ms()]
 }
 
-/// A bar a row, as long as its calls are many.
+/// Formats a bar chart of the calls per group.
 fn bars(grouped: &BTreeMap<String, Sums>) -> String {
     let most = grouped.values().map(|sums| sums.calls).max().unwrap_or(0).max(1);
     let widest = grouped.keys().map(|name| name.chars().count()).max().unwrap_or(0);
     let bar = |(name, sums): (&String, &Sums)| {
-        let length = usize::try_from((sums.calls * LONGEST_BAR).div_ceil(most)).unwrap_or(0);
+        let length = usize::try_from((sums.calls * MAX_BAR_LENGTH).div_ceil(most)).unwrap_or(0);
         format!("{name:widest$} {} {}", "█".repeat(length), sums.calls)
     };
     grouped.iter().map(bar).collect::<Vec<_>>().join("\n")
@@ -167,7 +169,7 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
     let of = |limit: Option<String>| limit.map_or_else(|| "no limit".to_owned(), |limit| format!("of {limit}"));
     let llm = &app.config.llm;
     format!(
-        "today, with estimates for calls that run or told no figures: {} tokens ({}), {} {} ({})",
+        "today, including estimates for running and unmetered calls: {} tokens ({}), {} {} ({})",
         spent.tokens,
         of(llm.tokens_per_day.map(|tokens| tokens.to_string())),
         spent.cost,
@@ -178,7 +180,7 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
 
 fn test(common: &Common, app: &App) -> Result<()> {
     let Rehearsal { outcome, failure } = rehearsal::ask(&app.model_calls)?;
-    record(app, "ai test", None, authority(None))?;
+    record_audit(app, "ai test", None, cli_authority(None))?;
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     let json = json!({
         "outcome": outcome.status.name(), "provider": outcome.provider, "model": outcome.model,
@@ -186,22 +188,22 @@ fn test(common: &Common, app: &App) -> Result<()> {
         "durationMs": outcome.duration_ms(), "promptTokens": prompt_tokens, "completionTokens": completion_tokens,
         "cost": outcome.cost.map(|cost| cost.to_string()), "text": outcome.text,
     });
-    common.answer(&json, || {
-        let unknown = || "not said".to_owned();
+    common.output(&json, || {
+        let unknown = || "unknown".to_owned();
         let milliseconds = |time: Option<i64>| time.map_or_else(unknown, |time| format!("{time} ms"));
         let number = |number: Option<i64>| number.map_or_else(unknown, |number| number.to_string());
         let cost = |cost| format!("{cost} {}", app.config.llm.currency);
         let found = [
             ("outcome", outcome.status.name().to_owned()),
             ("provider", format!("{} ({})", outcome.provider, outcome.model)),
-            ("why not the first", outcome.failover.clone().unwrap_or_else(|| "it was".to_owned())),
+            ("failover reason", outcome.failover.clone().unwrap_or_else(|| "no failover".to_owned())),
             ("first token", milliseconds(outcome.first_token_ms())),
-            ("whole answer", milliseconds(Some(outcome.duration_ms()))),
+            ("duration", milliseconds(Some(outcome.duration_ms()))),
             ("tokens in", number(prompt_tokens)),
             ("tokens out", number(completion_tokens)),
             ("cost", outcome.cost.map_or_else(unknown, cost)),
         ];
-        format!("{}\n\n{}", facts("test", found), blank(outcome.text.as_ref()))
+        format!("{}\n\n{}", key_values("test", found), or_empty(outcome.text.as_ref()))
     })?;
     failure.map_or(Ok(()), Err)
 }

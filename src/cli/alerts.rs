@@ -1,9 +1,9 @@
-//! `yarrow alerts`: what somebody is told about, and whether it arrives.
+//! `yarrow alerts`: the state of alert rules, and a test message.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, authority, blank, record, row, table};
+use super::{Common, cli_authority, or_empty, record_audit, row, table};
 use yarrow::{
     domain::operations::{
         alerts::{self, Finding},
@@ -12,7 +12,7 @@ use yarrow::{
     error::{Code, Error, Result},
 };
 
-/// List the rules that somebody is told about, or send a test message.
+/// List alert rules and their state, or send a test message
 #[derive(Debug, Args)]
 pub struct AlertsArgs {
     #[command(subcommand)]
@@ -21,10 +21,11 @@ pub struct AlertsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the rules, which of them hold, and what was told. Whether a provider is down only the running server knows:
-    /// of those it is shown what it told.
+    /// List the alert rules, with the firing ones and since when
+    ///
+    /// Only the running server knows whether a provider is down; for those rules its last message is shown.
     List,
-    /// Send a test message by every way that is configured; exit 1 if one fails.
+    /// Send a test message through every configured channel; exit 1 if one fails
     Test,
 }
 
@@ -58,19 +59,19 @@ fn list(common: &Common) -> Result<()> {
             })
         })
         .collect();
-    common.answer(&json!({ "items": items, "total": items.len() }), || {
+    common.output(&json!({ "items": items, "total": items.len() }), || {
         let rows = rows.iter().map(|(rule, is_firing, detail, told)| {
             let state = if *is_firing { "firing" } else { "quiet" };
-            row![rule, state, blank(told.map(alerts::Told::since)), detail]
+            row![rule, state, or_empty(told.map(alerts::Told::since)), detail]
         });
-        table(["rule", "state", "told since", "detail"], rows)
+        table(["rule", "state", "since", "detail"], rows)
     })
 }
 
 fn test(common: &Common) -> Result<()> {
     let app = common.open()?;
     let deliveries = alerts::test(&app)?;
-    record(&app, "alerts test", None, authority(None))?;
+    record_audit(&app, "alerts test", None, cli_authority(None))?;
     let told: Vec<_> = deliveries
         .iter()
         .map(|delivery| (delivery.channel, delivery.outcome.as_ref().err().map(ToString::to_string)))
@@ -79,12 +80,12 @@ fn test(common: &Common) -> Result<()> {
         .iter()
         .map(|(channel, error)| json!({ "channel": channel, "delivered": error.is_none(), "error": error }))
         .collect();
-    common.answer(&json!({ "items": items }), || {
+    common.output(&json!({ "items": items }), || {
         let rows = told.iter().map(|(channel, error)| row![channel, error.as_deref().unwrap_or("delivered")]);
-        table(["by", "outcome"], rows)
+        table(["channel", "outcome"], rows)
     })?;
     match told.iter().filter(|(_, error)| error.is_some()).count() {
         0 => Ok(()),
-        _ => Err(Error::new(Code::ProviderFailed).detail("Not every message was delivered.")),
+        _ => Err(Error::new(Code::ProviderFailed).detail("A test message could not be delivered.")),
     }
 }

@@ -1,21 +1,23 @@
-//! `yarrow audit`: what administrators and commands saw and changed.
+//! `yarrow audit`: audit events of administrators and commands.
 
 use clap::Args;
 
-use super::{Common, PageArgs, RangeArgs, blank, find_user_id, row, table};
+use super::{Common, PageArgs, RangeArgs, or_empty, find_user_id, row, table};
 use yarrow::{
     domain::operations::audit::{self, Filter, Recorded},
     error::Result,
     http::answers::AuditRow,
 };
 
-/// List what administrators and commands saw and changed, newest first.
+/// List what administrators and commands read and changed, newest first
+///
+/// Example: yarrow audit --user 13800138000 --from 2026-01-01
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// Only what was about this user (id, phone number or email address).
+    /// Only events about this user: id, phone number or email address
     #[arg(long, value_name = "WHO")]
     user: Option<String>,
-    /// Only what this actor did: `admin:NAME`, `key:LABEL` or `cli`.
+    /// Only events of this actor: `admin:NAME`, `key:LABEL` or `cli`
     #[arg(long)]
     actor: Option<String>,
     #[command(flatten)]
@@ -27,16 +29,16 @@ pub struct AuditArgs {
 pub fn run(common: &Common, args: AuditArgs) -> Result<()> {
     let app = common.open()?;
     let user = args.user.as_deref().map(|who| find_user_id(&app, who)).transpose()?;
-    let everything = Filter { user, actor: args.actor, ..Filter::default() };
+    let filter = Filter { user, actor: args.actor, ..Filter::default() };
     let (from, to) = args.range.bounds(&app)?;
-    let (from, to) = (from.unwrap_or(everything.from), to.unwrap_or(everything.to));
-    let found = audit::list(&app, &Filter { from, to, ..everything }, args.page.page())?;
-    common.answer_page::<_, AuditRow>(args.page.page(), found, |found| table_of(&found.items))
+    let (from, to) = (from.unwrap_or(filter.from), to.unwrap_or(filter.to));
+    let found = audit::list(&app, &Filter { from, to, ..filter }, args.page.page())?;
+    common.output_page::<_, AuditRow>(args.page.page(), found, |found| table_of(&found.items))
 }
 
 pub fn table_of(rows: &[Recorded]) -> String {
     let rows = rows.iter().map(|Recorded { at, act, .. }| {
-        let (user, reason) = (blank(act.user), blank(act.reason.as_ref()));
+        let (user, reason) = (or_empty(act.user), or_empty(act.reason.as_ref()));
         row![at, act.actor, act.action, user, act.outcome, reason, act.request_id]
     });
     table(["at", "actor", "action", "user", "outcome", "reason", "request"], rows)

@@ -1,11 +1,11 @@
-//! Arguments that are one of a few words.
+//! Arguments with a fixed set of values.
 
-/// Reads such an argument as a value of this type, by the names that its values have everywhere.
+/// Parses an argument as a type of named values. Help and errors list the names.
 macro_rules! choice {
     ($type:ty) => {{
         use clap::builder::{PossibleValuesParser, TypedValueParser};
         PossibleValuesParser::new(<$type>::ALL.map(<$type>::name))
-            .try_map(|name| <$type>::named(&name).ok_or("is none of the words"))
+            .try_map(|name| <$type>::named(&name).ok_or("is not a possible value"))
     }};
 }
 

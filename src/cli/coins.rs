@@ -1,9 +1,9 @@
-//! `yarrow coins`: balances of coins.
+//! `yarrow coins`: coin balances.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, authority, check, confirm, find_user, record, row, table};
+use super::{Common, cli_authority, check, confirm, find_user, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
@@ -17,7 +17,9 @@ use yarrow::{
     types::{PhoneNumber, counted},
 };
 
-/// Show and change balances of coins. WHO is a user's id, phone number or email address.
+/// Show and change coin balances
+///
+/// WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct CoinsArgs {
     #[command(subcommand)]
@@ -26,35 +28,38 @@ pub struct CoinsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print a balance.
+    /// Print a user's balance
     Balance {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
     },
-    /// Add coins, and print the new balance.
+    /// Add coins to a user's balance and print the new balance
+    ///
+    /// Example: yarrow coins grant 13800138000 60 --reason "lost order"
     Grant {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// How many: 1 or more.
+        /// Number of coins, 1 or more
         #[arg(value_parser = clap::value_parser!(i64).range(1..=LARGEST_INCREASE))]
         coins: i64,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: Option<String>,
     },
-    /// Set a balance to 0.
+    /// Set a user's balance to 0
     Reset {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Make the accounts that users lack, and take wrong balances from the ledger again; exit 5 if something is left.
-    Sync,
+    /// Create missing accounts and recompute wrong balances from the ledger; exit 5 if issues remain
+    #[command(alias = "sync")]
+    Repair,
 }
 
 pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
@@ -63,51 +68,51 @@ pub fn run(common: &Common, args: CoinsArgs) -> Result<()> {
         Action::Balance { who } => {
             let user = find_user(&app, &who)?;
             let balance = coins::balance(&app, user.id)?;
-            record(&app, "coins balance", Some(user.id), authority(None))?;
+            record_audit(&app, "coins balance", Some(user.id), cli_authority(None))?;
             show(common, &user, balance)
         }
         Action::Grant { who, coins, reason } => {
-            let (user, by) = (find_user(&app, &who)?, authority(reason));
-            let balance = outcome(coins::increase(&app, user.id, coins, by.clone(), Once::unkeyed(None)))?;
-            record(&app, "coins grant", Some(user.id), by)?;
+            let (user, by) = (find_user(&app, &who)?, cli_authority(reason));
+            let balance = wait_for_balance(coins::increase(&app, user.id, coins, by.clone(), Once::unkeyed(None)))?;
+            record_audit(&app, "coins grant", Some(user.id), by)?;
             show(common, &user, balance)
         }
         Action::Reset { who, reason, yes } => {
-            let (user, by) = (find_user(&app, &who)?, authority(Some(reason)));
+            let (user, by) = (find_user(&app, &who)?, cli_authority(Some(reason)));
             confirm(yes, &format!("Set the balance of user {} to 0?", user.id))?;
             let reset_by = ResetBy::Admin(by.clone(), Asked::Already);
-            let balance = outcome(coins::reset(&app, user.id, reset_by, Once::unkeyed(None)))?;
-            record(&app, "coins reset", Some(user.id), by)?;
+            let balance = wait_for_balance(coins::reset(&app, user.id, reset_by, Once::unkeyed(None)))?;
+            record_audit(&app, "coins reset", Some(user.id), by)?;
             show(common, &user, balance)
         }
-        Action::Sync => synchronise(common, &app, "coins sync"),
+        Action::Repair => repair(common, &app, "coins repair"),
     }
 }
 
-fn outcome(pending: Pending<Answered<i64>>) -> Result<i64> {
+fn wait_for_balance(pending: Pending<Answered<i64>>) -> Result<i64> {
     match pending.wait()? {
         Answered::Now(balance) => Ok(balance),
-        Answered::Before(_) => Err(Error::internal("a command without a key was answered by an earlier one")),
+        Answered::Before(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
     }
 }
 
 fn show(common: &Common, user: &User, balance: i64) -> Result<()> {
     let phone_number = user.phone_number.as_ref().map(PhoneNumber::as_str);
     let json = json!({ "userId": user.id, "phoneNumber": phone_number, "balance": balance });
-    common.answer(&json, || balance.to_string())
+    common.output(&json, || balance.to_string())
 }
 
-pub fn synchronise(common: &Common, app: &App, command: &str) -> Result<()> {
-    let by = authority(None);
+pub fn repair(common: &Common, app: &App, command: &str) -> Result<()> {
+    let by = cli_authority(None);
     let done = coins::synchronise(app, &by)?;
-    record(app, command, None, by)?;
-    let left = done.issues.len();
+    record_audit(app, command, None, by)?;
+    let remaining = done.issues.len();
     let counts = [
         row!["checked", done.checked],
         row!["created", done.created],
         row!["repaired", done.repaired],
-        row!["issues", left],
+        row!["issues", remaining],
     ];
-    common.answer(&CoinsSynchronised::from(done), || table(["accounts", ""], counts))?;
-    check(left == 0, format!("{} left.", counted(left, "issue is", "issues are")))
+    common.output(&CoinsSynchronised::from(done), || table(["accounts", ""], counts))?;
+    check(remaining == 0, format!("{}.", counted(remaining, "issue remains", "issues remain")))
 }

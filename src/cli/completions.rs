@@ -1,4 +1,4 @@
-//! `yarrow completions`: what shells need to complete commands and options.
+//! `yarrow completions`: shell completion scripts.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{Cli, Common};
 use yarrow::error::{Error, Result};
 
-/// Print the completions of a shell.
+/// Print the completion script of a shell
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// The shell that is to complete.
+    /// Shell
     shell: Shell,
 }
 
@@ -20,5 +20,5 @@ pub fn run(common: &Common, args: &CompletionsArgs) -> Result<()> {
     clap_complete::generate(args.shell, &mut Cli::command(), "yarrow", &mut script);
     let script = String::from_utf8(script).map_err(Error::internal)?;
     let json = json!({ "shell": args.shell.to_string(), "script": script });
-    common.answer(&json, || script.trim_end().to_owned())
+    common.output(&json, || script.trim_end().to_owned())
 }

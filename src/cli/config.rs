@@ -1,4 +1,4 @@
-//! `yarrow config`: what is set, from where, and what could be.
+//! `yarrow config`: shows settings and their origins, and a sample file.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use yarrow::{
     error::Result,
 };
 
-/// Show the settings, or a sample file with all of them.
+/// Show the active settings, or a sample file
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
     #[command(subcommand)]
@@ -20,22 +20,23 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print every setting with its value and where that comes from, secrets masked; exit 3 and every fault if something
-    /// is wrong.
+    /// Print every setting with its value and origin, secrets masked; exit 3 if the configuration is invalid
     Show,
-    /// Print a commented file with every setting and its default.
+    /// Print a commented TOML file with every setting and its default
+    ///
+    /// Example: yarrow config sample > yarrow.toml
     Sample,
 }
 
 pub fn run(common: &Common, args: &ConfigArgs) -> Result<()> {
     match args.action {
         Action::Show => show(common),
-        Action::Sample => common.answer(&declared(), || sample().trim_end().to_owned()),
+        Action::Sample => common.output(&declarations_json(), || sample().trim_end().to_owned()),
     }
 }
 
-/// The same facts as the sample file, for programs.
-fn declared() -> Value {
+/// Returns the declarations of all settings, as JSON.
+fn declarations_json() -> Value {
     let row = |declaration: &Declaration| {
         json!({
             "name": declaration.name(), "variable": declaration.variable(), "flag": declaration.flag,
@@ -49,17 +50,17 @@ fn show(common: &Common) -> Result<()> {
     let shown = common.load()?.shown;
     let json =
         shown.iter().map(|Shown { name, value, origin }| json!({ "name": name, "value": value, "origin": origin }));
-    common.answer(&json.collect::<Vec<_>>(), || {
+    common.output(&json.collect::<Vec<_>>(), || {
         table(["setting", "value", "from"], shown.iter().map(|Shown { name, value, origin }| row![name, value, origin]))
     })
 }
 
-/// The sample file. Everything in it is commented out, so that it changes nothing until somebody means it.
+/// Returns the sample file. Every setting is commented out, so the file as it is changes nothing.
 fn sample() -> String {
     let mut sample = String::from(
-        "# Settings of Yarrow. Each can also be an environment variable, which wins over this file:\n\
-         # [llm] base_url is YARROW_LLM_BASE_URL, and YARROW_LLM_BASE_URL_FILE names a file that holds the value.\n\
-         # There a list is a,b and a table key=value,key=value.\n",
+        "# Settings of Yarrow. Each setting is also an environment variable, which overrides this file:\n\
+         # [llm] base_url is YARROW_LLM_BASE_URL; YARROW_LLM_BASE_URL_FILE names a file that contains the value.\n\
+         # In the environment a list is a,b and a table is key=value,key=value.\n",
     );
     let mut section = None;
     for declaration in DECLARATIONS {
@@ -71,12 +72,12 @@ fn sample() -> String {
                 let _ = writeln!(sample, "[{}]", declaration.section);
             }
         }
-        sample.push_str(&sample_of(declaration));
+        sample.push_str(&sample_setting(declaration));
     }
     sample
 }
 
-fn sample_of(declaration: &Declaration) -> String {
+fn sample_setting(declaration: &Declaration) -> String {
     let value = (declaration.sample)();
     let value = if value.is_empty() { "\"\"".to_owned() } else { value };
     format!("# {} ({})\n# {} = {value}\n", declaration.help, declaration.shape, declaration.key)

@@ -1,5 +1,6 @@
-//! `yarrow demo`: the service on a temporary data directory with a past, and commands to try it with. Of what is
-//! configured it takes nothing that reaches beyond that directory or costs money.
+//! `yarrow demo`: runs the service on a temporary data directory with sample data.
+//!
+//! Ignores all configured providers, backups and alerts: a demo must not reach other systems or cost money.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, sync::Arc};
 
@@ -9,7 +10,7 @@ use super::{Common, announce, start_logging};
 use yarrow::{
     app::{App, OpenMode},
     config::{
-        Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, Sources, load,
+        Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, load,
     },
     domain::operations::demo::{self, Made, PHONE_NUMBER},
     error::{Error, Result},
@@ -19,18 +20,18 @@ use yarrow::{
 
 const CODE: &str = "246810";
 
-/// Serve a temporary, seeded data directory and print commands to try it with.
+/// Run the service on temporary sample data and print commands to try
 #[derive(Debug, Args)]
 pub struct DemoArgs {}
 
 pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
     let owner_only = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().permissions(owner_only).tempdir().map_err(Error::internal)?;
-    let mut sources = Sources::of_process(common.flags.0.clone(), common.config.clone());
+    let mut sources = common.sources();
     let review_account = format!("{PHONE_NUMBER}={CODE}");
     sources.environment.entry("YARROW_AUTH_REVIEW_ACCOUNTS".into()).or_insert(review_account);
     let mut config = load(sources)?.config;
-    keep_to_itself(&mut config);
+    isolate(&mut config);
     config.installation.data_dir = Directory(directory.path().to_owned());
     start_logging(&config.log)?;
     let print = announce();
@@ -48,9 +49,8 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
     serve::run(&app, &announce)
 }
 
-/// Whatever is configured, a demonstration must not write into somebody's data or backups, nor ask, tell or pay
-/// anybody.
-fn keep_to_itself(config: &mut Config) {
+/// Replaces providers, backups and alerts by local ones.
+fn isolate(config: &mut Config) {
     config.sms.provider = SmsProvider::Console;
     config.email.provider = EmailProvider::Console;
     config.moderation.provider = ModerationProvider::None;
@@ -61,7 +61,7 @@ fn keep_to_itself(config: &mut Config) {
     config.backup.s3_endpoint = None;
     config.alerts.webhook_url = None;
     config.alerts.mail_to.clear();
-    // A certificate authority would be asked for a certificate of these names.
+    // With a domain, the server would request a certificate by ACME.
     if !config.server.domain.is_empty() {
         config.server.domain.clear();
         config.server.redirect_listen = None;
@@ -72,8 +72,8 @@ fn introduction(address: &str, directory: &str, made: Made) -> String {
     let Made { users, castings } = made;
     format!(
         r#"
-A demonstration: {users} people with {castings} castings of the last four weeks, in {directory}.
-It is deleted when you press Ctrl-C. The documentation is at {address}/docs
+A demonstration: {users} users with {castings} castings of the last four weeks, in {directory}.
+Press Ctrl-C to stop and delete it. API documentation: {address}/docs
 
 Paste this into another terminal:
 

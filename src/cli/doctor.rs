@@ -1,4 +1,4 @@
-//! `yarrow doctor`: what is wrong with this installation.
+//! `yarrow doctor`: checks the installation.
 
 use std::{
     io::Write,
@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, announce, authority, record, row, start_logging, table};
+use super::{Common, announce, cli_authority, record_audit, row, start_logging, table};
 use yarrow::{
     app::{App, OpenMode},
     domain::operations::{
@@ -21,15 +21,16 @@ use yarrow::{
     types::counted,
 };
 
-/// Examine the installation: configuration, permissions, keys, certificate, listeners, disk, clock, database, ledger,
-/// providers, proxy, backups. Exit 5 if something fails. The server may be running.
+/// Check the installation; exit 5 if a check fails
+///
+/// Checks configuration, permissions, keys, certificate, listeners, disk, clock, database, ledger, providers, proxy and
+/// backups. The server may be running.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Also write a file for whoever helps: findings, settings with secrets masked, sizes. No user's data.
+    /// Write a support file with findings, sizes and settings (secrets masked, no user data)
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// Take the server key that is there now for the one of this database, before examining. What was kept under the
-    /// one before is given up.
+    /// Accept the present server key for this database; data under the former key is lost
     #[arg(long)]
     accept_key: bool,
 }
@@ -51,17 +52,17 @@ pub fn run(common: &Common, args: &DoctorArgs) -> Result<()> {
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
     let (passed, warned, failed) = (count(Verdict::Pass), count(Verdict::Warn), count(Verdict::Fail));
     let json = json!({ "checks": checks, "passed": passed, "warned": warned, "failed": failed });
-    common.answer(&json, || {
-        let listed = table(["group", "check", "", "found"], checks.iter().map(row));
-        format!("{listed}\n{passed} passed, {}, {failed} failed", counted(warned, "warning", "warnings"))
+    common.output(&json, || {
+        let findings = table(["group", "check", "result", "detail"], checks.iter().map(row));
+        format!("{findings}\n{passed} passed, {}, {failed} failed", counted(warned, "warning", "warnings"))
     })?;
-    super::check(failed == 0, format!("Checks that failed: {failed}."))
+    super::check(failed == 0, format!("{} failed.", counted(failed, "check", "checks")))
 }
 
 fn accept_key(opened: &Result<App>) -> Result<()> {
     let app = opened.as_ref().map_err(Error::again)?;
     if server_key::accept(app)? {
-        record(app, "doctor --accept-key", None, authority(None))?;
+        record_audit(app, "doctor --accept-key", None, cli_authority(None))?;
     }
     Ok(())
 }
@@ -75,7 +76,7 @@ fn row(check: &Check) -> [String; 4] {
     row![check.group, check.name, verdict, check.detail]
 }
 
-/// Writes a file that only its owner may read, and never over another.
+/// Writes a new file that only its owner can read.
 fn write_private(path: &Path, text: &str) -> Result<()> {
     create_private(path)?.write_all(text.as_bytes()).map_err(|error| file_error(path, error))
 }

@@ -1,8 +1,8 @@
-//! `yarrow feedback`: what people wrote.
+//! `yarrow feedback`: feedback of users.
 
 use clap::{Args, Subcommand};
 
-use super::{Common, PageArgs, authority, blank, find_user_id, record, row, table};
+use super::{Common, PageArgs, cli_authority, or_empty, find_user_id, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::messaging::feedback::{self, Filter},
@@ -11,7 +11,7 @@ use yarrow::{
     types::UserId,
 };
 
-/// Read what people wrote. WHO is a user's id, phone number or email address.
+/// List feedback of users
 #[derive(Debug, Args)]
 pub struct FeedbackArgs {
     #[command(subcommand)]
@@ -20,9 +20,9 @@ pub struct FeedbackArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print feedback, newest first.
+    /// Print feedback, newest first
     List {
-        /// Only what this user wrote, or somebody in this user's name.
+        /// Only of this user, including unverified claims: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
         #[command(flatten)]
@@ -39,13 +39,13 @@ pub fn run(common: &Common, args: FeedbackArgs) -> Result<()> {
 
 fn list(common: &Common, app: &App, user: Option<UserId>, page: &PageArgs) -> Result<()> {
     let found = feedback::list(app, &user.map_or(Filter::All, Filter::Of), page.page())?;
-    record(app, "feedback list", user, authority(None))?;
-    common.answer_page::<_, AdminFeedback>(page.page(), found, |found| {
+    record_audit(app, "feedback list", user, cli_authority(None))?;
+    common.output_page::<_, AdminFeedback>(page.page(), found, |found| {
         let rows = found.items.iter().map(|item| {
-            let who = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
-            let is_claimed = who.is_some() && !item.is_verified;
-            row![item.id, item.created_at, blank(who) + if is_claimed { " (claimed)" } else { "" }, item.content]
+            let author = item.user.map(|user| user.to_string()).or_else(|| item.phone_number.clone());
+            let is_claimed = author.is_some() && !item.is_verified;
+            row![item.id, item.created_at, or_empty(author) + if is_claimed { " (claimed)" } else { "" }, item.content]
         });
-        table(["id", "at", "who", "feedback"], rows)
+        table(["id", "at", "author", "feedback"], rows)
     })
 }

@@ -1,4 +1,4 @@
-//! `yarrow healthcheck`: asks the server on this machine whether it is ready, for containers and monitors.
+//! `yarrow healthcheck`: queries `/readyz` of the local server, for containers and monitors.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -11,36 +11,36 @@ use yarrow::{
     providers::{Failure, client},
 };
 
-/// Ask the running server whether it is ready; exit 0 if it is, else 1.
+/// Check that the local server is ready; exit 0 if it is, else 1
 #[derive(Debug, Args)]
 pub struct HealthcheckArgs {}
 
 pub fn run(common: &Common, _: &HealthcheckArgs) -> Result<()> {
     let server = common.load()?.config.server;
-    let address = reachable(server.address());
+    let address = local_address(server.address());
     let scheme = if server.has_tls() { "https" } else { "http" };
     match client::status_of(&format!("{scheme}://{address}/readyz")) {
-        Ok(200) => common.answer(&json!({ "ready": true }), || "ready".to_owned()),
+        Ok(200) => common.output(&json!({ "ready": true }), || "ready".to_owned()),
         Ok(status) => {
-            fail(common, Some(status), format!("The server at {address} is not ready: it answered {status}."))
+            fail(common, Some(status), format!("The server at {address} is not ready: status {status}."))
         }
         Err(Failure { kind, code, .. }) => {
-            fail(common, None, format!("The server at {address} does not answer: {kind} ({code})."))
+            fail(common, None, format!("The server at {address} does not respond: {kind} ({code})."))
         }
     }
 }
 
-/// Says why, on standard output only to programs: for people the complaint is enough.
-fn fail(common: &Common, status: Option<u16>, why: String) -> Result<()> {
+/// Fails with this detail, and with `--json` also prints the result.
+fn fail(common: &Common, status: Option<u16>, detail: String) -> Result<()> {
     if common.json {
-        print(&json!({ "ready": false, "status": status, "error": why }).to_string())?;
+        print(&json!({ "ready": false, "status": status, "error": detail }).to_string())?;
     }
-    Err(Error::new(Code::ProviderUnavailable).detail(why))
+    Err(Error::new(Code::ProviderUnavailable).detail(detail))
 }
 
-/// The address at which a server that listens everywhere is reached from here.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    // A server that listens everywhere is reached by IPv4 even where there is no IPv6.
+/// Returns the address at which the local server can be reached.
+fn local_address(listen: SocketAddr) -> SocketAddr {
+    // A server on the unspecified address also listens on IPv4 loopback.
     let ip = if listen.ip().is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen.ip() };
     SocketAddr::new(ip, listen.port())
 }

@@ -1,10 +1,10 @@
-//! `yarrow ledger`: proving the ledger, and reading it.
+//! `yarrow ledger`: verifies and prints the ledger.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, authority, blank, check, choice::choice, find_user, progress_bar, record, row, shown, table,
+    Common, PageArgs, cli_authority, or_empty, check, choice::choice, find_user, progress_bar, record_audit, row, http_rows, table,
 };
 use yarrow::{
     app::App,
@@ -14,7 +14,9 @@ use yarrow::{
     types::{UserId, counted},
 };
 
-/// Verify the ledger, or show an account. WHO is a user's id, phone number or email address.
+/// Verify the ledger of coins and points, or print an account
+///
+/// WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct LedgerArgs {
     #[command(subcommand)]
@@ -23,14 +25,15 @@ pub struct LedgerArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Prove that entries, balances and the audit chain agree; exit 5 and a report if they do not. Accounts that are
-    /// found wrong are closed until `yarrow coins sync` or `yarrow points repair` repairs them.
+    /// Check that entries, balances and the audit chain agree; exit 5 if they do not
+    ///
+    /// Inconsistent accounts are suspended until `yarrow coins repair` or `yarrow points repair` has repaired them.
     Verify,
-    /// Print an account's entries, newest first.
+    /// Print an account's entries, newest first
     Show {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// Of coins or of points.
+        /// Account of coins or of points
         #[arg(long, value_parser = choice!(Asset), default_value = Asset::Coin.name())]
         asset: Asset,
         #[command(flatten)]
@@ -54,8 +57,8 @@ fn verify(common: &Common, app: &App) -> Result<()> {
     })?;
     bar.finish_and_clear();
     if report.suspended > 0 {
-        let closed = format!("{} closed", counted(report.suspended, "account", "accounts"));
-        record(app, "ledger verify", None, authority(Some(closed)))?;
+        let suspended = format!("{} suspended", counted(report.suspended, "account", "accounts"));
+        record_audit(app, "ledger verify", None, cli_authority(Some(suspended)))?;
     }
     show_report(common, &report)?;
     let discrepancies = counted(report.discrepancies_found, "discrepancy", "discrepancies");
@@ -69,34 +72,34 @@ fn show_report(common: &Common, report: &Report) -> Result<()> {
         "accounts": report.accounts,
         "auditRows": report.changes,
         "suspended": report.suspended,
-        "discrepancies": shown::<_, LedgerIssue>(&report.discrepancies),
+        "discrepancies": http_rows::<_, LedgerIssue>(&report.discrepancies),
         "discrepanciesFound": report.discrepancies_found,
     });
-    common.answer(&json, || {
-        let read = [
+    common.output(&json, || {
+        let totals = [
             counted(report.entries, "entry", "entries"),
             counted(report.accounts, "account", "accounts"),
             counted(report.changes, "audit row", "audit rows"),
         ]
         .join(", ");
         if report.is_consistent() {
-            return format!("consistent: {read}");
+            return format!("consistent: {totals}");
         }
         let rows = report.discrepancies.iter().map(|found| {
             let account = found.account.map(|(user, asset)| format!("{user} {}", asset.name()));
-            row![found.code, blank(account), found.detail]
+            row![found.code, or_empty(account), found.detail]
         });
         let listed = table(["discrepancy", "account", "detail"], rows);
-        let closed = counted(report.suspended, "account was closed", "accounts were closed");
-        format!("{listed}\n{read}; {closed}")
+        let suspended = counted(report.suspended, "account was suspended", "accounts were suspended");
+        format!("{listed}\n{totals}; {suspended}")
     })
 }
 
-/// Prints an account's entries for a command, which is written down by its name.
+/// Prints an account's entries. The audit event names the command.
 pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: Asset, page: &PageArgs) -> Result<()> {
     let user = match (find_user(app, who), who.parse().map(UserId)) {
         (Ok(user), _) => user.id,
-        // Entries outlive their user.
+        // Entries of deleted users remain.
         (Err(error), Ok(id)) if error.code == Code::NotFound => {
             let account = app.store.read(|tx| ledger::account_in(tx, id, asset))?;
             if account.last_sequence == 0 { Err(error)? } else { id }
@@ -105,7 +108,7 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
     };
     let account = app.store.read(|tx| ledger::account_in(tx, user, asset))?;
     let found = ledger::entries(app, user, asset, page.page())?;
-    record(app, command, Some(user), authority(None))?;
+    record_audit(app, command, Some(user), cli_authority(None))?;
     let entries = found.items.iter().map(|entry| {
         json!({
             "seq": entry.seq, "sequence": entry.sequence, "delta": entry.delta, "balanceAfter": entry.balance_after,
@@ -116,13 +119,13 @@ pub(super) fn show(common: &Common, app: &App, command: &str, who: &str, asset: 
         "userId": user, "asset": asset.name(), "balance": account.balance, "suspendedAt": account.suspended_at,
         "items": entries.collect::<Vec<_>>(), "page": page.page, "size": page.size, "total": found.total,
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let rows = found.items.iter().map(|entry| {
             let Entry { seq, sequence, created_at, kind, delta, balance_after, reference, .. } = entry;
-            row![seq, sequence, created_at, kind.name(), delta, balance_after, blank(reference.as_ref())]
+            row![seq, sequence, created_at, kind.name(), delta, balance_after, or_empty(reference.as_ref())]
         });
         let listed = table(["seq", "number", "at", "kind", "delta", "balance", "ref"], rows);
-        let closed = account.suspended_at.map_or_else(String::new, |since| format!(", closed since {since}"));
-        format!("{listed}\nuser {user}: {} {}s{closed}", account.balance, asset.name())
+        let suspended = account.suspended_at.map_or_else(String::new, |since| format!(", suspended since {since}"));
+        format!("{listed}\nuser {user}: {} {}s{suspended}", account.balance, asset.name())
     })
 }

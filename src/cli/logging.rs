@@ -1,34 +1,33 @@
-//! The log of a command, on standard error.
+//! Sets up logging to standard error.
 
 use std::io::IsTerminal;
 
 use serde_json::json;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-use super::log_lines::LogLines;
+use super::log_writer::LogWriter;
 use yarrow::{
     config::{Log, LogFormat},
     error::{Error, Result},
 };
 
-/// Sends log lines to standard error from here on.
+const DROPPED: &str = "log lines were dropped because nothing read them";
+
+/// Starts to log to standard error, with the configured format and level.
 pub fn start_logging(settings: &Log) -> Result<()> {
     let filter: Targets = settings.level.parse().map_err(Error::internal)?;
     let registry = tracing_subscriber::registry().with(filter);
-    // Colours are for terminals; in a journal or a file they are noise.
-    let is_terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer().with_ansi(is_terminal);
+    // Colours only on a terminal: in a journal or a file they are noise.
+    let lines = tracing_subscriber::fmt::layer().with_ansi(std::io::stderr().is_terminal());
     let started = match settings.format {
         LogFormat::Text => {
-            let told_lost = |lost| format!(" WARN yarrow::cli: nobody read the log; lines are missing lost={lost}\n");
-            registry.with(lines.with_writer(move || LogLines { told_lost })).try_init()
+            let format_dropped = |lost| format!(" WARN yarrow::cli: {DROPPED} lost={lost}\n");
+            registry.with(lines.with_writer(move || LogWriter { format_dropped })).try_init()
         }
         LogFormat::Json => {
-            let told_lost = |lost| {
-                let message = "nobody read the log; lines are missing";
-                format!("{}\n", json!({ "level": "WARN", "message": message, "lost": lost }))
-            };
-            registry.with(lines.with_writer(move || LogLines { told_lost }).json().flatten_event(true)).try_init()
+            let format_dropped =
+                |lost| format!("{}\n", json!({ "level": "WARN", "message": DROPPED, "lost": lost }));
+            registry.with(lines.with_writer(move || LogWriter { format_dropped }).json().flatten_event(true)).try_init()
         }
     };
     started.map_err(Error::internal)

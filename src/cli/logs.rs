@@ -1,4 +1,4 @@
-//! `yarrow logs`: the network log, and who asks too much.
+//! `yarrow logs`: the network log and suspicious clients.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, authority, blank, confirm, find_user_id, paged, print, record, record_beginning, row,
+    Common, PageArgs, RangeArgs, cli_authority, or_empty, confirm, find_user_id, page_json, print, record_audit, record_audit_start, row,
     table,
 };
 use yarrow::{
@@ -22,7 +22,7 @@ use yarrow::{
     types::{Page, Timestamp, UserId, counted},
 };
 
-/// Search the network log, find suspicious addresses, delete old entries.
+/// Search the network log, find suspicious addresses, delete old entries
 #[derive(Debug, Args)]
 pub struct LogsArgs {
     #[command(subcommand)]
@@ -31,58 +31,60 @@ pub struct LogsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the requests of a user, newest first.
+    /// Print the requests of a user, newest first
     User {
-        /// An id, a phone number or an email address.
+        /// User: id, phone number or email address
         who: String,
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print the requests from an address, newest first.
+    /// Print the requests from a client address, newest first
     Ip {
-        /// The client's address.
+        /// Client address
         address: IpAddr,
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print all requests of a time, newest first.
+    /// Print all requests of a time range, newest first
     Range {
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print the requests that failed, newest first.
+    /// Print failed requests, newest first
     Failed {
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Count the requests of each address; those of the last 24 hours, if no time is said.
+    /// Count the requests of each address; default: the last 24 hours
     Count {
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print addresses that do more of something than people do; in the last hour, if no time is said.
+    /// Print addresses with unusual activity; default: the last hour
+    ///
+    /// The thresholds are the settings of section `suspicion`.
     Suspicious {
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Delete old entries.
+    /// Delete old entries
     Cleanup {
-        /// Days to keep; without it, the retention of the configuration counts.
+        /// Age in days from which entries are deleted; default: setting `retention.access_log`
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days_to_keep: Option<u32>,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -118,25 +120,25 @@ impl RangeArgs {
         Ok(Filter { from, to, ..Filter::default() })
     }
 
-    fn window(&self, app: &App, usual: Duration) -> Result<(Timestamp, Timestamp)> {
+    fn window(&self, app: &App, default: Duration) -> Result<(Timestamp, Timestamp)> {
         let (from, to) = self.bounds(app)?;
-        tallies::window(("from", from), ("to", to), usual, app.clock.now())
+        tallies::window(("from", from), ("to", to), default, app.clock.now())
     }
 }
 
 fn list(common: &Common, app: &App, command: &str, user: Option<UserId>, filter: &Filter, page: Page) -> Result<()> {
     let found = search::list(app, filter, page)?;
-    record(app, command, user, authority(None))?;
-    common.answer_page::<_, LoggedRequest>(page, found, |found| {
+    record_audit(app, command, user, cli_authority(None))?;
+    common.output_page::<_, LoggedRequest>(page, found, |found| {
         format!("{}\n{} of {}", table_of(&found.items), found.items.len(), found.total)
     })
 }
 
 pub fn table_of(entries: &[Logged]) -> String {
     let rows = entries.iter().map(|entry| {
-        let request = format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(no such endpoint)"));
+        let request = format!("{} {}", entry.method, entry.route.as_deref().unwrap_or("(unknown endpoint)"));
         let milliseconds = format!("{}.{:03}", entry.duration_us / 1000, entry.duration_us % 1000);
-        row![entry.at, blank(entry.user), entry.client_ip, request, entry.status, milliseconds, entry.request_id]
+        row![entry.at, or_empty(entry.user), entry.client_ip, request, entry.status, milliseconds, entry.request_id]
     });
     table(["at", "user", "address", "request", "status", "ms", "request id"], rows)
 }
@@ -144,10 +146,10 @@ pub fn table_of(entries: &[Logged]) -> String {
 fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
     let (from, to) = range.window(app, tallies::COUNTED)?;
     let all = tallies::count(app, from, to)?;
-    record(app, "logs count", None, authority(None))?;
-    answer_between::<_, ClientCount>(common, (from, to), page, all, |shown| {
+    record_audit(app, "logs count", None, cli_authority(None))?;
+    output_counts::<_, ClientCount>(common, (from, to), page, all, |rows| {
         let rows =
-            shown.iter().map(|tally| row![tally.client_ip, tally.requests, tally.failed, tally.users, tally.last_at]);
+            rows.iter().map(|tally| row![tally.client_ip, tally.requests, tally.failed, tally.users, tally.last_at]);
         table(["address", "requests", "failed", "users", "last"], rows)
     })
 }
@@ -155,9 +157,9 @@ fn count(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()
 fn suspicious(common: &Common, app: &App, range: &RangeArgs, page: Page) -> Result<()> {
     let (from, to) = range.window(app, tallies::SUSPECTED)?;
     let all = tallies::suspicious(app, from, to)?;
-    record(app, "logs suspicious", None, authority(None))?;
-    answer_between::<_, SuspiciousClient>(common, (from, to), page, all, |shown| {
-        let rows = shown.iter().map(|Suspect { tally, score, reasons }| {
+    record_audit(app, "logs suspicious", None, cli_authority(None))?;
+    output_counts::<_, SuspiciousClient>(common, (from, to), page, all, |rows| {
+        let rows = rows.iter().map(|Suspect { tally, score, reasons }| {
             let reasons = reasons.iter().map(|reason| format!("{} {}", reason.code, reason.value));
             row![tally.client_ip, score, reasons.collect::<Vec<_>>().join(", "), tally.requests, tally.last_at]
         });
@@ -169,16 +171,16 @@ fn clean_up(common: &Common, app: &App, days_to_keep: Option<u32>, yes: bool) ->
     let age = days_to_keep.map_or(app.config.retention.access_log, |days| Duration::from_hours(24 * u64::from(days)));
     let before = app.clock.now().minus(age);
     confirm(yes, &format!("Delete all entries of the network log before {before}?"))?;
-    record_beginning(app, "logs cleanup", None, authority(None))?;
+    record_audit_start(app, "logs cleanup", None, cli_authority(None))?;
     let deleted = network_log::clean_up(app, age)?;
-    record(app, "logs cleanup", None, authority(None))?;
-    common.answer(&json!({ "deleted": deleted, "before": before }), || {
+    record_audit(app, "logs cleanup", None, cli_authority(None))?;
+    common.output(&json!({ "deleted": deleted, "before": before }), || {
         format!("{} deleted", counted(deleted, "entry", "entries"))
     })
 }
 
-/// Prints one page of what was counted in a time. In JSON it has the shape that it has over HTTP.
-fn answer_between<R, T: From<R> + Serialize>(
+/// Prints one page of counts of a time range. Its JSON is that of the HTTP API.
+fn output_counts<R, T: From<R> + Serialize>(
     common: &Common,
     (from, to): (Timestamp, Timestamp),
     page: Page,
@@ -186,12 +188,12 @@ fn answer_between<R, T: From<R> + Serialize>(
     text: impl FnOnce(&[R]) -> String,
 ) -> Result<()> {
     let total = i64::try_from(all.len()).unwrap_or(i64::MAX);
-    let shown: Vec<_> = tallies::on_page(all, page).collect();
+    let rows: Vec<_> = tallies::on_page(all, page).collect();
     if !common.json {
-        return print(&text(&shown));
+        return print(&text(&rows));
     }
-    let items: Vec<_> = shown.into_iter().map(T::from).collect();
-    let mut json = paged(page, &items, total);
+    let items: Vec<_> = rows.into_iter().map(T::from).collect();
+    let mut json = page_json(page, &items, total);
     (json["from"], json["to"]) = (json!(from), json!(to));
     print(&json.to_string())
 }

@@ -1,4 +1,4 @@
-//! `yarrow man`: the manual pages.
+//! `yarrow man`: manual pages.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use yarrow::{
     store::files::file_error,
 };
 
-/// Print the manual page, or write one for every command into a directory.
+/// Print the manual page, or write the pages of all commands
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Directory for `yarrow.1`, `yarrow-serve.1` and so on, which must exist.
+    /// Existing directory for `yarrow.1`, `yarrow-serve.1` and so on
     #[arg(long, value_name = "DIR")]
     out_dir: Option<PathBuf>,
 }
@@ -23,11 +23,11 @@ pub struct ManArgs {
 pub fn run(common: &Common, args: &ManArgs) -> Result<()> {
     if let Some(directory) = &args.out_dir {
         clap_mangen::generate_to(Cli::command(), directory).map_err(|error| file_error(directory, error))?;
-        // Nothing is said about what went well, except to programs.
+        // Silent on success, except with `--json`.
         return if common.json { print(&json!({ "directory": directory }).to_string()) } else { Ok(()) };
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Error::internal)?;
     let page = String::from_utf8(page).map_err(Error::internal)?;
-    common.answer(&json!({ "page": page }), || page.trim_end().to_owned())
+    common.output(&json!({ "page": page }), || page.trim_end().to_owned())
 }

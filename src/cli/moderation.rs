@@ -1,9 +1,9 @@
-//! `yarrow moderation`: which service decides about texts, and what the other one would say.
+//! `yarrow moderation`: selects and compares the moderation services.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, authority, check, choice::choice, record, row, table};
+use super::{Common, PageArgs, cli_authority, check, choice::choice, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::moderation::{
@@ -17,7 +17,7 @@ use yarrow::{
     types::decimal_milliseconds,
 };
 
-/// Show and switch the service that decides about texts: the local word list, or the outside service.
+/// Show and select the moderation service: local word list or external moderator
 #[derive(Debug, Args)]
 pub struct ModerationArgs {
     #[command(subcommand)]
@@ -26,34 +26,34 @@ pub struct ModerationArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print who decides, and how both services stand.
+    /// Print the active service and the state of both
     Status,
-    /// Let this service decide, from the next text on.
+    /// Select the service that decides, from the next text on
     Switch {
-        /// The outside service, or the local word list.
+        /// `external` moderator or `local` word list
         #[arg(value_parser = choice!(Service))]
         to: Service,
     },
-    /// Say whether the local list decides when the outside service fails.
+    /// Select what happens when the external moderator fails
     Fallback {
-        /// `on`: the list decides; `off`: the text is answered 503.
+        /// `on`: the local list decides; `off`: the request fails with 503
         to: OnOff,
     },
-    /// Ask both services about a text, or about several.
+    /// Check texts with both services
     Compare {
-        /// The texts to compare.
+        /// Texts to check
         #[arg(required = true)]
         text: Vec<String>,
-        /// What the texts are taken for.
+        /// Content type of the texts
         #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
         content_type: ContentType,
     },
-    /// Print texts on which the services did not agree, newest first, masked.
+    /// Print masked texts on which the services disagreed, newest first
     Disagreements {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Probe both services; exit 5 if one that is configured does not work.
+    /// Probe both services; exit 5 if a configured one fails
     Health,
 }
 
@@ -70,7 +70,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
         Action::Switch { to } => {
             let before = policy::switch(&app.moderation, to).wait()?;
             let change = format!("{} to {}", before.service.name(), to.name());
-            record(&app, "moderation switch", None, authority(Some(change)))?;
+            record_audit(&app, "moderation switch", None, cli_authority(Some(change)))?;
             status(common, &app)
         }
         Action::Fallback { to } => {
@@ -78,7 +78,7 @@ pub fn run(common: &Common, args: ModerationArgs) -> Result<()> {
             let falls_back = matches!(to, OnOff::On);
             let before = policy::set_fallback(&app, falls_back).wait()?;
             let change = format!("{} to {}", name(before.falls_back), name(falls_back));
-            record(&app, "moderation fallback", None, authority(Some(change)))?;
+            record_audit(&app, "moderation fallback", None, cli_authority(Some(change)))?;
             status(common, &app)
         }
         Action::Compare { text, content_type } => compare(common, &app, text, content_type),
@@ -95,14 +95,14 @@ fn status(common: &Common, app: &App) -> Result<()> {
         "allowedPhrases": status.words.allowed_phrases, "version": status.words.version,
         "provider": status.provider, "configured": status.is_configured, "shadowShare": status.shadow_share,
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let fallback = if status.policy.falls_back { "on" } else { "off" };
         let rows = [
-            row!["decides", status.policy.service.name()],
+            row!["active", status.policy.service.name()],
             row!["fallback", fallback],
-            row!["outside service", status.provider],
+            row!["external moderator", status.provider],
             row!["words", status.words.total],
-            row!["shadow share", status.shadow_share],
+            row!["shadow sample rate", status.shadow_share],
         ];
         table(["moderation", ""], rows)
     })
@@ -129,7 +129,7 @@ fn compare(common: &Common, app: &App, texts: Vec<String>, content_type: Content
         [single] => one(single),
         many => json!({ "items": many.iter().map(one).collect::<Vec<_>>() }),
     };
-    common.answer(&json, || compared.iter().map(comparison).collect::<Vec<_>>().join("\n\n"))
+    common.output(&json, || compared.iter().map(comparison).collect::<Vec<_>>().join("\n\n"))
 }
 
 fn comparison(compared: &Comparison) -> String {
@@ -149,14 +149,14 @@ fn comparison(compared: &Comparison) -> String {
 
 fn disagreements(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let found = shadow::disagreements(app, page.page())?;
-    record(app, "moderation disagreements", None, authority(None))?;
-    common.answer_page::<_, ShownDisagreement>(page.page(), found, |found| {
+    record_audit(app, "moderation disagreements", None, cli_authority(None))?;
+    common.output_page::<_, ShownDisagreement>(page.page(), found, |found| {
         let rows = found.items.iter().map(|row| {
             let (refused_by, reasons) =
                 if row.local_allowed { ("external", &row.labels) } else { ("local", &row.words) };
             row![row.at, row.content_type, row.decided_by, refused_by, reasons.join(", "), row.masked_text]
         });
-        table(["at", "text", "decided by", "refused by", "for", "masked"], rows)
+        table(["at", "content type", "decided by", "refused by", "reasons", "masked text"], rows)
     })
 }
 
@@ -172,13 +172,13 @@ fn health(common: &Common, app: &App) -> Result<()> {
             "durationMs": probe.map(|probe| decimal_milliseconds(probe.took)),
         },
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let external = match probe {
             None => "not configured".to_owned(),
-            Some(probe) => probe.failure.clone().unwrap_or_else(|| "works".to_owned()),
+            Some(probe) => probe.failure.clone().unwrap_or_else(|| "healthy".to_owned()),
         };
-        let local = if health.local_is_current { "works" } else { "is behind the stored list" };
+        let local = if health.local_is_current { "healthy" } else { "behind the stored list" };
         table(["service", ""], [row!["local", local], row!["external", external]])
     })?;
-    check(health.is_healthy(), "A moderation service does not work.")
+    check(health.is_healthy(), "A moderation service is unhealthy.")
 }

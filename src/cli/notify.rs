@@ -1,9 +1,9 @@
-//! `yarrow notify`: telling users something in the app.
+//! `yarrow notify`: notifications in the app.
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, PageArgs, authority, blank, choice::choice, confirm, find_user, record, row, table, unknown};
+use super::{Common, PageArgs, cli_authority, or_empty, choice::choice, confirm, find_user, record_audit, row, table, name_missing};
 use yarrow::{
     app::App,
     domain::messaging::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},
@@ -12,7 +12,7 @@ use yarrow::{
     types::{Timestamp, clean},
 };
 
-/// Send notifications, see how often they were read, take them back.
+/// Send, list and delete notifications
 #[derive(Debug, Args)]
 pub struct NotifyArgs {
     #[command(subcommand)]
@@ -21,18 +21,20 @@ pub struct NotifyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Send a notification to everybody or to some users, and print its number.
+    /// Send a notification to all users or to some, and print its id
+    ///
+    /// Example: yarrow notify send "维护通知" "今晚两点暂停服务。" --all --kind system
     Send(SendArgs),
-    /// Print what was sent, newest first, with how often it was read.
+    /// Print sent notifications with their read counts, newest first
     List {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Take a notification out of every inbox.
+    /// Delete a notification from every inbox
     Delete {
-        /// The notification's number, as `notify list` shows it.
+        /// Notification id, from `yarrow notify list`
         id: i64,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -41,23 +43,23 @@ enum Action {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("audience").required(true).args(["all", "to"])))]
 struct SendArgs {
-    /// The heading.
+    /// Title
     title: String,
-    /// The text.
+    /// Text
     body: String,
-    /// Send it to everybody.
+    /// Send to all users
     #[arg(long)]
     all: bool,
-    /// Send it to this user, by id, phone number or email address. May be repeated.
+    /// Send to this user: id, phone number or email address; repeatable
     #[arg(long, value_name = "WHO")]
     to: Vec<String>,
-    /// Of which kind it is: users may switch all off but `system`.
+    /// Kind; users can switch off all but `system`
     #[arg(long, value_parser = choice!(Kind), default_value = Kind::Activity.name())]
     kind: Kind,
-    /// What happens when the user taps it, as JSON: `{"type":"open_route","route":"points"}`.
+    /// Action on tap, as JSON, such as `{"type":"open_route","route":"points"}`
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
-    /// From when on nobody sees it any more.
+    /// Hide the notification from this time on
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
 }
@@ -67,16 +69,16 @@ pub fn run(common: &Common, args: NotifyArgs) -> Result<()> {
     match args.action {
         Action::Send(args) => {
             let sent = notifications::send(&app, draft(&app, args)?).wait()?;
-            record(&app, "notify send", None, authority(None))?;
+            record_audit(&app, "notify send", None, cli_authority(None))?;
             let said = format!("notification {}", sent.notification.id);
-            common.answer(&AdminNotification::from(sent), || said)
+            common.output(&AdminNotification::from(sent), || said)
         }
         Action::List { page } => list(common, &app, &page),
         Action::Delete { id, yes } => {
             confirm(yes, &format!("Take notification {id} out of every inbox?"))?;
-            notifications::delete(&app, id).wait().map_err(unknown("notification", id))?;
-            record(&app, "notify delete", None, authority(None))?;
-            common.answer(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
+            notifications::delete(&app, id).wait().map_err(name_missing("Notification", id))?;
+            record_audit(&app, "notify delete", None, cli_authority(None))?;
+            common.output(&json!({ "id": id.to_string(), "deleted": true }), || "deleted".into())
         }
     }
 }
@@ -123,11 +125,11 @@ fn text(given: &str, field: &str, limit: u32, faults: &mut Vec<FieldError>) -> S
 
 fn list(common: &Common, app: &App, page: &PageArgs) -> Result<()> {
     let found = notifications::list_sent(app, page.page())?;
-    common.answer_page::<_, AdminNotification>(page.page(), found, |found| {
+    common.output_page::<_, AdminNotification>(page.page(), found, |found| {
         let rows = found.items.iter().map(|Sent { notification, recipients, readers }| {
             let to = recipients.map_or_else(|| "all".to_owned(), |count| count.to_string());
             let Notification { id, created_at, kind, expires_at, title, .. } = notification;
-            row![id, created_at, kind.name(), to, readers, blank(*expires_at), title]
+            row![id, created_at, kind.name(), to, readers, or_empty(*expires_at), title]
         });
         table(["id", "sent", "kind", "to", "read", "expires", "title"], rows)
     })

@@ -1,11 +1,11 @@
-//! `yarrow openapi`: the API document, without a running service.
+//! `yarrow openapi`: prints the OpenAPI document without a running server.
 
 use clap::Args;
 
 use super::{Common, print};
 use yarrow::{error::Result, http};
 
-/// Print the OpenAPI document.
+/// Print the OpenAPI 3.1 document
 #[derive(Debug, Args)]
 pub struct OpenapiArgs {}
 

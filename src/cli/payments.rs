@@ -1,11 +1,11 @@
-//! `yarrow payments`: orders, what came in about them, and what a person decides.
+//! `yarrow payments`: orders, callbacks, refunds and manual decisions.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, authority, blank, check, choice::choice, confirm, facts, find_user_id, print, record, row, shown,
-    table, time, unknown,
+    Common, PageArgs, cli_authority, or_empty, check, choice::choice, confirm, key_values, find_user_id, print, record_audit, row, http_rows,
+    table, parse_time, name_missing,
 };
 use yarrow::{
     app::App,
@@ -32,7 +32,9 @@ use yarrow::{
     types::{Fen, counted, in_order},
 };
 
-/// Show and settle payment orders. ORDER is an order's number, or the provider's.
+/// List, settle, refund and reconcile payment orders
+///
+/// ORDER is the order number, or the provider's trade number.
 #[derive(Debug, Args)]
 pub struct PaymentsArgs {
     #[command(subcommand)]
@@ -41,99 +43,130 @@ pub struct PaymentsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print orders, newest first.
+    /// Print orders, newest first
     List {
-        /// Only orders of this user: an id, a phone number or an email address.
+        /// Only orders of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Only orders in this state.
+        /// Only orders in this state
         #[arg(long, value_parser = choice!(OrderState))]
         state: Option<OrderState>,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print everything that is known of an order.
+    /// Print an order with its refunds, callbacks and ledger entries
     Show {
-        /// The order's number, or the provider's.
+        /// Order number, or the provider's trade number
         order: String,
     },
-    /// Print notifications as they came, newest first.
+    /// Print the callbacks received from the provider, newest first
     Callbacks {
-        /// Only those about this order.
+        /// Only callbacks about this order
         #[arg(long)]
         order: Option<String>,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Ask the provider about an order, and settle it by the answer.
+    /// Query the provider about an order and settle it accordingly
     Query {
-        /// The order's number, or the provider's.
+        /// Order number, or the provider's trade number
         order: String,
     },
-    /// Let an order out of review.
+    /// Resolve an order in state `review`
+    ///
+    /// Example: yarrow payments settle 20260102030405000001 write-off --reason "goodwill"
     Settle {
-        /// The order's number, or the provider's.
+        /// Order number, or the provider's trade number
         order: String,
-        /// `credit` gives the coins; `dismiss` leaves the order as it is and writes off the coins that are owed;
-        /// `collect` takes back as many of those as there are; `returned-elsewhere` says that all the money was
-        /// returned in another way.
-        #[arg(value_parser = choice!(Decision))]
-        decision: Decision,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// How to resolve the order
+        #[arg(value_enum)]
+        decision: SettleDecision,
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Return money, and take back the coins that it bought.
+    /// Refund an order and take back the coins that it bought
+    ///
+    /// Example: yarrow payments refund 20260102030405000001 --amount 6.00 --reason "bought twice"
     Refund {
-        /// The order's number, or the provider's.
+        /// Order number, or the provider's trade number
         order: String,
-        /// Yuan to return; everything that is left if it is not said.
+        /// Amount in yuan, such as 6.00; default: the whole remaining amount
         #[arg(long)]
         amount: Option<Fen>,
-        /// A number of your own choice: under one number money goes back once.
+        /// Refund number of your choice; repeating a command with the same number refunds once
         #[arg(long)]
         number: Option<String>,
-        /// Why, for the audit and for the buyer.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit and the buyer
+        #[arg(long, value_parser = super::parse_reason)]
         reason: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Judge a kept notification again.
+    /// Process a stored callback again
     Replay {
-        /// The callback's number, as `payments callbacks` shows it.
+        /// Callback number, from `yarrow payments callbacks`
         callback: i64,
     },
-    /// Reconcile the orders of a time with the ledger. Exit 5 if some do not agree.
+    /// Reconcile the orders of a time range with the ledger; exit 5 if they disagree
+    ///
+    /// Example: yarrow payments report --from 2026-01-01 --to 2026-02-01
     Report {
-        /// Orders made at this time or later, such as 2026-01-01.
+        /// Orders created at or after this time, such as 2026-01-01
         #[arg(long)]
         from: String,
-        /// Orders made before this time.
+        /// Orders created before this time
         #[arg(long)]
         to: String,
-        /// Print the days as comma-separated values.
+        /// Print the daily sums as comma-separated values
         #[arg(long)]
         csv: bool,
     },
-    /// Pay an order in the sandbox, which costs nothing.
+    /// Pay an order in the sandbox; no money moves
     SandboxPay {
-        /// The order's number, or the provider's.
+        /// Order number, or the provider's trade number
         order: String,
-        /// Pay although the time for it has passed.
+        /// Pay even if the order has expired
         #[arg(long)]
         late: bool,
-        /// Let the notification be lost.
+        /// Simulate a lost callback
         #[arg(long, conflicts_with = "deliver_to")]
         lost: bool,
-        /// Deliver the notification by HTTP, such as to `http://127.0.0.1:8080/payment/notify`.
+        /// Deliver the callback by HTTP, such as to <http://127.0.0.1:8080/payment/notify>
         #[arg(long, value_name = "URL")]
         deliver_to: Option<String>,
     },
+}
+
+/// The decisions about an order in review, under the names of the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SettleDecision {
+    /// Give the user the coins
+    Credit,
+    /// Leave the order as it is and write off the coins that are owed
+    #[value(alias = "dismiss")]
+    WriteOff,
+    /// Take back the coins that are owed, as far as the balance allows
+    #[value(alias = "collect")]
+    ClawBack,
+    /// Record that all money was returned outside of this service
+    #[value(alias = "returned-elsewhere")]
+    RefundedExternally,
+}
+
+impl From<SettleDecision> for Decision {
+    fn from(decision: SettleDecision) -> Self {
+        match decision {
+            SettleDecision::Credit => Self::Credit,
+            SettleDecision::WriteOff => Self::Dismiss,
+            SettleDecision::ClawBack => Self::Collect,
+            SettleDecision::RefundedExternally => Self::ReturnedElsewhere,
+        }
+    }
 }
 
 pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
@@ -141,23 +174,23 @@ pub fn run(common: &Common, args: PaymentsArgs) -> Result<()> {
     match args.action {
         Action::List { user, state, page } => list(common, &app, user.as_deref(), state, &page),
         Action::Show { order } => {
-            let file = orders::file(&app, &order).map_err(unknown("order", &order))?;
-            record(&app, "payments show", Some(file.order.user), authority(None))?;
+            let file = orders::file(&app, &order).map_err(name_missing("Order", &order))?;
+            record_audit(&app, "payments show", Some(file.order.user), cli_authority(None))?;
             show(common, &file)
         }
         Action::Callbacks { order, page } => list_callbacks(common, &app, order, &page),
         Action::Query { order } => query(common, &app, &order),
         Action::Settle { order, decision, reason, yes } => {
             confirm(yes, &format!("Settle order {order}?"))?;
-            settle(common, &app, &order, decision, reason)
+            settle(common, &app, &order, decision.into(), reason)
         }
         Action::Refund { order, amount, number, reason, yes } => {
-            let sum = amount.map_or_else(|| "everything that is left".to_owned(), |amount| format!("{amount} yuan"));
-            confirm(yes, &format!("Return {sum} of order {order}?"))?;
+            let sum = amount.map_or_else(|| "the remaining amount".to_owned(), |amount| format!("{amount} yuan"));
+            confirm(yes, &format!("Refund {sum} of order {order}?"))?;
             refund(common, &app, Wish { order_no: order, amount, refund_no: number }, reason)
         }
         Action::Replay { callback } => replay(common, &app, callback),
-        Action::Report { from, to, csv } => make_report(common, &app, &from, &to, csv),
+        Action::Report { from, to, csv } => print_report(common, &app, &from, &to, csv),
         Action::SandboxPay { order, late, lost, deliver_to } => {
             let delivery = match deliver_to {
                 Some(address) => Delivery::To(address),
@@ -173,18 +206,18 @@ fn list(common: &Common, app: &App, user: Option<&str>, state: Option<OrderState
     let user = user.map(|who| find_user_id(app, who)).transpose()?;
     let filter = orders::Filter { user, state };
     let found = orders::list(app, filter, page.page())?;
-    record(app, "payments list", user, authority(None))?;
-    common.answer_page::<_, AdminOrder>(page.page(), found, |found| {
-        table(["order", "user", "yuan", "coins", "state", "why", "made"], found.items.iter().map(order_row))
+    record_audit(app, "payments list", user, cli_authority(None))?;
+    common.output_page::<_, AdminOrder>(page.page(), found, |found| {
+        table(["order", "user", "yuan", "coins", "state", "reason", "created"], found.items.iter().map(order_row))
     })
 }
 
 fn show(common: &Common, file: &OrderFile) -> Result<()> {
     let json = json!({
-        "order": AdminOrder::from(&file.order), "refunds": shown::<_, AdminRefund>(&file.refunds),
-        "callbacks": shown::<_, AdminCallback>(&file.callbacks), "entries": shown::<_, OrderEntry>(&file.entries),
+        "order": AdminOrder::from(&file.order), "refunds": http_rows::<_, AdminRefund>(&file.refunds),
+        "callbacks": http_rows::<_, AdminCallback>(&file.callbacks), "entries": http_rows::<_, OrderEntry>(&file.entries),
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let order = json["order"].as_object().into_iter().flatten();
         let refunds = file
             .refunds
@@ -193,7 +226,7 @@ fn show(common: &Common, file: &OrderFile) -> Result<()> {
         let entries =
             file.entries.iter().map(|entry| row![entry.seq, entry.kind.name(), entry.delta, entry.balance_after]);
         [
-            facts("order", order.map(|(name, value)| (name.as_str(), plain(value)))),
+            key_values("order", order.map(|(name, value)| (name.as_str(), plain(value)))),
             table(["refund", "yuan", "state", "reason"], refunds),
             callback_table(&file.callbacks),
             table(["entry", "kind", "coins", "balance"], entries),
@@ -204,83 +237,82 @@ fn show(common: &Common, file: &OrderFile) -> Result<()> {
 
 fn list_callbacks(common: &Common, app: &App, order_no: Option<String>, page: &PageArgs) -> Result<()> {
     let found = callbacks::list(app, &callbacks::Filter { order_no, verdict: None }, page.page())?;
-    record(app, "payments callbacks", None, authority(None))?;
-    common.answer_page::<_, AdminCallback>(page.page(), found, |found| callback_table(&found.items))
+    record_audit(app, "payments callbacks", None, cli_authority(None))?;
+    common.output_page::<_, AdminCallback>(page.page(), found, |found| callback_table(&found.items))
 }
 
 fn query(common: &Common, app: &App, order_no: &str) -> Result<()> {
-    let inquiry = reconcile::inquire(app, order_no).map_err(unknown("order", order_no))?;
-    record(app, "payments query", Some(inquiry.order.user), authority(None))?;
-    common.answer(&OrderInquiry::from(inquiry.clone()), || {
+    let inquiry = reconcile::inquire(app, order_no).map_err(name_missing("Order", order_no))?;
+    record_audit(app, "payments query", Some(inquiry.order.user), cli_authority(None))?;
+    common.output(&OrderInquiry::from(inquiry.clone()), || {
         let status = inquiry.trade.as_ref().map_or("no trade", |trade| trade.status.name());
-        format!("the provider says {status}; {}", standing(&inquiry.order))
+        format!("provider: {status}; {}", state_text(&inquiry.order))
     })
 }
 
 fn settle(common: &Common, app: &App, order_no: &str, decision: Decision, reason: String) -> Result<()> {
-    let by = authority(Some(reason));
-    let order_no = orders::find(app, order_no).map_err(unknown("order", order_no))?.order_no;
-    let order = done_now(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
-    record(app, "payments settle", Some(order.user), by)?;
-    common.answer(&AdminOrder::from(&order), || standing(&order))
+    let by = cli_authority(Some(reason));
+    let order_no = orders::find(app, order_no).map_err(name_missing("Order", order_no))?.order_no;
+    let order = fresh(decisions::settle(app, &order_no, decision, by.clone(), Once::unkeyed(None)).wait()?)?;
+    record_audit(app, "payments settle", Some(order.user), by)?;
+    common.output(&AdminOrder::from(&order), || state_text(&order))
 }
 
-fn done_now<T>(answered: Answered<T>) -> Result<T> {
+fn fresh<T>(answered: Answered<T>) -> Result<T> {
     match answered {
         Answered::Now(done) => Ok(done),
-        Answered::Before(_) => Err(Error::internal("a command without a key was answered by an earlier one")),
+        Answered::Before(_) => Err(Error::internal("a command has no idempotency key but got a replayed response")),
     }
 }
 
 fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> {
-    let by = authority(Some(reason));
-    let order = orders::find(app, &wish.order_no).map_err(unknown("order", &wish.order_no))?;
+    let by = cli_authority(Some(reason));
+    let order = orders::find(app, &wish.order_no).map_err(name_missing("Order", &wish.order_no))?;
     let wish = Wish { order_no: order.order_no, ..wish };
-    // The money may go back without this command hearing of it, which must not leave the audit without who asked for
-    // it.
-    super::record_beginning(app, "payments refund", Some(order.user), by.clone())?;
-    let done = done_now(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
-    record(app, "payments refund", Some(done.order.user), by)?;
-    common.answer(&OrderRefunded::from(&done), || {
+    // The provider may refund although this command is killed before it gets the reply.
+    super::record_audit_start(app, "payments refund", Some(order.user), by.clone())?;
+    let done = fresh(refunds::refund(app, &wish, &by, Once::unkeyed(None))?)?;
+    record_audit(app, "payments refund", Some(done.order.user), by)?;
+    common.output(&OrderRefunded::from(&done), || {
         let Refund { refund_no, amount, progress, .. } = &done.refund;
-        format!("refund {refund_no} of {amount} yuan: {}; {}", progress.name(), standing(&done.order))
+        format!("refund {refund_no} of {amount} yuan: {}; {}", progress.name(), state_text(&done.order))
     })
 }
 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
-    let receipt = callbacks::replay(app, callback).and_then(Pending::wait).map_err(unknown("callback", callback))?;
-    record(app, "payments replay", None, authority(None))?;
-    let said = format!("{} {}", receipt.verdict.name(), blank(receipt.reason.as_ref()));
-    common.answer(&CallbackReceipt::from(receipt), || said.trim().to_owned())
+    let receipt = callbacks::replay(app, callback).and_then(Pending::wait).map_err(name_missing("Callback", callback))?;
+    record_audit(app, "payments replay", None, cli_authority(None))?;
+    let text = format!("{} {}", receipt.verdict.name(), or_empty(receipt.reason.as_ref()));
+    common.output(&CallbackReceipt::from(receipt), || text.trim().to_owned())
 }
 
 fn sandbox_pay(common: &Common, app: &App, order_no: &str, rehearsal: &Rehearsal) -> Result<()> {
-    let done = sandbox::pay(app, order_no, rehearsal).map_err(unknown("order", order_no))?;
-    record(app, "payments sandbox-pay", Some(done.order.user), authority(None))?;
-    common.answer(&Rehearsed::from(done.clone()), || {
-        let answer = done.answer.as_deref().map_or_else(
-            || "the notification was lost".to_owned(),
-            |answer| format!("the notification was answered with `{answer}`"),
+    let done = sandbox::pay(app, order_no, rehearsal).map_err(name_missing("Order", order_no))?;
+    record_audit(app, "payments sandbox-pay", Some(done.order.user), cli_authority(None))?;
+    common.output(&Rehearsed::from(done.clone()), || {
+        let callback = done.answer.as_deref().map_or_else(
+            || "callback lost".to_owned(),
+            |response| format!("callback delivered, response `{response}`"),
         );
-        format!("{answer}; {}", standing(&done.order))
+        format!("{callback}; {}", state_text(&done.order))
     })
 }
 
-fn make_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
-    let (from, to) = (time(app, "from", from)?, time(app, "to", to)?);
+fn print_report(common: &Common, app: &App, from: &str, to: &str, csv: bool) -> Result<()> {
+    let (from, to) = (parse_time(app, "from", from)?, parse_time(app, "to", to)?);
     in_order(("from", from), ("to", to))?;
     let report = report::report(app, from, to)?;
-    record(app, "payments report", None, authority(None))?;
+    record_audit(app, "payments report", None, cli_authority(None))?;
     if csv && !common.json {
         print(&comma_separated(&report))?;
     } else {
-        common.answer(&PaymentReport::from(&report), || report_text(&report))?;
+        common.output(&PaymentReport::from(&report), || report_text(&report))?;
     }
     let orders = counted(report.differences.len(), "order", "orders");
-    check(report.differences.is_empty(), format!("Money and coins do not agree in {orders}."))
+    check(report.differences.is_empty(), format!("Money and coins disagree for {orders}."))
 }
 
-/// The columns of a report: their names in JSON and comma-separated, and in a table.
+/// The columns of a report: the name in JSON and CSV, and the heading in a table.
 const COLUMNS: [(&str, &str); 13] = [
     ("day", "day"),
     ("orders", "orders"),
@@ -291,13 +323,13 @@ const COLUMNS: [(&str, &str); 13] = [
     ("closed", "closed"),
     ("inReview", "review"),
     ("amountPaid", "yuan in"),
-    ("amountRefunded", "yuan back"),
+    ("amountRefunded", "yuan refunded"),
     ("coinsCredited", "coins"),
-    ("coinsReturned", "returned"),
-    ("coinsWrittenOff", "let go"),
+    ("coinsReturned", "coins returned"),
+    ("coinsWrittenOff", "written off"),
 ];
 
-/// The days of a report, and the total as the last.
+/// The daily sums of a report, followed by the total.
 fn report_rows(report: &Report) -> impl Iterator<Item = [String; 13]> {
     let days = report.days.iter().map(|(day, sums)| (day.to_string(), sums));
     days.chain([("total".to_owned(), &report.total)]).map(|(day, sums)| {
@@ -307,7 +339,7 @@ fn report_rows(report: &Report) -> impl Iterator<Item = [String; 13]> {
     })
 }
 
-/// No value needs quoting.
+/// Formats the report as CSV. No value needs quoting.
 fn comma_separated(report: &Report) -> String {
     let header = COLUMNS.map(|(name, _)| name.to_owned());
     [header].into_iter().chain(report_rows(report)).map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
@@ -322,24 +354,24 @@ fn report_text(report: &Report) -> String {
     format!("{}\n\n{differences}", table(COLUMNS.map(|(_, heading)| heading), report_rows(report)))
 }
 
-fn standing(order: &Order) -> String {
-    format!("the order is {}", order.state.name())
+fn state_text(order: &Order) -> String {
+    format!("order: {}", order.state.name())
 }
 
 fn order_row(order: &Order) -> [String; 7] {
     let Order { order_no, user, amount, coin_count, state, reason, created_at, .. } = order;
-    row![order_no, user, amount, coin_count, state.name(), blank(reason.as_ref()), created_at]
+    row![order_no, user, amount, coin_count, state.name(), or_empty(reason.as_ref()), created_at]
 }
 
 fn callback_table(callbacks: &[Callback]) -> String {
     let rows = callbacks.iter().map(|callback| {
         let is_genuine = if callback.is_genuine { "yes" } else { "no" };
-        row![callback.id, callback.received_at, is_genuine, callback.verdict, blank(callback.reason.as_ref())]
+        row![callback.id, callback.received_at, is_genuine, callback.verdict, or_empty(callback.reason.as_ref())]
     });
-    table(["callback", "received", "genuine", "verdict", "why"], rows)
+    table(["callback", "received", "genuine", "verdict", "reason"], rows)
 }
 
-/// A value as a person reads it.
+/// Formats a JSON value without quotes.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

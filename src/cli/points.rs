@@ -1,9 +1,9 @@
-//! `yarrow points`: balances of points.
+//! `yarrow points`: point balances.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, PageArgs, authority, check, find_user, ledger, record, shown};
+use super::{Common, PageArgs, cli_authority, check, find_user, ledger, record_audit, http_rows};
 use yarrow::{
     app::App,
     domain::money::{
@@ -15,7 +15,9 @@ use yarrow::{
     types::counted,
 };
 
-/// Show and correct balances of points. WHO is a user's id, phone number or email address.
+/// Show and change point balances
+///
+/// WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct PointsArgs {
     #[command(subcommand)]
@@ -24,30 +26,33 @@ pub struct PointsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print a balance and its entries, newest first.
+    /// Print a user's balance and ledger entries, newest first
     Show {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Add points, or take them with a number below zero, and print the new balance.
+    /// Add or deduct points and print the new balance
+    ///
+    /// Examples: yarrow points adjust 13800138000 20 --reason "lost bonus"
+    /// yarrow points adjust 13800138000 -20 --reason "granted twice"
     Adjust {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// How many; less than nothing takes them.
+        /// Number of points; a negative number deducts
         #[arg(allow_negative_numbers = true, value_parser = adjustment)]
         points: i64,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: String,
     },
-    /// Take a wrong balance from its entries again, and open the account that was closed for it.
+    /// Recompute a wrong balance from the ledger and reopen the suspended account; exit 5 if entries are wrong
     Repair {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: Option<String>,
     },
 }
@@ -57,36 +62,36 @@ pub fn run(common: &Common, args: PointsArgs) -> Result<()> {
     match args.action {
         Action::Show { who, page } => ledger::show(common, &app, "points show", &who, Asset::Point, &page),
         Action::Adjust { who, points, reason } => {
-            let (user, by) = (find_user(&app, &who)?.id, authority(Some(reason)));
+            let (user, by) = (find_user(&app, &who)?.id, cli_authority(Some(reason)));
             let balance = points::adjust(&app, user, points, by.clone()).wait()?;
-            record(&app, "points adjust", Some(user), by)?;
-            common.answer(&json!({ "userId": user, "balance": balance }), || balance.to_string())
+            record_audit(&app, "points adjust", Some(user), by)?;
+            common.output(&json!({ "userId": user, "balance": balance }), || balance.to_string())
         }
         Action::Repair { who, reason } => repair(common, &app, &who, reason),
     }
 }
 
 fn repair(common: &Common, app: &App, who: &str, reason: Option<String>) -> Result<()> {
-    let (user, by) = (find_user(app, who)?.id, authority(reason));
+    let (user, by) = (find_user(app, who)?.id, cli_authority(reason));
     let repair = points::repair(app, user, by.clone()).wait()?;
-    record(app, "points repair", Some(user), by)?;
+    record_audit(app, "points repair", Some(user), by)?;
     let discrepancies: &[Discrepancy] = if let Repair::Broken(found) = &repair { found } else { &[] };
     let balance = points::balance(app, user)?;
     let json = json!({
         "userId": user,
         "balance": balance,
         "repaired": matches!(repair, Repair::Repaired { .. }),
-        "discrepancies": shown::<_, LedgerIssue>(discrepancies),
+        "discrepancies": http_rows::<_, LedgerIssue>(discrepancies),
     });
-    common.answer(&json, || match &repair {
-        Repair::Sound => format!("{balance}; there was nothing to repair"),
-        Repair::Repaired { before, after } => format!("{after}; it was {before}"),
+    common.output(&json, || match &repair {
+        Repair::Sound => format!("{balance}; nothing to repair"),
+        Repair::Repaired { before, after } => format!("{after}; the wrong balance was {before}"),
         Repair::Broken(found) => {
-            let places = counted(found.len(), "place", "places");
-            format!("the entries are wrong in {places}; the account is closed")
+            let discrepancies = counted(found.len(), "discrepancy", "discrepancies");
+            format!("the entries have {discrepancies}; the account stays suspended")
         }
     })?;
-    check(discrepancies.is_empty(), "The entries of the account are wrong; only a backup can mend them.")
+    check(discrepancies.is_empty(), "The ledger entries of the account are wrong. Restore a backup.")
 }
 
 fn adjustment(text: &str) -> Result<i64, String> {

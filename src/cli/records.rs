@@ -1,11 +1,11 @@
-//! `yarrow records`: what the language model was asked for castings, and what came of it.
+//! `yarrow records`: the records of interpretations by the language model.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, RangeArgs, authority, blank, facts, find_user, paged, record, row, table, unknown};
+use super::{Common, PageArgs, RangeArgs, cli_authority, or_empty, key_values, find_user, page_json, record_audit, row, table, name_missing};
 use yarrow::{
     app::App,
     domain::divination::interpretation::{self, Record},
@@ -13,7 +13,7 @@ use yarrow::{
     types::{Listing, Page, Timestamp, UserId},
 };
 
-/// Look at the records of interpretations.
+/// Show the records of interpretations by the language model
 #[derive(Debug, Args)]
 pub struct RecordsArgs {
     #[command(subcommand)]
@@ -22,36 +22,36 @@ pub struct RecordsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the records of a user, newest first.
+    /// Print the records of a user, newest first
     User {
-        /// An id, a phone number or an email address.
+        /// User: id, phone number or email address
         who: String,
         #[command(flatten)]
         range: RangeArgs,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print everything that is known of one interpretation.
+    /// Print one record with its question and interpretation
     Show {
-        /// The trace id that it answered with.
+        /// Trace id from the response, 32 hexadecimal digits
         trace: String,
     },
-    /// Print what failed or was cut off, newest first.
+    /// Print failed and interrupted interpretations, newest first
     Failed {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print what took long, newest first.
+    /// Print slow interpretations, newest first
     Slow {
-        /// Milliseconds from which a call is slow.
+        /// Shortest duration in milliseconds
         #[arg(long, default_value_t = 10_000)]
         duration_ms: u32,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Count interpretations: a user's, or all.
+    /// Count interpretations, of all users or of one
     Count {
-        /// Only those of this user, of all time: an id, a phone number or an email address.
+        /// Only of this user, over all time: id, phone number or email address
         #[arg(long, value_name = "WHO", conflicts_with_all = ["from", "to"])]
         user: Option<String>,
         #[command(flatten)]
@@ -65,17 +65,17 @@ pub fn run(common: &Common, args: RecordsArgs) -> Result<()> {
         Action::User { who, range, page } => {
             let (user, (from, to)) = (find_user(&app, &who)?.id, bounds(&app, &range)?);
             let found = interpretation::list_of_user_between(&app, user, from, to, page.page())?;
-            answer(common, &app, ("records user", Some(user)), page.page(), &found)
+            print_page(common, &app, ("records user", Some(user)), page.page(), &found)
         }
         Action::Show { trace } => show(common, &app, &trace),
         Action::Failed { page } => {
             let found = interpretation::list_failed(&app, page.page())?;
-            answer(common, &app, ("records failed", None), page.page(), &found)
+            print_page(common, &app, ("records failed", None), page.page(), &found)
         }
         Action::Slow { duration_ms, page } => {
             let slow = Duration::from_millis(duration_ms.into());
             let found = interpretation::list_slow(&app, slow, page.page())?;
-            answer(common, &app, ("records slow", None), page.page(), &found)
+            print_page(common, &app, ("records slow", None), page.page(), &found)
         }
         Action::Count { user, range } => count(common, &app, user.as_deref(), &range),
     }
@@ -86,18 +86,18 @@ fn bounds(app: &App, range: &RangeArgs) -> Result<(Timestamp, Timestamp)> {
     Ok((from.unwrap_or(Timestamp(i64::MIN)), to.unwrap_or(Timestamp(i64::MAX))))
 }
 
-fn answer(
+fn print_page(
     common: &Common,
     app: &App,
     (command, user): (&str, Option<UserId>),
     page: Page,
     found: &Listing<Record>,
 ) -> Result<()> {
-    record(app, command, user, authority(None))?;
+    record_audit(app, command, user, cli_authority(None))?;
     let items: Vec<_> = found.items.iter().map(json_of).collect();
-    common.answer(&paged(page, &items, found.total), || {
+    common.output(&page_json(page, &items, found.total), || {
         let rows = found.items.iter().map(|record| {
-            let (ms, fault) = (blank(record.duration_ms), blank(record.error_class.as_ref()));
+            let (ms, fault) = (or_empty(record.duration_ms), or_empty(record.error_class.as_ref()));
             row![record.created_at, record.user, record.trace_id, record.status.name(), record.model, ms, fault]
         });
         let table = table(["at", "user", "trace", "status", "model", "ms", "error"], rows);
@@ -106,13 +106,13 @@ fn answer(
 }
 
 fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
-    let found = interpretation::find_by_trace(app, None, trace).map_err(unknown("record", trace))?;
-    record(app, "records show", Some(found.user), authority(None))?;
+    let found = interpretation::find_by_trace(app, None, trace).map_err(name_missing("Record", trace))?;
+    record_audit(app, "records show", Some(found.user), cli_authority(None))?;
     let mut json = json_of(&found);
     json["question"] = json!(found.question);
     json["divinationData"] = json!(found.divination_data);
     json["result"] = json!(found.result);
-    common.answer(&json, || {
+    common.output(&json, || {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
         let number = |number: Option<i64>| or_none(number.map(|number| number.to_string()));
         let head = [
@@ -120,21 +120,21 @@ fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
             ("user", found.user.to_string()),
             ("at", found.created_at.to_string()),
             ("status", found.status.name().to_owned()),
-            ("model", format!("{} by {}", found.model, found.provider)),
-            ("instructions", found.prompt_version.clone()),
+            ("model", format!("{} ({})", found.model, found.provider)),
+            ("prompt version", found.prompt_version.clone()),
             ("ms", number(found.duration_ms)),
-            ("ms to the first piece", number(found.first_token_ms)),
+            ("ms to first token", number(found.first_token_ms)),
             ("tokens in", number(found.prompt_tokens)),
             ("tokens out", number(found.completion_tokens)),
             ("cost", or_none(found.cost.map(|cost| cost.to_string()))),
-            ("ended by", or_none(found.finish_reason.clone())),
+            ("finish reason", or_none(found.finish_reason.clone())),
             ("error", or_none(found.error_class.clone())),
-            ("first model failed by", or_none(found.failover.clone())),
-            ("kind of question", or_none(found.question_type.clone())),
+            ("failover reason", or_none(found.failover.clone())),
+            ("question type", or_none(found.question_type.clone())),
             ("question", found.question.clone()),
         ];
-        let head = facts("", head);
-        format!("{head}\n\n{}", found.result.as_deref().unwrap_or("There is no answer."))
+        let head = key_values("", head);
+        format!("{head}\n\n{}", found.result.as_deref().unwrap_or("No interpretation."))
     })
 }
 
@@ -146,11 +146,11 @@ fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> R
         let (from, to) = bounds(app, range)?;
         interpretation::count_between(app, from, to)?
     };
-    record(app, "records count", user, authority(None))?;
-    common.answer(&json!({ "count": count }), || count.to_string())
+    record_audit(app, "records count", user, cli_authority(None))?;
+    common.output(&json!({ "count": count }), || count.to_string())
 }
 
-/// A record without what was asked and answered, which is a user's own.
+/// Formats a record without the question and the interpretation, which are personal data.
 fn json_of(record: &Record) -> Value {
     json!({
         "traceId": record.trace_id, "userId": record.user, "questionType": record.question_type,

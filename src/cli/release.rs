@@ -2,14 +2,14 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, PageArgs, authority, record, row, table};
+use super::{Common, PageArgs, cli_authority, record_audit, row, table};
 use yarrow::{
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft, Release},
     error::{Error, Result},
     http::answers::AppRelease,
 };
 
-/// Publish versions of the app, which clients ask about.
+/// Publish and list versions of the app, for the clients' update check
 #[derive(Debug, Args)]
 pub struct ReleaseArgs {
     #[command(subcommand)]
@@ -18,9 +18,11 @@ pub struct ReleaseArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Publish a version.
+    /// Publish a version
+    ///
+    /// Example: yarrow release publish 2.3.1 --code 231 --platform android
     Publish(PublishArgs),
-    /// Print what was published, the highest version code first.
+    /// Print published versions, highest version code first
     List {
         #[command(flatten)]
         page: PageArgs,
@@ -29,21 +31,21 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct PublishArgs {
-    /// Semantic version, such as 2.3.1.
+    /// Semantic version, such as 2.3.1
     version: String,
-    /// Number of the build: releases are ordered by it.
+    /// Version code (build number), which orders the releases
     #[arg(long, value_parser = clap::value_parser!(i64).range(0..=9_007_199_254_740_991))]
     code: i64,
-    /// Platform, such as android; all of them if it is left out.
+    /// Platform, such as android; default: all platforms
     #[arg(long, value_parser = platform)]
     platform: Option<String>,
-    /// Clients before this release must update.
+    /// Require older clients to update
     #[arg(long)]
     required: bool,
-    /// What is new.
+    /// Release notes
     #[arg(long, default_value = "")]
     notes: String,
-    /// Where clients get it.
+    /// Download address (https)
     #[arg(long)]
     url: Option<String>,
 }
@@ -53,13 +55,13 @@ pub fn run(common: &Common, args: ReleaseArgs) -> Result<()> {
     match args.action {
         Action::Publish(args) => {
             let published = releases::publish(&app, draft(args)?).wait()?;
-            record(&app, "release publish", None, authority(None))?;
-            let said = format!("release {}", published.version);
-            common.answer(&AppRelease::from(published), || said)
+            record_audit(&app, "release publish", None, cli_authority(None))?;
+            let text = format!("published {}", published.version);
+            common.output(&AppRelease::from(published), || text)
         }
         Action::List { page } => {
             let found = releases::list(&app, page.page())?;
-            common.answer_page::<_, AppRelease>(page.page(), found, |found| {
+            common.output_page::<_, AppRelease>(page.page(), found, |found| {
                 let rows = found.items.iter().map(|release| {
                     let platform = release.platform.as_deref().unwrap_or("all");
                     let is_required = if release.is_required { "required" } else { "" };

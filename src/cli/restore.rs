@@ -1,11 +1,11 @@
-//! `yarrow restore`: a backup in the place of the database.
+//! `yarrow restore`: replaces the database with a backup.
 
 use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, announce, authority, backup::watch, confirm, record, start_logging};
+use super::{Common, announce, cli_authority, backup::show_progress, confirm, record_audit, start_logging};
 use yarrow::{
     app::{App, OpenMode},
     clock::Clock,
@@ -15,16 +15,18 @@ use yarrow::{
     types::milliseconds,
 };
 
-/// Put a backup in the place of the data directory's database. The server must not be running (exit 6). What was there
-/// is moved aside, into a directory beside it.
+/// Replace the database with a backup; the server must be stopped
+///
+/// The current database is moved to `before-restore-…` in the data directory. Exits with 6 while a server is running.
+/// Example: yarrow restore yarrow-20260102T030405.678Z-scheduled.db
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// File, or name of a backup that `yarrow backup list` shows.
+    /// File, or backup name from `yarrow backup list`
     file: String,
-    /// Do not ask.
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
-    /// Only put the keys back that are missing in the data directory, and leave the database as it is.
+    /// Restore only missing key files, and keep the database
     #[arg(long)]
     keys: bool,
 }
@@ -37,38 +39,38 @@ pub fn run(common: &Common, args: &RestoreArgs) -> Result<()> {
         return restore_keys(common, config, &path);
     }
     let directory = config.installation.data_dir.0.display().to_string();
-    confirm(args.yes, &format!("Put {} in the place of the database in {directory}?", path.display()))?;
-    let restored = backups::restore(&config, &path, Clock::default().now(), &mut watch(common))?;
+    confirm(args.yes, &format!("Replace the database in {directory} with {}?", path.display()))?;
+    let restored = backups::restore(&config, &path, Clock::default().now(), &mut show_progress(common))?;
     let is_sound = backups::findings(&path, Clock::default().now())?.as_ref().map(Findings::is_sound);
-    // Opening it is the proof, and migrates it if it is of an older version.
+    // Opens the database to prove that it works, and to migrate an older one.
     let app = App::open(config, OpenMode::Restore, &announce())?;
-    record(&app, "restore", None, authority(Some(path.display().to_string())))?;
+    record_audit(&app, "restore", None, cli_authority(Some(path.display().to_string())))?;
     let json = json!({
         "restored": path, "into": directory, "aside": restored.aside, "tookMs": milliseconds(restored.took),
         "sound": is_sound,
     });
-    common.answer(&json, || {
-        let aside = restored.aside.as_ref().map(|aside| format!("\nwhat was there is in {}", aside.display()));
+    common.output(&json, || {
+        let aside = restored.aside.as_ref().map(|aside| format!("\nthe previous database is in {}", aside.display()));
         let warning = (is_sound == Some(false)).then_some(
-            "\nits contents were not consistent when it was made: see `yarrow ledger verify` and `yarrow sync users`",
+            "\nwarning: the backup had inconsistent data; run `yarrow ledger verify` and `yarrow sync users`",
         );
         let (aside, warning) = (aside.unwrap_or_default(), warning.unwrap_or_default());
         format!("restored {} into {directory} in {:.1?}{aside}{warning}", path.display(), restored.took)
     })
 }
 
-/// Nothing is asked: it puts something where there is nothing.
+/// Restores missing keys. Overwrites nothing, so needs no confirmation.
 fn restore_keys(common: &Common, config: Config, path: &Path) -> Result<()> {
     let restored = backups::restore_keys(&config, path, Clock::default().now())?;
     let directory = config.installation.data_dir.0.display().to_string();
     match App::open(config, OpenMode::Attach, &announce()) {
-        Ok(app) => record(&app, "restore --keys", None, authority(Some(path.display().to_string())))?,
-        // The database stays as it is, and a server that starts brings it up to date.
+        Ok(app) => record_audit(&app, "restore --keys", None, cli_authority(Some(path.display().to_string())))?,
+        // An older database is migrated by the next start of the server, not here.
         Err(error) if error.code == Code::DataDirectoryUnusable => {
-            tracing::warn!(%error, "the keys are in their place, and the audit could not be told");
+            tracing::warn!(%error, "restored the keys, but could not write the audit event");
         }
         Err(error) => return Err(error),
     }
     let json = json!({ "restored": path, "into": directory, "keys": restored });
-    common.answer(&json, || format!("restored {} from {} into {directory}", restored.join(", "), path.display()))
+    common.output(&json, || format!("restored {} from {} into {directory}", restored.join(", "), path.display()))
 }

@@ -1,4 +1,4 @@
-//! `yarrow serve`: the service itself.
+//! `yarrow serve`: runs the service.
 
 use std::sync::Arc;
 
@@ -12,7 +12,9 @@ use yarrow::{
     http::serve,
 };
 
-/// Serve until SIGTERM or Ctrl-C. A line on standard error says the address once it is ready.
+/// Run the service until SIGTERM or Ctrl-C
+///
+/// Prints its address on standard error when it is ready.
 #[derive(Debug, Args)]
 pub struct ServeArgs {}
 

@@ -1,11 +1,11 @@
-//! Tables, for people.
+//! Text tables.
 
 use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
 use terminal_size::Width;
 
-use super::terminal_escape::tamed_line;
+use super::terminal_escape::escape_line;
 
-/// The cells of a row, each as it is displayed.
+/// Formats the cells of a row with `Display`.
 macro_rules! row {
     ($($cell:expr),+ $(,)?) => {
         [$($cell.to_string()),+]
@@ -17,21 +17,21 @@ pub(super) use row;
 pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    // Where no terminal shows it, a line stays one line, for the next program.
+    // Without a terminal a row stays one line, for the program that reads it.
     if let Some((Width(columns), _)) = terminal_size::terminal_size_of(std::io::stdout()) {
         table.set_width(columns);
     }
     table.set_header(header);
-    table.add_rows(rows.into_iter().map(|row| row.map(|cell| tamed_line(&cell).into_owned())));
+    table.add_rows(rows.into_iter().map(|row| row.map(|cell| escape_line(&cell).into_owned())));
     table.to_string()
 }
 
-/// A table of facts under a name, each with its own.
-pub fn facts<'name>(name: &str, facts: impl IntoIterator<Item = (&'name str, String)>) -> String {
-    table([name, ""], facts.into_iter().map(|(name, fact)| [name.to_owned(), fact]))
+/// A table of two columns: keys and values.
+pub fn key_values<'key>(title: &str, pairs: impl IntoIterator<Item = (&'key str, String)>) -> String {
+    table([title, ""], pairs.into_iter().map(|(key, value)| [key.to_owned(), value]))
 }
 
-/// What may be missing, and then leaves its place empty.
-pub fn blank(value: Option<impl ToString>) -> String {
+/// Formats an optional value, as an empty text if it is missing.
+pub fn or_empty(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }

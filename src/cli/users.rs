@@ -1,13 +1,13 @@
-//! `yarrow users`: one person, for whoever has them on the telephone.
+//! `yarrow users`: support for a single user.
 
-mod leaving;
-mod sheet;
+mod export;
+mod support_page;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Common, authority, check, choice::choice, find_user, record, row, table};
+use super::{Common, cli_authority, check, choice::choice, find_user, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
@@ -20,8 +20,9 @@ use yarrow::{
     types::{Locale, UserId, counted},
 };
 
-/// Look at a user, check and repair what is kept of them, hand it out, delete it. WHO is a user's id, phone number or
-/// email address.
+/// Show, check, repair, export and delete a user
+///
+/// WHO is a user's id, phone number or email address.
 #[derive(Debug, Args)]
 pub struct UsersArgs {
     #[command(subcommand)]
@@ -30,48 +31,52 @@ pub struct UsersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print one page: profile, balances, sign-ins, codes, ledger, orders, records, refused texts, notices, requests.
+    /// Print everything about a user on one page
+    ///
+    /// The page has the profile, balances, devices, verification codes (masked), ledger, orders, interpretations,
+    /// violations, notifications, requests and audit events.
     Show {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
     },
-    /// Check what is kept of a user against itself; exit 5 if something is wrong.
+    /// Check a user's data for inconsistencies; exit 5 if there are any
     Validate {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
     },
-    /// Repair what can be repaired without a decision; exit 5 if something is left.
-    Fix {
-        /// The user: id, phone number or email address.
+    /// Repair a user's data where no decision is needed; exit 5 if issues remain
+    #[command(alias = "fix")]
+    Repair {
+        /// User: id, phone number or email address
         who: String,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: Option<String>,
     },
-    /// Print everything that is held of a user as one JSON document, as the user's own export would.
+    /// Print all data of a user as one JSON document, like the user's own export
     Export {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// Write it to this file, which must not exist, for its owner's eyes only.
+        /// Write to this new file, readable by its owner only, instead of standard output
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Delete an account and everything that says whose it was, as its owner could.
+    /// Delete an account and its personal data, like the user's own deletion
     Erase {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// Why, for the audit.
-        #[arg(long, value_parser = super::reason)]
+        /// Reason, for the audit
+        #[arg(long, value_parser = super::parse_reason)]
         reason: Option<String>,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Print what a language model would be told of a user.
+    /// Print the data about a user that is sent to a language model
     Attachment {
-        /// The user: id, phone number or email address.
+        /// User: id, phone number or email address
         who: String,
-        /// The language of the message.
+        /// Language of the message
         #[arg(long, value_parser = choice!(Locale), default_value = Locale::Chinese.name())]
         language: Locale,
     },
@@ -82,52 +87,52 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
     match args.action {
         Action::Show { who } => show(common, &app, find_user(&app, &who)?.id),
         Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),
-        Action::Fix { who, reason } => fix(common, &app, find_user(&app, &who)?.id, reason),
-        Action::Export { who, output } => leaving::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
-        Action::Erase { who, reason, yes } => leaving::erase(common, &app, &find_user(&app, &who)?, reason, yes),
+        Action::Repair { who, reason } => repair(common, &app, find_user(&app, &who)?.id, reason),
+        Action::Export { who, output } => export::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
+        Action::Erase { who, reason, yes } => erase(common, &app, &find_user(&app, &who)?, reason, yes),
         Action::Attachment { who, language } => attachment(common, &app, find_user(&app, &who)?.id, language),
     }
 }
 
 fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
     let sheet = support::show(app, user)?;
-    record(app, "users show", Some(user), authority(None))?;
-    common.answer(&sheet::json_of(&sheet), || sheet::text_of(&sheet))
+    record_audit(app, "users show", Some(user), cli_authority(None))?;
+    common.output(&support_page::json_of(&sheet), || support_page::text_of(&sheet))
 }
 
 fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {
     let attached = chat::attachment(app, user, language)?;
-    record(app, "users attachment", Some(user), authority(None))?;
+    record_audit(app, "users attachment", Some(user), cli_authority(None))?;
     let text = format!("user: {}\n\n{}", attached.reference, attached.message);
-    common.answer(&ModelAttachment::of(user, attached), || text)
+    common.output(&ModelAttachment::of(user, attached), || text)
 }
 
 fn validate(common: &Common, app: &App, user: UserId) -> Result<()> {
     let found = user_data::validate(app, &Who::Id(user))?;
-    record(app, "users validate", Some(user), authority(None))?;
-    common.answer(&UserDataValidation::from(found.clone()), || match found.issues.as_slice() {
-        [] => "Nothing is wrong.".to_owned(),
+    record_audit(app, "users validate", Some(user), cli_authority(None))?;
+    common.output(&UserDataValidation::from(found.clone()), || match found.issues.as_slice() {
+        [] => "No issues.".to_owned(),
         issues => issue_table(issues),
     })?;
-    left(&found.issues)
+    check_remaining(&found.issues)
 }
 
-fn fix(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
-    let by = authority(reason);
+fn repair(common: &Common, app: &App, user: UserId, reason: Option<String>) -> Result<()> {
+    let by = cli_authority(reason);
     let done = user_data::fix(app, Who::Id(user), by.clone()).wait()?;
-    record(app, "users fix", Some(user), by)?;
-    common.answer(&UserDataFix::from(done.clone()), || match (done.fixed.as_slice(), done.remaining.as_slice()) {
-        ([], []) => "Nothing was wrong.".to_owned(),
+    record_audit(app, "users repair", Some(user), by)?;
+    common.output(&UserDataFix::from(done.clone()), || match (done.fixed.as_slice(), done.remaining.as_slice()) {
+        ([], []) => "No issues.".to_owned(),
         (fixed, remaining) => {
-            format!("Repaired:\n{}\nLeft for a person:\n{}", issue_table(fixed), issue_table(remaining))
+            format!("Repaired:\n{}\nNeed a decision:\n{}", issue_table(fixed), issue_table(remaining))
         }
     })?;
-    left(&done.remaining)
+    check_remaining(&done.remaining)
 }
 
-/// Fails with the exit code of a check if something is left.
-fn left(issues: &[Issue]) -> Result<()> {
-    check(issues.is_empty(), format!("{}.", counted(issues.len(), "issue", "issues")))
+/// Fails with exit code 5 if issues remain.
+fn check_remaining(issues: &[Issue]) -> Result<()> {
+    check(issues.is_empty(), format!("{} found.", counted(issues.len(), "issue", "issues")))
 }
 
 fn issue_table(found: &[Issue]) -> String {

@@ -1,4 +1,4 @@
-//! `yarrow version`: what this program was built from, for reports of faults.
+//! `yarrow version`: build information for bug reports.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -6,19 +6,19 @@ use serde_json::{Map, Value};
 use super::Common;
 use yarrow::{error::Result, store};
 
-/// Print version, commit, target, compiler, SQLite and schema.
+/// Print version, commit, target, compiler, SQLite and schema version
 #[derive(Debug, Args)]
 pub struct VersionArgs {}
 
 pub fn run(common: &Common, _: &VersionArgs) -> Result<()> {
-    let facts = facts();
+    let facts = build_info();
     let json: Map<_, _> = facts.iter().map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str()))).collect();
     common
-        .answer(&json, || facts.iter().map(|(name, value)| format!("{name:<8} {value}")).collect::<Vec<_>>().join("\n"))
+        .output(&json, || facts.iter().map(|(name, value)| format!("{name:<8} {value}")).collect::<Vec<_>>().join("\n"))
 }
 
-/// The facts, by their names in JSON.
-pub fn facts() -> [(&'static str, String); 7] {
+/// Returns the build information, by name.
+fn build_info() -> [(&'static str, String); 7] {
     [
         ("version", env!("CARGO_PKG_VERSION").into()),
         ("commit", env!("BUILT_COMMIT").into()),

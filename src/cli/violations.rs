@@ -1,11 +1,11 @@
-//! `yarrow violations`: texts that were refused.
+//! `yarrow violations`: texts refused by moderation.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, authority, choice::choice, confirm, facts, find_user_id, record, record_beginning,
-    row, shown, table, unknown,
+    Common, PageArgs, RangeArgs, cli_authority, choice::choice, confirm, key_values, find_user_id, record_audit, record_audit_start,
+    row, http_rows, table, name_missing,
 };
 use yarrow::{
     app::App,
@@ -18,7 +18,7 @@ use yarrow::{
     types::{Page, counted},
 };
 
-/// List and count texts that were refused, masked; delete old records of them.
+/// List and count texts refused by moderation; delete old records
 #[derive(Debug, Args)]
 pub struct ViolationsArgs {
     #[command(subcommand)]
@@ -27,15 +27,15 @@ pub struct ViolationsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print refusals, newest first.
+    /// Print violations with masked texts, newest first
     List {
-        /// Only texts of this user: an id, a phone number or an email address.
+        /// Only of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Only texts of this kind.
+        /// Only texts of this content type
         #[arg(long, value_parser = choice!(ContentType))]
         content_type: Option<ContentType>,
-        /// Only refusals of this type, such as `gambling`.
+        /// Only violations of this type, such as `gambling`
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
         #[command(flatten)]
@@ -43,29 +43,29 @@ enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Print one refusal.
+    /// Print one violation
     Show {
-        /// The refusal's number, as `violations list` shows it.
+        /// Violation id, from `yarrow violations list`
         id: i64,
     },
-    /// Print refusals by type and the users with most of them, or one user's refusals in figures.
+    /// Count violations by type and list frequent violators
     Stats {
-        /// Only those of this user: an id, a phone number or an email address.
+        /// Only of this user: id, phone number or email address
         #[arg(long, value_name = "WHO")]
         user: Option<String>,
-        /// Days to look back for frequent violators.
+        /// Number of days in which frequent violators are counted
         #[arg(long, default_value_t = FREQUENT_DAYS, value_parser = clap::value_parser!(u32).range(1..))]
         days: u32,
-        /// Refusals from which a user counts as one.
+        /// Number of violations that make a frequent violator
         #[arg(long, default_value_t = FREQUENT_THRESHOLD, value_parser = clap::value_parser!(u32).range(1..))]
         threshold: u32,
     },
-    /// Delete old records.
+    /// Delete old violations
     Cleanup {
-        /// Days whose records stay.
+        /// Age in days from which violations are deleted
         #[arg(long, default_value_t = DAYS_TO_KEEP, value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days_to_keep: u32,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -94,32 +94,32 @@ pub fn run(common: &Common, args: ViolationsArgs) -> Result<()> {
 
 fn list(common: &Common, app: &App, filter: &Filter, page: Page) -> Result<()> {
     let found = violations::list(app, filter, page)?;
-    record(app, "violations list", filter.user, authority(None))?;
-    common.answer_page::<_, ShownViolation>(page, found, |found| {
+    record_audit(app, "violations list", filter.user, cli_authority(None))?;
+    common.output_page::<_, ShownViolation>(page, found, |found| {
         let rows = found.items.iter().map(|row| {
-            let Recorded { at, user, content_type, violation_type, words, masked_text, provider, .. } = row;
-            row![at, user, content_type, violation_type, words.join(", "), masked_text, provider]
+            let Recorded { id, at, user, content_type, violation_type, words, masked_text, provider } = row;
+            row![id, at, user, content_type, violation_type, words.join(", "), masked_text, provider]
         });
-        table(["at", "user", "text", "type", "words", "masked", "by"], rows)
+        table(["id", "at", "user", "content type", "type", "words", "masked text", "detected by"], rows)
     })
 }
 
 fn show(common: &Common, app: &App, id: i64) -> Result<()> {
-    let found = violations::find(app, id).map_err(unknown("refusal", id))?;
-    record(app, "violations show", Some(found.user), authority(None))?;
-    common.answer(&ShownViolation::from(found.clone()), || {
+    let found = violations::find(app, id).map_err(name_missing("Violation", id))?;
+    record_audit(app, "violations show", Some(found.user), cli_authority(None))?;
+    common.output(&ShownViolation::from(found.clone()), || {
         let Recorded { id, user, content_type, violation_type, words, masked_text, provider, at } = found;
-        facts(
+        key_values(
             "",
             [
                 ("violation", id.to_string()),
                 ("at", at.to_string()),
                 ("user", user.to_string()),
-                ("text", content_type),
+                ("content type", content_type),
                 ("type", violation_type),
                 ("words", words.join(", ")),
-                ("masked", masked_text),
-                ("by", provider),
+                ("masked text", masked_text),
+                ("detected by", provider),
             ],
         )
     })
@@ -127,26 +127,26 @@ fn show(common: &Common, app: &App, id: i64) -> Result<()> {
 
 fn of_user(common: &Common, app: &App, who: &str) -> Result<()> {
     let user = find_user_id(app, who)?;
-    let found = violations::of_user(app, user).map_err(unknown("user", who))?;
-    record(app, "violations stats", Some(user), authority(None))?;
-    common.answer(&UserViolations::of(user, found.clone()), || {
+    let found = violations::of_user(app, user).map_err(name_missing("User", who))?;
+    record_audit(app, "violations stats", Some(user), cli_authority(None))?;
+    common.output(&UserViolations::of(user, found.clone()), || {
         let rows = found.types.iter().chain(&found.content_types);
-        table(["refused", ""], rows.map(|Count { name, count }| row![name, count]))
+        table(["violations", ""], rows.map(|Count { name, count }| row![name, count]))
     })
 }
 
 fn statistics(common: &Common, app: &App, days: u32, threshold: u32) -> Result<()> {
     let types = violations::types(app)?;
     let frequent = violations::frequent(app, days, threshold, Page { number: 1, size: 50 })?;
-    record(app, "violations stats", None, authority(None))?;
+    record_audit(app, "violations stats", None, cli_authority(None))?;
     let json = json!({
-        "types": shown::<_, ViolationCount>(&types), "days": days, "threshold": threshold,
-        "frequentViolators": shown::<_, FrequentViolator>(&frequent.items),
+        "types": http_rows::<_, ViolationCount>(&types), "days": days, "threshold": threshold,
+        "frequentViolators": http_rows::<_, FrequentViolator>(&frequent.items),
     });
-    common.answer(&json, || {
-        let kinds = table(["type", "refused"], types.iter().map(|Count { name, count }| row![name, count]));
+    common.output(&json, || {
+        let kinds = table(["type", "violations"], types.iter().map(|Count { name, count }| row![name, count]));
         let rows = frequent.items.iter().map(|Violator { user, count, last_at }| row![user, count, last_at]);
-        format!("{kinds}\n{}", table(["user", "refused", "last at"], rows))
+        format!("{kinds}\n{}", table(["user", "violations", "last"], rows))
     })
 }
 
@@ -154,10 +154,10 @@ fn clean_up(common: &Common, app: &App, days_to_keep: u32, yes: bool) -> Result<
     let old = violations::older_than(app, days_to_keep)?;
     let (records, days) = (counted(old, "record", "records"), counted(days_to_keep, "day", "days"));
     confirm(yes, &format!("Delete {records} older than {days}?"))?;
-    record_beginning(app, "violations cleanup", None, authority(None))?;
+    record_audit_start(app, "violations cleanup", None, cli_authority(None))?;
     let deleted = violations::clean_up(app, days_to_keep)?;
-    record(app, "violations cleanup", None, authority(Some(format!("older than {days}: {deleted}"))))?;
-    common.answer(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || {
+    record_audit(app, "violations cleanup", None, cli_authority(Some(format!("older than {days}: {deleted}"))))?;
+    common.output(&json!({ "deleted": deleted, "daysToKeep": days_to_keep }), || {
         format!("{} deleted", counted(deleted, "record", "records"))
     })
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, PageArgs, authority, choice::choice, facts, progress_bar, record, row, table};
+use super::{Common, PageArgs, cli_authority, choice::choice, key_values, progress_bar, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::moderation::{
@@ -20,7 +20,9 @@ use yarrow::{
     types::counted,
 };
 
-/// Edit and try the local word list. A running server takes changes up within a second.
+/// Edit and test the local word list
+///
+/// A running server applies changes within a second.
 #[derive(Debug, Args)]
 pub struct WordsArgs {
     #[command(subcommand)]
@@ -29,76 +31,83 @@ pub struct WordsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Add a word. Wildcards are plain characters.
+    /// Add a word; `*` and `?` are ordinary characters
+    ///
+    /// Example: yarrow words add 代练 --type ads
     Add {
-        /// The word, as it is listed.
+        /// Word, in any spelling
         word: String,
-        /// politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of one's own.
+        /// politics, porn, abuse, violence, gambling, drugs, fraud, ads, contact, other, or a type of your own
         #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
         kind: String,
-        /// Take a word of one letter, too.
+        /// Accept a word of a single character
         #[arg(long)]
         force: bool,
-        /// Find it as it is written only, and not by its pronunciation.
+        /// Match the spelling only, not the pronunciation
         #[arg(long)]
         no_sound: bool,
     },
-    /// Remove a word, in whichever spelling.
+    /// Remove a word
     Remove {
-        /// The word, as it is listed.
+        /// Word, in any spelling
         word: String,
     },
-    /// Print the words of the list.
+    /// Print the word list
     List {
-        /// Only words of this type.
+        /// Only words of this type
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
-        /// Only words with this in them, in whichever spelling.
+        /// Only words that contain this text, in any spelling
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Add the words of a file in one change: one a line, alone, as `word,type` or as it is exported; `-` is standard
-    /// input. Lines that are no words are told and left out.
+    /// Add all words of a UTF-8 file in one transaction
+    ///
+    /// Each line is `word`, `word,type` or `word,type,bySound`, the format of `yarrow words export`. Invalid lines are
+    /// reported and skipped; the import fails if no line is valid.
     Import {
-        /// The file; `-` is standard input.
+        /// File to read; `-` is standard input
         file: PathBuf,
-        /// The type of words that name none.
+        /// Type of words whose line has none
         #[arg(long = "type", default_value = UNTYPED, value_name = "TYPE")]
         kind: String,
-        /// Take words of one letter, too.
+        /// Accept words of a single character
         #[arg(long)]
         force: bool,
-        /// Find by their pronunciation too those of which the file does not say. On a long list that accuses the
-        /// innocent.
+        /// Also match the pronunciation, for lines without `bySound`. Long lists then cause false positives
         #[arg(long)]
         by_sound: bool,
-        /// Say what would happen, and do nothing.
+        /// Report what would be imported, and change nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Print the whole list.
+    /// Print the whole list, in the format that `import` reads
     Export {
-        /// As comma-separated values, which `import` takes again, or as JSON.
+        /// Output format; `--json` prints JSON
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
-    /// Say what the list makes of a text.
+    /// Check a text against the list
+    ///
+    /// Example: yarrow words test "加 薇 信 聊" --content-type question
     Test {
-        /// The text to try.
+        /// Text to check
         text: String,
-        /// What the text is taken for.
+        /// Content type of the text
         #[arg(long, value_parser = choice!(ContentType), default_value = ContentType::Question.name())]
         content_type: ContentType,
     },
-    /// Print the list in figures.
+    /// Print statistics of the list
     Stats,
-    /// Allow a phrase: a listed word inside of it is innocent. Without a phrase, print those that are allowed.
+    /// Allow a phrase that contains a listed word; without a phrase, print the allowed phrases
+    ///
+    /// Example: yarrow words allow 反洗钱
     Allow {
-        /// The phrase; without one, all that are allowed are listed.
+        /// Phrase to allow
         phrase: Option<String>,
-        /// Take the phrase back.
+        /// Remove the phrase from the allowed phrases
         #[arg(long, requires = "phrase")]
         remove: bool,
     },
@@ -106,9 +115,9 @@ enum Action {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// `word,type,bySound`, with a heading.
+    /// Lines of `word,type,bySound`, with a header
     Csv,
-    /// A word a line.
+    /// One word per line
     Text,
 }
 
@@ -121,8 +130,8 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
         }
         Action::Remove { word } => {
             let removed = listing::remove(&app.moderation, word)?;
-            record(&app, "words remove", None, authority(None))?;
-            common.answer(&json!({ "word": removed.word, "type": removed.kind, "removed": true }), || {
+            record_audit(&app, "words remove", None, cli_authority(None))?;
+            common.output(&json!({ "word": removed.word, "type": removed.kind, "removed": true }), || {
                 format!("removed {} ({})", removed.word, removed.kind)
             })
         }
@@ -141,40 +150,40 @@ pub fn run(common: &Common, args: WordsArgs) -> Result<()> {
 fn add(common: &Common, app: &App, word: Word, force: bool) -> Result<()> {
     let added = listing::add(&app.moderation, word, force)?;
     if added.is_new {
-        record(app, "words add", None, authority(None))?;
+        record_audit(app, "words add", None, cli_authority(None))?;
     }
     let json = json!({ "word": added.word, "type": added.kind, "created": added.is_new });
-    common.answer(&json, || {
-        let verb = if added.is_new { "added" } else { "was listed already:" };
+    common.output(&json, || {
+        let verb = if added.is_new { "added" } else { "already listed:" };
         format!("{verb} {} ({})", added.word, added.kind)
     })
 }
 
 fn list(common: &Common, app: &App, filter: &Filter, page: &PageArgs) -> Result<()> {
     let found = listing::list(app, filter, page.page())?;
-    common.answer_page::<_, ShownWord>(page.page(), found, |found| {
+    common.output_page::<_, ShownWord>(page.page(), found, |found| {
         let rows = found.items.iter().map(|Listed { word, kind, by_sound, created_at }| {
             row![word, kind, if *by_sound { "yes" } else { "" }, created_at]
         });
-        let listed = table(["word", "type", "by sound", "since"], rows);
+        let listed = table(["word", "type", "by sound", "added"], rows);
         format!("{listed}\n{}", counted(found.total, "word", "words"))
     })
 }
 
 fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: bool) -> Result<()> {
     let bytes = read(file)?;
-    let bar = watch(common, "reading", bytes.len());
+    let bar = progress(common, "reading", bytes.len());
     let (words, skipped) = words::parse(&bytes, entry, |read| bar.set_position(read as u64));
     bar.finish_and_clear();
     let total = words.len();
     let imported = if dry_run {
         None
     } else {
-        let bar = watch(common, "adding", total);
-        let shown = bar.clone();
-        let imported = listing::import(&app.moderation, words, move |done| shown.set_position(done as u64))?;
+        let bar = progress(common, "adding", total);
+        let progress = bar.clone();
+        let imported = listing::import(&app.moderation, words, move |done| progress.set_position(done as u64))?;
         bar.finish_and_clear();
-        record(app, "words import", None, authority(Some(counted(imported.added, "word", "words"))))?;
+        record_audit(app, "words import", None, cli_authority(Some(counted(imported.added, "word", "words"))))?;
         Some(imported)
     };
     let rows =
@@ -183,18 +192,18 @@ fn import(common: &Common, app: &App, file: &Path, entry: &Entry<'_>, dry_run: b
         "read": total + skipped.len(), "words": total, "added": imported.map(|imported| imported.added),
         "existing": imported.map(|imported| imported.existing), "skipped": rows.collect::<Vec<_>>(),
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let done = imported.map_or_else(
             || format!("{} would be imported", counted(total, "word", "words")),
             |imported| {
-                format!("{} added, {} listed already", counted(imported.added, "word", "words"), imported.existing)
+                format!("{} added, {} already listed", counted(imported.added, "word", "words"), imported.existing)
             },
         );
         format!("{done}, {} skipped{}", counted(skipped.len(), "line", "lines"), reasons(&skipped))
     })?;
     if total == 0 && !skipped.is_empty() {
-        let nothing = "No line of the file could be taken. Lists are read as UTF-8.";
-        return Err(Error::new(Code::UnsupportedMediaType).detail(nothing));
+        let detail = "No line of the file is a valid word. The file must be UTF-8.";
+        return Err(Error::new(Code::UnsupportedMediaType).detail(detail));
     }
     Ok(())
 }
@@ -218,14 +227,14 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     })
 }
 
-fn watch(common: &Common, verb: &str, length: usize) -> ProgressBar {
+fn progress(common: &Common, verb: &str, length: usize) -> ProgressBar {
     progress_bar(common, length as u64, &format!("{verb} {{bar:40}} {{percent}} %, {{eta}} left"))
 }
 
 fn export(common: &Common, app: &App, format: Format) -> Result<()> {
     let all = listing::all(app)?;
     let json = all.iter().map(|word| json!({ "word": word.text, "type": word.kind, "bySound": word.by_sound }));
-    common.answer(&json.collect::<Vec<_>>(), || {
+    common.output(&json.collect::<Vec<_>>(), || {
         let lines = all.iter().map(|word| match format {
             Format::Csv => words::written(word),
             Format::Text => words::quoted(&word.text),
@@ -237,7 +246,7 @@ fn export(common: &Common, app: &App, format: Format) -> Result<()> {
 
 fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Result<()> {
     let ruling = moderation::judge_locally(&app.moderation, content_type, text)?;
-    common.answer(&TextTested::of(content_type, ruling.clone()), || {
+    common.output(&TextTested::of(content_type, ruling.clone()), || {
         if ruling.allowed {
             return "allowed".to_owned();
         }
@@ -245,7 +254,7 @@ fn test(common: &Common, app: &App, text: &str, content_type: ContentType) -> Re
             .matches
             .iter()
             .map(|found| row![found.word, found.kind, format!("{}–{}", found.start, found.end), found.text]);
-        format!("refused: {}\n{}", ruling.masked_text, table(["word", "type", "place", "text"], rows))
+        format!("refused: {}\n{}", ruling.masked_text, table(["word", "type", "offsets", "text"], rows))
     })
 }
 
@@ -257,20 +266,20 @@ fn statistics(common: &Common, app: &App) -> Result<()> {
         "version": state.words.version, "changedAt": state.words.changed_at, "memoryBytes": state.memory_bytes,
         "compileMs": state.compiled_in.as_secs_f64() * 1e3,
     });
-    common.answer(&json, || {
+    common.output(&json, || {
         let figures = [
-            ("all", state.words.total.to_string()),
+            ("total", state.words.total.to_string()),
             ("allowed phrases", state.words.allowed_phrases.to_string()),
-            ("kilobytes when compiled", (state.memory_bytes / 1_000).to_string()),
+            ("kilobytes in memory", (state.memory_bytes / 1_000).to_string()),
         ];
-        facts("words", state.words.kinds.iter().map(|kind| (kind.kind.as_str(), kind.count.to_string())).chain(figures))
+        key_values("words", state.words.kinds.iter().map(|kind| (kind.kind.as_str(), kind.count.to_string())).chain(figures))
     })
 }
 
 fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Result<()> {
     let Some(phrase) = phrase else {
         let allowed = listing::allowed(app)?;
-        return common.answer(&json!({ "items": allowed }), || allowed.join("\n"));
+        return common.output(&json!({ "items": allowed }), || allowed.join("\n"));
     };
     let phrase = phrase.trim().to_owned();
     let changed = if remove {
@@ -279,9 +288,9 @@ fn allow(common: &Common, app: &App, phrase: Option<String>, remove: bool) -> Re
         listing::allow(&app.moderation, phrase.clone())?
     };
     if changed {
-        record(app, if remove { "words allow --remove" } else { "words allow" }, None, authority(None))?;
+        record_audit(app, if remove { "words allow --remove" } else { "words allow" }, None, cli_authority(None))?;
     }
-    common.answer(&json!({ "phrase": phrase, "allowed": !remove, "changed": changed }), || {
-        format!("{phrase} is {}", if remove { "allowed no more" } else { "allowed" })
+    common.output(&json!({ "phrase": phrase, "allowed": !remove, "changed": changed }), || {
+        format!("{phrase} is {}", if remove { "no longer allowed" } else { "allowed" })
     })
 }

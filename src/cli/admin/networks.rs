@@ -1,17 +1,19 @@
-//! `yarrow admin networks`: from where administrators may call, and the way back in for who is locked out.
+//! `yarrow admin networks`: the networks from which administrators may call.
+//!
+//! Also the recovery for administrators who have locked themselves out.
 
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::json;
 
-use crate::cli::{Common, authority, explained, record};
+use crate::cli::{Common, cli_authority, with_detail, record_audit};
 use yarrow::{
     app::App,
     domain::operations::admins::networks,
     error::{Code, Result},
 };
 
-/// Networks from which administrators may call; everywhere while there is none.
+/// Restrict administrators to networks; an empty list allows every address
 #[derive(Debug, Args)]
 pub struct NetworksArgs {
     #[command(subcommand)]
@@ -20,32 +22,34 @@ pub struct NetworksArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List them.
+    /// List the allowed networks
     List,
-    /// Add one. A running server keeps to it at once.
+    /// Allow a network; takes effect immediately
+    ///
+    /// Example: yarrow admin networks allow 203.0.113.0/24
     Allow {
-        /// An address, or a network such as 203.0.113.0/24.
+        /// Address, or network such as 203.0.113.0/24
         #[arg(value_parser = network)]
         network: IpNet,
     },
-    /// Take one off.
+    /// Remove a network from the list
     Disallow {
-        /// As `list` shows it.
+        /// Network, from `yarrow admin networks list`
         #[arg(value_parser = network)]
         network: IpNet,
     },
-    /// Take all off: administrators may call from everywhere.
+    /// Empty the list, which allows every address
     Clear,
 }
 
 pub fn run(common: &Common, app: &App, args: &NetworksArgs) -> Result<()> {
-    let (command, about, list) = match &args.action {
+    let (command, subject, list) = match &args.action {
         Action::List => return show(common, &networks::list(app)?),
         Action::Allow { network } => ("allow", network.to_string(), networks::allow(app, *network).wait()?),
         Action::Disallow { network } => ("disallow", network.to_string(), disallow(app, *network)?),
         Action::Clear => ("clear", String::new(), clear(app)?),
     };
-    record(app, &format!("admin networks {command}"), None, authority(Some(about)))?;
+    record_audit(app, &format!("admin networks {command}"), None, cli_authority(Some(subject)))?;
     show(common, &list)
 }
 
@@ -55,18 +59,18 @@ fn clear(app: &App) -> Result<Vec<IpNet>> {
 }
 
 fn disallow(app: &App, network: IpNet) -> Result<Vec<IpNet>> {
-    let unknown = explained(Code::NotFound, format!("{network} is not on the list."));
-    networks::disallow(app, network).wait().map_err(unknown)
+    let not_listed = with_detail(Code::NotFound, format!("{network} is not on the list."));
+    networks::disallow(app, network).wait().map_err(not_listed)
 }
 
 fn show(common: &Common, list: &[IpNet]) -> Result<()> {
-    common.answer(&json!(list), || match list {
-        [] => "administrators may call from everywhere".to_owned(),
+    common.output(&json!(list), || match list {
+        [] => "every address is allowed".to_owned(),
         _ => list.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
     })
 }
 
-/// A network, or a single address as the smallest of networks. What lies below the prefix is of no meaning.
+/// Parses a network, or an address as a network of its own. Bits below the prefix are cleared.
 fn network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address.to_canonical()));
     let network = text.parse().ok().or_else(address);

@@ -1,16 +1,17 @@
-//! `yarrow admin sessions`: which administrators are signed in, and an end to it.
+//! `yarrow admin sessions`: sessions of administrators.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::{Common, authority, confirm, explained, record, row, table};
+use crate::cli::{Common, cli_authority, confirm, record_audit, row, table, with_detail};
 use yarrow::{
     app::App,
     domain::operations::admins::sessions,
     error::{Code, Result},
+    types::counted,
 };
 
-/// Sessions of administrators.
+/// List and end sessions of administrators
 #[derive(Debug, Args)]
 pub struct SessionsArgs {
     #[command(subcommand)]
@@ -19,13 +20,13 @@ pub struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the sessions that are good now.
+    /// List active sessions
     List,
-    /// End one session by its id, or all of an administrator by name.
+    /// End one session by id, or all sessions of an administrator by name
     End {
-        /// Id of a session, or name of an administrator.
+        /// Session id or administrator name
         which: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -49,18 +50,18 @@ fn list(common: &Common, app: &App) -> Result<()> {
             })
         })
         .collect();
-    common.answer(&json!(json), || {
+    common.output(&json!(json), || {
         let rows = sessions.iter().map(|session| {
             row![session.id, session.admin, session.created_at, session.last_used_at, session.expires_at]
         });
-        table(["id", "administrator", "signed in", "last used", "ends"], rows)
+        table(["id", "administrator", "signed in", "last used", "expires"], rows)
     })
 }
 
 fn end(common: &Common, app: &App, which: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("End `{which}`?"))?;
-    let unknown = format!("There is no session `{which}`, and none of an administrator so named.");
-    let ended = sessions::end(app, which).wait().map_err(explained(Code::NotFound, unknown))?;
-    record(app, "admin sessions end", None, authority(Some(which.to_owned())))?;
-    common.answer(&json!({ "which": which, "ended": ended }), || format!("ended {ended}"))
+    confirm(yes, &format!("End session `{which}`?"))?;
+    let detail = format!("No active session has this id or administrator name: `{which}`.");
+    let ended = sessions::end(app, which).wait().map_err(with_detail(Code::NotFound, detail))?;
+    record_audit(app, "admin sessions end", None, cli_authority(Some(which.to_owned())))?;
+    common.output(&json!({ "which": which, "ended": ended }), || format!("{} ended", counted(ended, "session", "sessions")))
 }

@@ -1,18 +1,18 @@
-//! `yarrow admin totp`: the second factor of administrators, and the way back in for who has lost it.
+//! `yarrow admin totp`: second factors of administrators, and the recovery for a lost one.
 
 use std::io::{IsTerminal, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::{Common, authority, confirm, first_line, record};
+use crate::cli::{Common, cli_authority, confirm, first_line, record_audit};
 use yarrow::{
     app::App,
     domain::operations::admins::second_factor,
     error::{Code, Error, Result},
 };
 
-/// The second factor: codes of an authenticator app.
+/// Manage second factors (codes of an authenticator app)
 #[derive(Debug, Args)]
 pub struct TotpArgs {
     #[command(subcommand)]
@@ -21,21 +21,21 @@ pub struct TotpArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a secret and print it, once, for the authenticator app. It counts when `confirm` has seen a code.
+    /// Create a secret for the authenticator app and print it; active once confirmed
     Enrol {
-        /// The administrator's name.
+        /// Administrator name
         name: String,
     },
-    /// Read a code of the app from the first line of standard input; from then on every sign-in needs one.
+    /// Activate the second factor with a code from standard input
     Confirm {
-        /// The administrator's name.
+        /// Administrator name
         name: String,
     },
-    /// Take the second factor away, for an administrator who has lost it.
+    /// Remove the second factor of an administrator who has lost it
     Remove {
-        /// The administrator's name.
+        /// Administrator name
         name: String,
-        /// Do not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -50,11 +50,11 @@ pub fn run(common: &Common, app: &App, args: TotpArgs) -> Result<()> {
 }
 
 fn enrol(common: &Common, app: &App, name: &str) -> Result<()> {
-    let enrolment = second_factor::enrol(app, name).map_err(|error| told(error, name))?;
-    record(app, "admin totp enrol", None, authority(Some(name.to_owned())))?;
+    let enrolment = second_factor::enrol(app, name).map_err(|error| name_admin(error, name))?;
+    record_audit(app, "admin totp enrol", None, cli_authority(Some(name.to_owned())))?;
     let (secret, uri) = (enrolment.secret.reveal(), enrolment.uri.reveal());
-    common.answer(&json!({ "name": name, "secret": secret, "uri": uri }), || {
-        format!("secret: {secret}\naddress for a QR code: {uri}\nthen: yarrow admin totp confirm {name}")
+    common.output(&json!({ "name": name, "secret": secret, "uri": uri }), || {
+        format!("secret: {secret}\nQR code content: {uri}\nnext step: yarrow admin totp confirm {name}")
     })
 }
 
@@ -62,28 +62,28 @@ fn confirm_code(common: &Common, app: &App, name: &str) -> Result<()> {
     if std::io::stdin().is_terminal() {
         drop(write!(std::io::stderr(), "code: "));
     }
-    second_factor::confirm(app, name, &first_line()?).wait().map_err(|error| told(error, name))?;
-    record(app, "admin totp confirm", None, authority(Some(name.to_owned())))?;
-    common.answer(&json!({ "name": name, "confirmed": true }), || {
-        format!("`{name}` signs in with password and code from now on")
+    second_factor::confirm(app, name, &first_line()?).wait().map_err(|error| name_admin(error, name))?;
+    record_audit(app, "admin totp confirm", None, cli_authority(Some(name.to_owned())))?;
+    common.output(&json!({ "name": name, "confirmed": true }), || {
+        format!("`{name}` now needs password and code to sign in")
     })
 }
 
 fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
-    confirm(yes, &format!("Take the second factor of `{name}` away?"))?;
-    second_factor::remove(app, name).wait().map_err(|error| told(error, name))?;
-    record(app, "admin totp remove", None, authority(Some(name.to_owned())))?;
-    common.answer(&json!({ "name": name, "removed": true }), || format!("`{name}` signs in with the password alone"))
+    confirm(yes, &format!("Remove the second factor of `{name}`?"))?;
+    second_factor::remove(app, name).wait().map_err(|error| name_admin(error, name))?;
+    record_audit(app, "admin totp remove", None, cli_authority(Some(name.to_owned())))?;
+    common.output(&json!({ "name": name, "removed": true }), || format!("`{name}` now needs only the password to sign in"))
 }
 
-/// An error that names who it is about. Those that say more already stay as they are.
-fn told(error: Error, name: &str) -> Error {
-    let is_said = error.detail != error.code.meaning();
+/// Names the administrator in errors that have no specific detail yet.
+fn name_admin(error: Error, name: &str) -> Error {
+    let is_specific = error.detail != error.code.meaning();
     match error.code {
-        _ if is_said => error,
+        _ if is_specific => error,
         Code::NotFound => error.detail(format!("`{name}` has no second factor.")),
-        Code::AlreadyExists => error.detail(format!("`{name}` has a second factor; remove it first.")),
-        Code::InvalidCode => error.detail("The code is wrong or too old. Is the clock of this machine right?"),
+        Code::AlreadyExists => error.detail(format!("`{name}` already has a second factor. Remove it first.")),
+        Code::InvalidCode => error.detail("The code is wrong or expired. Check the clock of this machine."),
         _ => error,
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::issue_table;
-use crate::cli::{audit, blank, logs, row, shown, table};
+use crate::cli::{audit, or_empty, logs, row, http_rows, table};
 use yarrow::{
     domain::{messaging::notifications::Received, operations::support::Sheet},
     http::answers::{AuditRow, LoggedRequest, UserDataIssue},
@@ -21,7 +21,7 @@ pub fn json_of(sheet: &Sheet) -> Value {
             "asset": asset.name(), "balance": account.balance, "entries": account.last_sequence,
             "suspendedAt": account.suspended_at,
         })).collect::<Vec<_>>(),
-        "issues": shown::<_, UserDataIssue>(&sheet.issues),
+        "issues": http_rows::<_, UserDataIssue>(&sheet.issues),
         "signIns": sheet.devices.iter().map(|device| json!({
             "id": device.id, "label": device.label, "signedInAt": device.signed_in_at,
             "lastUsedAt": device.last_used_at,
@@ -64,32 +64,32 @@ pub fn json_of(sheet: &Sheet) -> Value {
             "createdAt": received.notification.created_at, "readAt": received.read_at,
         })).collect::<Vec<_>>(),
         "noticesUnread": sheet.notices_unread,
-        "requests": shown::<_, LoggedRequest>(&sheet.requests),
-        "audit": shown::<_, AuditRow>(&sheet.audit),
+        "requests": http_rows::<_, LoggedRequest>(&sheet.requests),
+        "audit": http_rows::<_, AuditRow>(&sheet.audit),
     })
 }
 
-/// What stands for a code, of which nobody knows more than that it exists.
+/// Shown instead of a verification code, which is stored only as a hash.
 const MASKED: &str = "******";
 
-/// The page as text: who it is, and a section for each kind of rows.
+/// Formats the page as text: a header, and a section for each kind of rows.
 pub fn text_of(sheet: &Sheet) -> String {
     [
-        head_of(sheet),
-        section("Wrong", &sheet.issues, issue_table),
-        listed("Signed in", ["device", "since", "last used"], &sheet.devices, |row| {
+        header(sheet),
+        section("Issues", &sheet.issues, issue_table),
+        section_table("Devices", ["device", "signed in", "last used"], &sheet.devices, |row| {
             row![row.label, row.signed_in_at, row.last_used_at]
         }),
-        listed("Live codes", ["for", "code", "tries left", "until"], &sheet.live_codes, |row| {
+        section_table("Active codes", ["purpose", "code", "attempts left", "expires"], &sheet.live_codes, |row| {
             row![row.purpose, MASKED, row.tries_left, row.expires_at]
         }),
-        listed("Codes sent", ["at", "asked for from"], &sheet.sent_codes, |row| row![row.sent_at, row.client_network]),
-        listed("Ledger", ["at", "asset", "kind", "change", "balance", "about"], &sheet.entries, |row| {
-            let (change, about) = (format!("{:+}", row.delta), blank(row.reference.as_ref()));
+        section_table("Codes sent", ["at", "client network"], &sheet.sent_codes, |row| row![row.sent_at, row.client_network]),
+        section_table("Ledger", ["at", "asset", "kind", "change", "balance", "reference"], &sheet.entries, |row| {
+            let (change, about) = (format!("{:+}", row.delta), or_empty(row.reference.as_ref()));
             row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
         }),
-        listed(
-            "Changed by people and repairs",
+        section_table(
+            "Manual changes and repairs",
             ["at", "actor", "action", "balance", "reason"],
             &sheet.changes,
             |row| {
@@ -98,54 +98,54 @@ pub fn text_of(sheet: &Sheet) -> String {
                 row![row.created_at, row.actor, action, balance, row.reason]
             },
         ),
-        listed("Orders", ["at", "order", "yuan", "state", "reason"], &sheet.orders, |row| {
-            row![row.created_at, row.order_no, row.amount, row.state.name(), blank(row.reason.as_ref())]
+        section_table("Orders", ["at", "order", "yuan", "state", "reason"], &sheet.orders, |row| {
+            row![row.created_at, row.order_no, row.amount, row.state.name(), or_empty(row.reason.as_ref())]
         }),
-        listed("Interpretations", ["at", "trace", "status", "ms", "error"], &sheet.records, |row| {
-            let (ms, error) = (blank(row.duration_ms), blank(row.error_class.as_ref()));
+        section_table("Interpretations", ["at", "trace", "status", "ms", "error"], &sheet.records, |row| {
+            let (ms, error) = (or_empty(row.duration_ms), or_empty(row.error_class.as_ref()));
             row![row.created_at, row.trace_id, row.status.name(), ms, error]
         }),
-        listed("Refused texts", ["at", "kind of text", "type", "by", "text, masked"], &sheet.violations, |row| {
+        section_table("Violations", ["at", "content type", "type", "detected by", "masked text"], &sheet.violations, |row| {
             row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text]
         }),
-        listed("Notices", ["at", "kind", "title", "read"], &sheet.notices, |Received { notification, read_at }| {
+        section_table("Notifications", ["at", "kind", "title", "read"], &sheet.notices, |Received { notification, read_at }| {
             let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
             row![notification.created_at, notification.kind.name(), notification.title, read]
         }),
         section("Requests", &sheet.requests, logs::table_of),
-        section("Seen and changed by administrators", &sheet.audit, audit::table_of),
+        section("Audit events", &sheet.audit, audit::table_of),
     ]
     .concat()
 }
 
-fn head_of(sheet: &Sheet) -> String {
+fn header(sheet: &Sheet) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
     let (kept, profile) = (&sheet.kept, &sheet.profile);
     let rows = [
         row!["user", kept.id],
         row!["phone number", or_none(&kept.phone_number)],
         row!["email", or_none(&kept.email)],
-        row!["since", kept.created_at],
+        row!["registered", kept.created_at],
         row!["nickname", profile.nickname],
         row!["gender", profile.gender.name()],
         row!["birthday", or_none(&profile.birthday)],
         row!["signature", profile.signature],
-        row!["castings kept", sheet.castings],
-        row!["texts refused", sheet.violations_total],
-        row!["unread notices", sheet.notices_unread],
+        row!["history records", sheet.castings],
+        row!["violations", sheet.violations_total],
+        row!["unread notifications", sheet.notices_unread],
     ];
     let accounts = sheet.accounts.iter().map(|(asset, account)| {
-        let closed = if account.suspended_at.is_some() { " (closed)" } else { "" };
-        [format!("{}s", asset.name()), format!("{}{closed}", account.balance)]
+        let suspended = if account.suspended_at.is_some() { " (suspended)" } else { "" };
+        [format!("{}s", asset.name()), format!("{}{suspended}", account.balance)]
     });
     table(["", ""], rows.into_iter().chain(accounts))
 }
 
-fn listed<T, const N: usize>(title: &str, header: [&str; N], rows: &[T], row: impl Fn(&T) -> [String; N]) -> String {
+fn section_table<T, const N: usize>(title: &str, header: [&str; N], rows: &[T], row: impl Fn(&T) -> [String; N]) -> String {
     section(title, rows, |rows| table(header, rows.iter().map(row)))
 }
 
 fn section<T>(title: &str, rows: &[T], table: impl FnOnce(&[T]) -> String) -> String {
-    let shown = if rows.is_empty() { "none".to_owned() } else { table(rows) };
-    format!("\n\n{title}\n{shown}")
+    let body = if rows.is_empty() { "none".to_owned() } else { table(rows) };
+    format!("\n\n{title}\n{body}")
 }

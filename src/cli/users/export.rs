@@ -1,4 +1,4 @@
-//! What a user may ask for and do alone, done by an operator for somebody who cannot: the export and the deletion.
+//! `yarrow users export` and `erase`: what users can also do themselves.
 
 use std::{
     io::{self, Write},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::cli::{Common, authority, confirm, record};
+use crate::cli::{Common, cli_authority, confirm, record_audit};
 use yarrow::{
     app::App,
     domain::identity::{
@@ -24,38 +24,38 @@ use yarrow::{
 
 /// Writes the export to the file, or to standard output.
 pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> Result<()> {
-    let by = authority(None);
+    let by = cli_authority(None);
     let Some(path) = file else {
-        let written = accounts::export(app, user, &mut Patient(io::stdout().lock()));
-        record(app, "users export", Some(user), by)?;
+        let written = accounts::export(app, user, &mut IgnoreBrokenPipe(io::stdout().lock()));
+        record_audit(app, "users export", Some(user), by)?;
         return written;
     };
     let file = create_private(path)?;
     let written = accounts::export(app, user, &mut &file);
     let synced = written.and_then(|()| file.sync_all().map_err(|error| file_error(path, error)));
-    // Half an export is worse than none: somebody might hand it out.
+    // An incomplete export must not be handed out.
     synced.inspect_err(|_| drop(std::fs::remove_file(path)))?;
-    record(app, "users export", Some(user), by)?;
+    record_audit(app, "users export", Some(user), by)?;
     let bytes = file.metadata().map_err(Error::internal)?.len();
-    common.answer(&json!({ "userId": user, "path": path, "bytes": bytes }), || path.display().to_string())
+    common.output(&json!({ "userId": user, "path": path, "bytes": bytes }), || path.display().to_string())
 }
 
-/// Standard output whose reader may go away, as in `| head`: that is no failure.
-struct Patient<W: Write>(W);
+/// A writer that ignores a closed pipe, as in `| head`.
+struct IgnoreBrokenPipe<W: Write>(W);
 
-impl<W: Write> Write for Patient<W> {
+impl<W: Write> Write for IgnoreBrokenPipe<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        forgiven(self.0.write(bytes), bytes.len())
+        ignore_broken_pipe(self.0.write(bytes), bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        forgiven(self.0.flush(), ())
+        ignore_broken_pipe(self.0.flush(), ())
     }
 }
 
-fn forgiven<T>(outcome: io::Result<T>, instead: T) -> io::Result<T> {
+fn ignore_broken_pipe<T>(outcome: io::Result<T>, fallback: T) -> io::Result<T> {
     match outcome {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(instead),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(fallback),
         outcome => outcome,
     }
 }
@@ -63,17 +63,17 @@ fn forgiven<T>(outcome: io::Result<T>, instead: T) -> io::Result<T> {
 /// Deletes the account.
 pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, yes: bool) -> Result<()> {
     let question = format!(
-        "Delete the account of user {} and everything that says whose it was? Backups keep what they hold.",
+        "Delete user {} and all personal data? Existing backups keep their copy.",
         user.id
     );
     confirm(yes, &question)?;
-    let by = authority(reason);
+    let by = cli_authority(reason);
     match accounts::erase(app, user.id, EraseBy::Operator).and_then(Pending::wait) {
         Err(error) if error.code == Code::AccountInconsistent => {
-            return Err(error.detail(format!("Run `yarrow points repair {}` first.", user.id)));
+            return Err(error.detail(format!("The points balance disagrees with the ledger. Run `yarrow points repair {}` first.", user.id)));
         }
         erased => erased?,
     }
-    record(app, "users erase", Some(user.id), by)?;
-    common.answer(&json!({ "userId": user.id, "erased": true }), || format!("user {} is erased", user.id))
+    record_audit(app, "users erase", Some(user.id), by)?;
+    common.output(&json!({ "userId": user.id, "erased": true }), || format!("deleted user {}", user.id))
 }

@@ -1,0 +1,40 @@
+//! The audit events that commands leave. The actor is always `cli`.
+
+use yarrow::{
+    app::App,
+    domain::{
+        money::ledger::Authority,
+        operations::audit::{self, Act, BEGUN},
+    },
+    error::Result,
+    types::UserId,
+};
+
+/// Returns the author of a change made by this command.
+pub fn cli_authority(reason: Option<String>) -> Authority {
+    let request_id = format!("cli-{}", std::process::id());
+    Authority { actor: "cli".into(), reason: reason.unwrap_or_default(), request_id }
+}
+
+/// Records that a command has succeeded.
+pub fn record_audit(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
+    record_outcome(app, command, user, by, 200)
+}
+
+/// Records that a command starts. Needed where the change may happen although the command is killed meanwhile.
+pub fn record_audit_start(app: &App, command: &str, user: Option<UserId>, by: Authority) -> Result<()> {
+    record_outcome(app, command, user, by, BEGUN)
+}
+
+fn record_outcome(app: &App, command: &str, user: Option<UserId>, by: Authority, outcome: u16) -> Result<()> {
+    let act = Act {
+        actor: by.actor,
+        action: format!("yarrow {command}"),
+        user,
+        reason: Some(by.reason).filter(|reason| !reason.is_empty()),
+        outcome,
+        client_ip: None,
+        request_id: by.request_id,
+    };
+    audit::record(app, act).wait()
+}

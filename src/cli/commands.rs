@@ -1,0 +1,222 @@
+//! All commands, grouped by the six areas of the service. `yarrow help` lists them in this order.
+
+use std::fmt::Write;
+
+use clap::{Command, Subcommand, builder::Styles};
+
+use super::{
+    admin, ai, alerts, audit, backup, cleanup, coins, completions, config, demo, doctor, feedback, healthcheck, ledger,
+    logs, man, moderation, notify, openapi, options::Common, payments, points, records, release, restore, serve, sync,
+    users, version, violations, words,
+};
+use yarrow::error::Result;
+
+#[derive(Debug, Subcommand)]
+pub enum Commands {
+    #[command(flatten)]
+    Identity(Identity),
+    #[command(flatten)]
+    Divination(Divination),
+    #[command(flatten)]
+    Money(Money),
+    #[command(flatten)]
+    Moderation(Moderation),
+    #[command(flatten)]
+    Messaging(Messaging),
+    #[command(flatten)]
+    Operations(Operations),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Identity {
+    Users(users::UsersArgs),
+    Sync(sync::SyncArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Divination {
+    Records(records::RecordsArgs),
+    Ai(ai::AiArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Money {
+    Coins(coins::CoinsArgs),
+    Points(points::PointsArgs),
+    Ledger(ledger::LedgerArgs),
+    Payments(payments::PaymentsArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Moderation {
+    Words(words::WordsArgs),
+    Moderation(moderation::ModerationArgs),
+    Violations(violations::ViolationsArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Messaging {
+    Notify(notify::NotifyArgs),
+    Feedback(feedback::FeedbackArgs),
+    Release(release::ReleaseArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Operations {
+    Serve(serve::ServeArgs),
+    Demo(demo::DemoArgs),
+    Config(config::ConfigArgs),
+    Admin(admin::AdminArgs),
+    Audit(audit::AuditArgs),
+    Logs(logs::LogsArgs),
+    Cleanup(cleanup::CleanupArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
+    Doctor(doctor::DoctorArgs),
+    Alerts(alerts::AlertsArgs),
+    Healthcheck(healthcheck::HealthcheckArgs),
+    Openapi(openapi::OpenapiArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    Version(version::VersionArgs),
+}
+
+/// Each area's name, and the function that adds its commands to a parser.
+const AREAS: [(&str, fn(Command) -> Command); 6] = [
+    ("Identity", Identity::augment_subcommands),
+    ("Divination", Divination::augment_subcommands),
+    ("Money", Money::augment_subcommands),
+    ("Moderation", Moderation::augment_subcommands),
+    ("Messaging", Messaging::augment_subcommands),
+    ("Operations", Operations::augment_subcommands),
+];
+
+/// Width of the column of command names in `yarrow help`.
+const NAME_WIDTH: usize = 12;
+
+/// Returns the template of `yarrow help`. clap has no headings for commands, so the list is written here.
+pub fn help_template() -> String {
+    let styles = Styles::default();
+    let (heading, name) = (styles.get_header(), styles.get_literal());
+    let mut template = String::from("{about}\n\n{usage-heading} {usage}\n");
+    for (area, add_commands) in AREAS {
+        // Writing into a String cannot fail.
+        let _ = write!(template, "\n{heading}{area}:{heading:#}\n");
+        for command in add_commands(Command::new(area)).get_subcommands() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(template, "  {name}{:<NAME_WIDTH$}{name:#} {about}", command.get_name());
+        }
+    }
+    let _ = write!(template, "\n{heading}Options:{heading:#}\n{{options}}{{after-help}}");
+    template
+}
+
+impl Commands {
+    pub fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Identity(command) => command.run(common),
+            Self::Divination(command) => command.run(common),
+            Self::Money(command) => command.run(common),
+            Self::Moderation(command) => command.run(common),
+            Self::Messaging(command) => command.run(common),
+            Self::Operations(command) => command.run(common),
+        }
+    }
+}
+
+impl Identity {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Users(args) => users::run(common, args),
+            Self::Sync(args) => sync::run(common, &args),
+        }
+    }
+}
+
+impl Divination {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Records(args) => records::run(common, args),
+            Self::Ai(args) => ai::run(common, &args),
+        }
+    }
+}
+
+impl Money {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Coins(args) => coins::run(common, args),
+            Self::Points(args) => points::run(common, args),
+            Self::Ledger(args) => ledger::run(common, args),
+            Self::Payments(args) => payments::run(common, args),
+        }
+    }
+}
+
+impl Moderation {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Words(args) => words::run(common, args),
+            Self::Moderation(args) => moderation::run(common, args),
+            Self::Violations(args) => violations::run(common, args),
+        }
+    }
+}
+
+impl Messaging {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Notify(args) => notify::run(common, args),
+            Self::Feedback(args) => feedback::run(common, args),
+            Self::Release(args) => release::run(common, args),
+        }
+    }
+}
+
+impl Operations {
+    fn run(self, common: &Common) -> Result<()> {
+        match self {
+            Self::Serve(args) => serve::run(common, &args),
+            Self::Demo(args) => demo::run(common, &args),
+            Self::Config(args) => config::run(common, &args),
+            Self::Admin(args) => admin::run(common, args),
+            Self::Audit(args) => audit::run(common, args),
+            Self::Logs(args) => logs::run(common, args),
+            Self::Cleanup(args) => cleanup::run(common, &args),
+            Self::Backup(args) => backup::run(common, args),
+            Self::Restore(args) => restore::run(common, &args),
+            Self::Doctor(args) => doctor::run(common, &args),
+            Self::Alerts(args) => alerts::run(common, &args),
+            Self::Healthcheck(args) => healthcheck::run(common, &args),
+            Self::Openapi(args) => openapi::run(common, &args),
+            Self::Completions(args) => completions::run(common, &args),
+            Self::Man(args) => man::run(common, &args),
+            Self::Version(args) => version::run(common, &args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn help_lists_each_command_once() {
+        let listed: Vec<_> = AREAS
+            .iter()
+            .flat_map(|(area, add_commands)| {
+                let command = add_commands(Command::new(*area));
+                command.get_subcommands().map(|command| command.get_name().to_owned()).collect::<Vec<_>>()
+            })
+            .collect();
+        let all: Vec<_> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        assert_eq!(listed, all);
+        assert_eq!(listed.iter().collect::<BTreeSet<_>>().len(), listed.len());
+        assert!(listed.iter().all(|name| name.len() <= NAME_WIDTH));
+    }
+}

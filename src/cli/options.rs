@@ -1,0 +1,174 @@
+//! Options and arguments that several commands share, and how they are parsed.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+
+use super::{announce, start_logging};
+use yarrow::{
+    app::{App, OpenMode},
+    config::{Config, DECLARATIONS, Loaded, Sources, load, load_and_examine},
+    domain::{
+        identity::users::{self, Address, User},
+        operations::audit::LONGEST_REASON,
+    },
+    error::{Code, Error, Result},
+    types::{EmailAddress, Page, PhoneNumber, Timestamp, UserId, in_order},
+};
+
+/// The heading of the options that every command accepts.
+const GLOBAL_OPTIONS: &str = "Global options";
+
+/// Options that every command accepts, before or after its own.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// TOML file with settings; `yarrow config sample` prints one [env: `YARROW_CONFIG`]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_OPTIONS)]
+    pub config: Option<PathBuf>,
+    /// Print results and errors as JSON
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
+    pub json: bool,
+    #[command(flatten)]
+    pub flags: SettingFlags,
+}
+
+impl Common {
+    pub fn load(&self) -> Result<Loaded> {
+        load(self.sources())
+    }
+
+    /// Loads the configuration for a service that is about to run, and examines the files that it names.
+    pub fn load_for_service(&self, examine: impl Fn(&Config) -> Vec<String>) -> Result<Loaded> {
+        load_and_examine(self.sources(), examine)
+    }
+
+    pub fn sources(&self) -> Sources {
+        Sources::of_process(self.flags.0.clone(), self.config.clone())
+    }
+
+    /// Opens the data directory for a command, whether or not a server is running on it.
+    pub fn open(&self) -> Result<App> {
+        self.open_as(OpenMode::Attach)
+    }
+
+    pub fn open_as(&self, role: OpenMode) -> Result<App> {
+        let config = self.load()?.config;
+        start_logging(&config.log)?;
+        App::open(config, role, &announce())
+    }
+}
+
+/// The values of settings that were given as flags, by setting name.
+#[derive(Debug, Default)]
+pub struct SettingFlags(BTreeMap<String, String>);
+
+impl Args for SettingFlags {
+    fn augment_args(command: Command) -> Command {
+        DECLARATIONS.iter().fold(command, |command, declaration| match declaration.flag {
+            Some(flag) => {
+                let help = format!("{} [env: {}]", declaration.help, declaration.variable());
+                let argument = Arg::new(flag).long(flag).global(true).value_name(declaration.shape).help(help);
+                command.arg(argument.help_heading(GLOBAL_OPTIONS))
+            }
+            None => command,
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let values = DECLARATIONS.iter().filter_map(|declaration| {
+            let value = matches.get_one::<String>(declaration.flag?)?;
+            Some((declaration.name(), value.clone()))
+        });
+        Ok(Self(values.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The page of a list.
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// Page number, from 1
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub page: u32,
+    /// Rows per page, 1 to 10000
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub size: u32,
+}
+
+impl PageArgs {
+    pub fn page(&self) -> Page {
+        Page { number: self.page, size: self.size }
+    }
+}
+
+/// A half-open time range.
+#[derive(Debug, Args)]
+pub struct RangeArgs {
+    /// Start of the time range, inclusive: 2026-01-31 or 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End of the time range, exclusive
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+}
+
+impl RangeArgs {
+    pub fn bounds(&self, app: &App) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+        let parse = |option, text: &Option<String>| text.as_deref().map(|text| parse_time(app, option, text)).transpose();
+        let (from, to) = (parse("from", &self.from)?, parse("to", &self.to)?);
+        if let Some((from, to)) = from.zip(to) {
+            in_order(("from", from), ("to", to))?;
+        }
+        Ok((from, to))
+    }
+}
+
+/// Finds a user by id, phone number or email address.
+pub fn find_user(app: &App, who: &str) -> Result<User> {
+    let not_found = || Error::new(Code::NotFound).detail(format!("User `{who}` not found."));
+    let user = if let Ok(phone_number) = PhoneNumber::parse(who, &app.phone_rules) {
+        app.store.read(|tx| users::find_by_phone_in(tx, &phone_number))
+    } else if let Ok(email) = EmailAddress::parse(who) {
+        app.store.read(|tx| users::find_by_address_in(tx, &Address::Email(email))?.ok_or_else(not_found))
+    } else {
+        let id = who.trim().parse().map(UserId).map_err(|_| not_found())?;
+        app.store.read(|tx| users::find_in(tx, id))
+    };
+    user.map_err(|error| if error.code == Code::NotFound { not_found() } else { error })
+}
+
+/// Like [`find_user`], but accepts ids of deleted users, whose rows remain. A phone number is never read as an id.
+pub fn find_user_id(app: &App, who: &str) -> Result<UserId> {
+    let is_phone_number = PhoneNumber::parse(who, &app.phone_rules).is_ok();
+    match find_user(app, who) {
+        Err(error) if error.code == Code::NotFound && !is_phone_number => {
+            who.trim().parse().map(UserId).map_err(|_| error)
+        }
+        user => user.map(|user| user.id),
+    }
+}
+
+/// Parses the time that was given for an option.
+pub fn parse_time(app: &App, option: &str, text: &str) -> Result<Timestamp> {
+    Timestamp::parse(text, &app.config.limits.time_zone).map_err(|fault| Error::field(option, fault))
+}
+
+/// Parses the reason for a change, which is stored in the audit.
+pub fn parse_reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match text.chars().count() {
+        0 => Err("must not be empty".into()),
+        1..=LONGEST_REASON => Ok(text.to_owned()),
+        _ => Err(format!("must be at most {LONGEST_REASON} characters")),
+    }
+}

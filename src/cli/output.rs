@@ -1,0 +1,62 @@
+//! How commands print their result, as text or as JSON, and the errors that they share.
+
+use std::{borrow::Cow, fmt::Display};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Common, print};
+use yarrow::{
+    error::{Code, Error, Result},
+    types::{Listing, Page},
+};
+
+impl Common {
+    /// Prints the result: `json` with `--json`, else `text`.
+    pub fn output(&self, json: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        if !self.json {
+            return print(&text());
+        }
+        // A `Value` prints its members in alphabetical order.
+        print(&serde_json::to_value(json).map_err(Error::internal)?.to_string())
+    }
+
+    /// Prints a page of a list. Its JSON is that of the HTTP API, with each row as a `T`.
+    pub fn output_page<R, T: From<R> + Serialize>(
+        &self,
+        page: Page,
+        listing: Listing<R>,
+        text: impl FnOnce(&Listing<R>) -> String,
+    ) -> Result<()> {
+        if !self.json {
+            return print(&text(&listing));
+        }
+        let items: Vec<_> = listing.items.into_iter().map(T::from).collect();
+        print(&page_json(page, &items, listing.total).to_string())
+    }
+}
+
+/// Converts rows to the types of the HTTP API.
+pub fn http_rows<R: Clone, T: From<R>>(rows: &[R]) -> Vec<T> {
+    rows.iter().cloned().map(T::from).collect()
+}
+
+/// Returns a page of a list in the JSON of the HTTP API.
+pub fn page_json(page: Page, items: &[impl Serialize], total: i64) -> Value {
+    json!({ "items": items, "page": page.number, "size": page.size, "total": total })
+}
+
+/// Fails with exit code 5 unless the check passed.
+pub fn check(has_passed: bool, detail: impl Into<Cow<'static, str>>) -> Result<()> {
+    if has_passed { Ok(()) } else { Err(Error::new(Code::ChecksFailed).detail(detail)) }
+}
+
+/// Replaces the detail of errors with this code.
+pub fn with_detail(code: Code, detail: String) -> impl FnOnce(Error) -> Error {
+    move |error| if error.code == code { error.detail(detail) } else { error }
+}
+
+/// Names the missing item in `not_found` errors. Operators may see what HTTP callers may not.
+pub fn name_missing(item: &str, id: impl Display) -> impl FnOnce(Error) -> Error {
+    with_detail(Code::NotFound, format!("{item} `{id}` not found."))
+}
