@@ -7,7 +7,9 @@ mod totp;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, cli_authority, or_empty, confirm, with_detail, first_line, record_audit, row, table, name_missing};
+use super::{
+    Common, cli_authority, confirm, first_line, name_missing, or_empty, record_audit, row, table, with_detail,
+};
 use yarrow::{
     app::{App, OpenMode},
     domain::operations::admins::{self, Admin, keys},
@@ -149,8 +151,9 @@ fn list_keys(common: &Common, app: &App) -> Result<()> {
         })
         .collect();
     common.output(&json!(json), || {
-        let rows =
-            found.iter().map(|key| row![key.label, key.created_at, or_empty(key.last_used_at), or_empty(key.revoked_at)]);
+        let rows = found
+            .iter()
+            .map(|key| row![key.label, key.created_at, or_empty(key.last_used_at), or_empty(key.revoked_at)]);
         table(["label", "created", "last used", "revoked"], rows)
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, cli_authority, or_empty, key_values, record_audit, row, table};
+use super::{Common, cli_authority, key_values, or_empty, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::divination::{

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Common, PageArgs, RangeArgs, or_empty, find_user_id, row, table};
+use super::{Common, PageArgs, RangeArgs, find_user_id, or_empty, row, table};
 use yarrow::{
     domain::operations::audit::{self, Filter, Recorded},
     error::Result,

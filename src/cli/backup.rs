@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, cli_authority, check, print, progress_bar, record_audit, row, start_logging, table};
+use super::{Common, check, cli_authority, print, progress_bar, record_audit, row, start_logging, table};
 use yarrow::{
     app::App,
     clock::Clock,
@@ -154,7 +154,12 @@ fn upload(common: &Common) -> Result<()> {
     });
     common.output(&json, || {
         let rest = done.not_deleted.as_ref().map(|reason| format!("; some could not be deleted: {reason}"));
-        format!("{} uploaded, {} deleted from the bucket{}", done.uploaded.len(), done.deleted.len(), rest.unwrap_or_default())
+        format!(
+            "{} uploaded, {} deleted from the bucket{}",
+            done.uploaded.len(),
+            done.deleted.len(),
+            rest.unwrap_or_default()
+        )
     })
 }
 

@@ -87,7 +87,11 @@ fn object(counts: &[(String, i64)]) -> Value {
 
 fn tables([first, second]: [&str; 2], deleted: &[(String, i64)], kept: &[(String, i64)]) -> String {
     let section = |title: &str, counts: &[(String, i64)]| format!("{title}:\n{}", rows(counts));
-    if kept.is_empty() { section(first, deleted) } else { format!("{}\n{}", section(first, deleted), section(second, kept)) }
+    if kept.is_empty() {
+        section(first, deleted)
+    } else {
+        format!("{}\n{}", section(first, deleted), section(second, kept))
+    }
 }
 
 fn rows(counts: &[(String, i64)]) -> String {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, cli_authority, check, confirm, find_user, record_audit, row, table};
+use super::{Common, check, cli_authority, confirm, find_user, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{

@@ -9,9 +9,7 @@ use clap::Args;
 use super::{Common, announce, start_logging};
 use yarrow::{
     app::{App, OpenMode},
-    config::{
-        Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, load,
-    },
+    config::{Config, Directory, EmailProvider, LlmProvider, ModerationProvider, PaymentGateway, SmsProvider, load},
     domain::operations::demo::{self, Made, PHONE_NUMBER},
     error::{Error, Result},
     http::serve,

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, PageArgs, cli_authority, or_empty, find_user_id, record_audit, row, table};
+use super::{Common, PageArgs, cli_authority, find_user_id, or_empty, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::messaging::feedback::{self, Filter},

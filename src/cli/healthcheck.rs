@@ -21,9 +21,7 @@ pub fn run(common: &Common, _: &HealthcheckArgs) -> Result<()> {
     let scheme = if server.has_tls() { "https" } else { "http" };
     match client::status_of(&format!("{scheme}://{address}/readyz")) {
         Ok(200) => common.output(&json!({ "ready": true }), || "ready".to_owned()),
-        Ok(status) => {
-            fail(common, Some(status), format!("The server at {address} is not ready: status {status}."))
-        }
+        Ok(status) => fail(common, Some(status), format!("The server at {address} is not ready: status {status}.")),
         Err(Failure { kind, code, .. }) => {
             fail(common, None, format!("The server at {address} does not respond: {kind} ({code})."))
         }

@@ -4,7 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, cli_authority, or_empty, check, choice::choice, find_user, progress_bar, record_audit, row, http_rows, table,
+    Common, PageArgs, check, choice::choice, cli_authority, find_user, http_rows, or_empty, progress_bar, record_audit,
+    row, table,
 };
 use yarrow::{
     app::App,

@@ -25,8 +25,7 @@ pub fn start_logging(settings: &Log) -> Result<()> {
             registry.with(lines.with_writer(move || LogWriter { format_dropped })).try_init()
         }
         LogFormat::Json => {
-            let format_dropped =
-                |lost| format!("{}\n", json!({ "level": "WARN", "message": DROPPED, "lost": lost }));
+            let format_dropped = |lost| format!("{}\n", json!({ "level": "WARN", "message": DROPPED, "lost": lost }));
             registry.with(lines.with_writer(move || LogWriter { format_dropped }).json().flatten_event(true)).try_init()
         }
     };

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, cli_authority, or_empty, confirm, find_user_id, page_json, print, record_audit, record_audit_start, row,
-    table,
+    Common, PageArgs, RangeArgs, cli_authority, confirm, find_user_id, or_empty, page_json, print, record_audit,
+    record_audit_start, row, table,
 };
 use yarrow::{
     app::App,

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, cli_authority, check, choice::choice, record_audit, row, table};
+use super::{Common, PageArgs, check, choice::choice, cli_authority, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::moderation::{

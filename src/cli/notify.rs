@@ -3,7 +3,10 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, PageArgs, cli_authority, or_empty, choice::choice, confirm, find_user, record_audit, row, table, name_missing};
+use super::{
+    Common, PageArgs, choice::choice, cli_authority, confirm, find_user, name_missing, or_empty, record_audit, row,
+    table,
+};
 use yarrow::{
     app::App,
     domain::messaging::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},

@@ -124,7 +124,8 @@ pub struct RangeArgs {
 
 impl RangeArgs {
     pub fn bounds(&self, app: &App) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
-        let parse = |option, text: &Option<String>| text.as_deref().map(|text| parse_time(app, option, text)).transpose();
+        let parse =
+            |option, text: &Option<String>| text.as_deref().map(|text| parse_time(app, option, text)).transpose();
         let (from, to) = (parse("from", &self.from)?, parse("to", &self.to)?);
         if let Some((from, to)) = from.zip(to) {
             in_order(("from", from), ("to", to))?;

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Common, PageArgs, cli_authority, or_empty, check, choice::choice, confirm, key_values, find_user_id, print, record_audit, row, http_rows,
-    table, parse_time, name_missing,
+    Common, PageArgs, check, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values, name_missing,
+    or_empty, parse_time, print, record_audit, row, table,
 };
 use yarrow::{
     app::App,
@@ -280,7 +280,8 @@ fn refund(common: &Common, app: &App, wish: Wish, reason: String) -> Result<()> 
 }
 
 fn replay(common: &Common, app: &App, callback: i64) -> Result<()> {
-    let receipt = callbacks::replay(app, callback).and_then(Pending::wait).map_err(name_missing("Callback", callback))?;
+    let receipt =
+        callbacks::replay(app, callback).and_then(Pending::wait).map_err(name_missing("Callback", callback))?;
     record_audit(app, "payments replay", None, cli_authority(None))?;
     let text = format!("{} {}", receipt.verdict.name(), or_empty(receipt.reason.as_ref()));
     common.output(&CallbackReceipt::from(receipt), || text.trim().to_owned())

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Common, PageArgs, cli_authority, check, find_user, ledger, record_audit, http_rows};
+use super::{Common, PageArgs, check, cli_authority, find_user, http_rows, ledger, record_audit};
 use yarrow::{
     app::App,
     domain::money::{

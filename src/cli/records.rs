@@ -5,7 +5,10 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Common, PageArgs, RangeArgs, cli_authority, or_empty, key_values, find_user, page_json, record_audit, row, table, name_missing};
+use super::{
+    Common, PageArgs, RangeArgs, cli_authority, find_user, key_values, name_missing, or_empty, page_json, record_audit,
+    row, table,
+};
 use yarrow::{
     app::App,
     domain::divination::interpretation::{self, Record},

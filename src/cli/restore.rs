@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 
-use super::{Common, announce, cli_authority, backup::show_progress, confirm, record_audit, start_logging};
+use super::{Common, announce, backup::show_progress, cli_authority, confirm, record_audit, start_logging};
 use yarrow::{
     app::{App, OpenMode},
     clock::Clock,

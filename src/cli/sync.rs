@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Common, cli_authority, check, progress_bar, record_audit, row, table};
+use super::{Common, check, cli_authority, progress_bar, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::identity::{user_data, users},

@@ -44,7 +44,10 @@ mod tests {
 
     #[test]
     fn escapes_control_and_direction_characters() {
-        assert_eq!(escape("\u{1b}]0;x\u{7}\r\n\tb\u{202e}c\u{9b}2J"), "\\u001b]0;x\\u0007\\u000d\n\tb\\u202ec\\u009b2J");
+        assert_eq!(
+            escape("\u{1b}]0;x\u{7}\r\n\tb\u{202e}c\u{9b}2J"),
+            "\\u001b]0;x\\u0007\\u000d\n\tb\\u202ec\\u009b2J"
+        );
         assert_eq!(escape_line("a\nb\tc"), "a\\nb\\tc");
         assert!(matches!(escape("何时启程？\n☯"), Cow::Borrowed(_)));
     }

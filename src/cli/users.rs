@@ -1,5 +1,6 @@
 //! `yarrow users`: support for a single user.
 
+mod erase;
 mod export;
 mod support_page;
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Common, cli_authority, check, choice::choice, find_user, record_audit, row, table};
+use super::{Common, check, choice::choice, cli_authority, find_user, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::{
@@ -89,7 +90,7 @@ pub fn run(common: &Common, args: UsersArgs) -> Result<()> {
         Action::Validate { who } => validate(common, &app, find_user(&app, &who)?.id),
         Action::Repair { who, reason } => repair(common, &app, find_user(&app, &who)?.id, reason),
         Action::Export { who, output } => export::export(common, &app, find_user(&app, &who)?.id, output.as_deref()),
-        Action::Erase { who, reason, yes } => erase(common, &app, &find_user(&app, &who)?, reason, yes),
+        Action::Erase { who, reason, yes } => erase::erase(common, &app, &find_user(&app, &who)?, reason, yes),
         Action::Attachment { who, language } => attachment(common, &app, find_user(&app, &who)?.id, language),
     }
 }

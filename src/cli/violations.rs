@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    Common, PageArgs, RangeArgs, cli_authority, choice::choice, confirm, key_values, find_user_id, record_audit, record_audit_start,
-    row, http_rows, table, name_missing,
+    Common, PageArgs, RangeArgs, choice::choice, cli_authority, confirm, find_user_id, http_rows, key_values,
+    name_missing, record_audit, record_audit_start, row, table,
 };
 use yarrow::{
     app::App,

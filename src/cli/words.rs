@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Common, PageArgs, cli_authority, choice::choice, key_values, progress_bar, record_audit, row, table};
+use super::{Common, PageArgs, choice::choice, cli_authority, key_values, progress_bar, record_audit, row, table};
 use yarrow::{
     app::App,
     domain::moderation::{
@@ -272,7 +272,10 @@ fn statistics(common: &Common, app: &App) -> Result<()> {
             ("allowed phrases", state.words.allowed_phrases.to_string()),
             ("kilobytes in memory", (state.memory_bytes / 1_000).to_string()),
         ];
-        key_values("words", state.words.kinds.iter().map(|kind| (kind.kind.as_str(), kind.count.to_string())).chain(figures))
+        key_values(
+            "words",
+            state.words.kinds.iter().map(|kind| (kind.kind.as_str(), kind.count.to_string())).chain(figures),
+        )
     })
 }
 

@@ -200,7 +200,7 @@ fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
     install(directory.path());
     let run = |arguments: &[&str]| Ended::run(directory.path(), arguments, "");
     let unknown = run(&["coins", "balance", "13800138000"]).expect(4);
-    assert_eq!(unknown.problem(), json!({ "code": "not_found", "detail": "There is no user `13800138000`." }));
+    assert_eq!(unknown.problem(), json!({ "code": "not_found", "detail": "User `13800138000` not found." }));
     assert_eq!((unknown.text().as_str(), unknown.complaint().lines().count()), ("", 1));
     let wrong = run(&["words", "add", "赌"]).expect(2).problem();
     let faults = wrong["errors"].as_array().unwrap();
@@ -218,7 +218,7 @@ fn a_failure_is_told_in_json_to_those_who_asked_for_that() {
     let plain =
         Binary::command().arg("--data-dir").arg(directory.path()).args(["users", "show", "1"]).output().unwrap();
     assert_code(&plain, 4);
-    assert_eq!(stderr(&plain), "yarrow: There is no user `1`.\n");
+    assert_eq!(stderr(&plain), "yarrow: User `1` not found.\n");
 }
 
 #[test]
@@ -493,7 +493,7 @@ fn output_that_cannot_be_written_is_told_as_that() {
         let output = Binary::command().args(arguments).stdout(full).output().unwrap();
         assert_code(&output, 1);
         let said = stderr(&output);
-        assert!(said.contains("Standard output cannot be written to") && said.contains("No space left"), "{said}");
+        assert!(said.contains("Cannot write to standard output") && said.contains("No space left"), "{said}");
     }
 }
 
@@ -697,10 +697,31 @@ fn what_cannot_be_taken_back_is_asked_about_on_a_terminal() {
         for typed in ["n\n", "\n", "yess\n"] {
             let asked = typed_to(server.directory(), arguments, typed);
             assert_code(&asked, 2);
-            assert!(stdout(&asked).contains("[y/N]") && stdout(&asked).contains("Nothing was done."), "{arguments}");
+            assert!(stdout(&asked).contains("[y/N]") && stdout(&asked).contains("Nothing was changed."), "{arguments}");
             assert_eq!(server.value::<i64>(left), before, "{arguments} after {typed:?}");
         }
         assert_code(&typed_to(server.directory(), arguments, "Yes\n"), 0);
         assert!(server.value::<i64>(left) < before, "{arguments}");
+    }
+}
+
+#[test]
+fn help_groups_commands_by_area() {
+    let help = stdout(&run(&["help"]));
+    let headings = help.lines().filter_map(|line| line.strip_suffix(':'));
+    let expected = ["Identity", "Divination", "Money", "Moderation", "Messaging", "Operations", "Options"];
+    assert_eq!(headings.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn accepts_former_spellings_of_commands() {
+    for command in [&["users", "fix"][..], &["coins", "sync"]] {
+        assert_code(&run(&[command, &["--help"]].concat()), 0);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    install(directory.path());
+    for decision in ["dismiss", "collect", "returned-elsewhere"] {
+        let settle = ["payments", "settle", "1", decision, "--reason", "test", "--yes"];
+        Ended::run(directory.path(), &settle, "").expect(4);
     }
 }

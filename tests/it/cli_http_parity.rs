@@ -19,7 +19,7 @@ const TWINS: &[(&str, &str, &str)] = &[
     ("POST /coin/reset", "coins reset", "coins::reset"),
     ("POST /coin/reset/phone", "coins reset", "coins::reset"),
     ("POST /coin/increase/phone", "coins grant", "coins::increase"),
-    ("POST /coin/sync", "coins sync", "coins::synchronise"),
+    ("POST /coin/sync", "coins repair", "coins::synchronise"),
     ("POST /payment/update-balance", "payments settle", "decisions::settle"),
     (
         "GET /divination/records/user/{userId}",
@@ -78,7 +78,7 @@ const TWINS: &[(&str, &str, &str)] = &[
     ("GET /admin/user-data/validate/user/{userId}", "users validate", "user_data::validate"),
     ("GET /admin/user-data/validate/phone/{phoneNumber}", "users validate", "user_data::validate"),
     ("POST /admin/user-data/validate/batch", "users validate", "user_data::validate"),
-    ("POST /admin/user-data/fix/{phoneNumber}", "users fix", "user_data::fix"),
+    ("POST /admin/user-data/fix/{phoneNumber}", "users repair", "user_data::fix"),
     ("GET /admin/user-data/test/user-info/{userId}", "users attachment", "chat::attachment"),
     ("DELETE /admin/data-cleanup/all", "cleanup all", "clearing::clear"),
     ("DELETE /admin/data-cleanup/verification-codes", "cleanup verification-codes", "clearing::clear"),

@@ -181,7 +181,7 @@ const LINES: &[(&str, i32)] = &[
     ("coins grant 13999999999 5", 4),
     ("coins reset USER --reason tests", 2),
     ("coins reset USER --reason tests --yes", 0),
-    ("coins sync", 0),
+    ("coins repair", 0),
     ("points show USER", 0),
     ("points show 13999999999", 4),
     ("points adjust USER 5 --reason tests", 0),
@@ -198,7 +198,7 @@ const LINES: &[(&str, i32)] = &[
     ("payments callbacks", 0),
     ("payments query OPEN", 0),
     ("payments sandbox-pay OPEN", 0),
-    ("payments settle OPEN dismiss --reason tests --yes", 1),
+    ("payments settle OPEN write-off --reason tests --yes", 1),
     ("payments refund OPEN --reason tests", 2),
     ("payments refund OPEN --reason tests --yes", 0),
     ("payments replay CALLBACK", 0),
@@ -272,7 +272,7 @@ const LINES: &[(&str, i32)] = &[
     ("users show ada@example.com", 0),
     ("users show 13999999999", 4),
     ("users validate USER", 0),
-    ("users fix USER --reason tests", 0),
+    ("users repair USER --reason tests", 0),
     ("users attachment USER", 0),
     ("users attachment 0", 4),
     ("users export USER", 0),
@@ -310,15 +310,20 @@ const LINES: &[(&str, i32)] = &[
     ("cleanup all --yes", 0),
 ];
 
+/// The headings of `yarrow help`, in order.
+const AREAS: [&str; 6] = ["Identity", "Divination", "Money", "Moderation", "Messaging", "Operations"];
+
 /// The commands below this one, from its own help.
 pub fn below(path: &[String]) -> Vec<Vec<String>> {
     let output = Binary::command().args(path).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    let Some(list) = help.split("\nCommands:\n").nth(1) else { return vec![path.to_vec()] };
-    let names = list
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let headings: &[&str] = if path.is_empty() { &AREAS } else { &["Commands"] };
+    let lists: Vec<_> = headings.iter().filter_map(|heading| help.split(&format!("\n{heading}:\n")).nth(1)).collect();
+    if lists.is_empty() {
+        return vec![path.to_vec()];
+    }
+    let lines = lists.iter().flat_map(|list| list.lines().take_while(|line| !line.is_empty()));
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
     names.filter(|name| name != "help").flat_map(|name| below(&[path, &[name]].concat())).collect()
 }
@@ -463,19 +468,19 @@ fn reasons_say_something_and_periods_end_after_they_begin() {
 fn what_is_not_there_is_named() {
     let server = Setup::default().start();
     for (line, named) in [
-        ("payments show 12345", "order `12345`"),
-        ("payments query 12345", "order `12345`"),
-        ("payments settle 12345 credit --reason tests --yes", "order `12345`"),
-        ("payments refund 12345 --reason tests --yes", "order `12345`"),
-        ("payments sandbox-pay 12345", "order `12345`"),
-        ("payments replay 12345", "callback `12345`"),
-        ("violations show 12345", "refusal `12345`"),
-        ("records show 12345", "record `12345`"),
-        ("notify delete 12345 --yes", "notification `12345`"),
+        ("payments show 12345", "Order `12345`"),
+        ("payments query 12345", "Order `12345`"),
+        ("payments settle 12345 credit --reason tests --yes", "Order `12345`"),
+        ("payments refund 12345 --reason tests --yes", "Order `12345`"),
+        ("payments sandbox-pay 12345", "Order `12345`"),
+        ("payments replay 12345", "Callback `12345`"),
+        ("violations show 12345", "Violation `12345`"),
+        ("records show 12345", "Record `12345`"),
+        ("notify delete 12345 --yes", "Notification `12345`"),
     ] {
         let arguments: Vec<_> = line.split(' ').collect();
         let problem = server.command(&arguments).expect(4).problem();
-        assert_eq!(problem["detail"], format!("There is no {named}."), "{line}");
+        assert_eq!(problem["detail"], format!("{named} not found."), "{line}");
     }
     let publish = ["release", "publish", "2.3.1", "--code", "231", "--platform", "android"];
     server.command(&publish).expect(0);
@@ -500,7 +505,7 @@ fn one_of_a_thing_is_not_told_as_many() {
     let words = server.directory().join("words.csv");
     std::fs::write(&words, "摇号软件\nx\n").unwrap();
     let imported = text(&format!("words import {}", words.display()));
-    assert!(imported.starts_with("1 word added, 0 listed already, 1 line skipped\n"), "{imported}");
+    assert!(imported.starts_with("1 word added, 0 already listed, 1 line skipped\n"), "{imported}");
     server.edit("insert into balances (user_id, asset, balance, last_sequence) values (77, 'coin', 5, 0)");
     let problem = server.command(&["ledger", "verify"]).expect(5).problem();
     assert_eq!(problem["detail"], "The ledger has 1 discrepancy.");

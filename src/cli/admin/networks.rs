@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, with_detail, record_audit};
+use crate::cli::{Common, cli_authority, record_audit, with_detail};
 use yarrow::{
     app::App,
     domain::operations::admins::networks,

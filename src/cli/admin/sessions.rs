@@ -63,5 +63,7 @@ fn end(common: &Common, app: &App, which: &str, yes: bool) -> Result<()> {
     let detail = format!("No active session has this id or administrator name: `{which}`.");
     let ended = sessions::end(app, which).wait().map_err(with_detail(Code::NotFound, detail))?;
     record_audit(app, "admin sessions end", None, cli_authority(Some(which.to_owned())))?;
-    common.output(&json!({ "which": which, "ended": ended }), || format!("{} ended", counted(ended, "session", "sessions")))
+    common.output(&json!({ "which": which, "ended": ended }), || {
+        format!("{} ended", counted(ended, "session", "sessions"))
+    })
 }

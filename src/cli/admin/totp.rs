@@ -73,7 +73,9 @@ fn remove(common: &Common, app: &App, name: &str, yes: bool) -> Result<()> {
     confirm(yes, &format!("Remove the second factor of `{name}`?"))?;
     second_factor::remove(app, name).wait().map_err(|error| name_admin(error, name))?;
     record_audit(app, "admin totp remove", None, cli_authority(Some(name.to_owned())))?;
-    common.output(&json!({ "name": name, "removed": true }), || format!("`{name}` now needs only the password to sign in"))
+    common.output(&json!({ "name": name, "removed": true }), || {
+        format!("`{name}` now needs only the password to sign in")
+    })
 }
 
 /// Names the administrator in errors that have no specific detail yet.

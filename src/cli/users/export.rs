@@ -1,4 +1,4 @@
-//! `yarrow users export` and `erase`: what users can also do themselves.
+//! `yarrow users export`: all data of a user, for somebody who cannot export it in the app.
 
 use std::{
     io::{self, Write},
@@ -7,18 +7,12 @@ use std::{
 
 use serde_json::json;
 
-use crate::cli::{Common, cli_authority, confirm, record_audit};
+use crate::cli::{Common, cli_authority, record_audit};
 use yarrow::{
     app::App,
-    domain::identity::{
-        accounts::{self, EraseBy},
-        users::User,
-    },
-    error::{Code, Error, Result},
-    store::{
-        Pending,
-        files::{create_private, file_error},
-    },
+    domain::identity::accounts,
+    error::{Error, Result},
+    store::files::{file_error, create_private},
     types::UserId,
 };
 
@@ -58,22 +52,4 @@ fn ignore_broken_pipe<T>(outcome: io::Result<T>, fallback: T) -> io::Result<T> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(fallback),
         outcome => outcome,
     }
-}
-
-/// Deletes the account.
-pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, yes: bool) -> Result<()> {
-    let question = format!(
-        "Delete user {} and all personal data? Existing backups keep their copy.",
-        user.id
-    );
-    confirm(yes, &question)?;
-    let by = cli_authority(reason);
-    match accounts::erase(app, user.id, EraseBy::Operator).and_then(Pending::wait) {
-        Err(error) if error.code == Code::AccountInconsistent => {
-            return Err(error.detail(format!("The points balance disagrees with the ledger. Run `yarrow points repair {}` first.", user.id)));
-        }
-        erased => erased?,
-    }
-    record_audit(app, "users erase", Some(user.id), by)?;
-    common.output(&json!({ "userId": user.id, "erased": true }), || format!("deleted user {}", user.id))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::issue_table;
-use crate::cli::{audit, or_empty, logs, row, http_rows, table};
+use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use yarrow::{
     domain::{messaging::notifications::Received, operations::support::Sheet},
     http::answers::{AuditRow, LoggedRequest, UserDataIssue},
@@ -83,7 +83,9 @@ pub fn text_of(sheet: &Sheet) -> String {
         section_table("Active codes", ["purpose", "code", "attempts left", "expires"], &sheet.live_codes, |row| {
             row![row.purpose, MASKED, row.tries_left, row.expires_at]
         }),
-        section_table("Codes sent", ["at", "client network"], &sheet.sent_codes, |row| row![row.sent_at, row.client_network]),
+        section_table("Codes sent", ["at", "client network"], &sheet.sent_codes, |row| {
+            row![row.sent_at, row.client_network]
+        }),
         section_table("Ledger", ["at", "asset", "kind", "change", "balance", "reference"], &sheet.entries, |row| {
             let (change, about) = (format!("{:+}", row.delta), or_empty(row.reference.as_ref()));
             row![row.created_at, row.asset.name(), row.kind.name(), change, row.balance_after, about]
@@ -105,13 +107,21 @@ pub fn text_of(sheet: &Sheet) -> String {
             let (ms, error) = (or_empty(row.duration_ms), or_empty(row.error_class.as_ref()));
             row![row.created_at, row.trace_id, row.status.name(), ms, error]
         }),
-        section_table("Violations", ["at", "content type", "type", "detected by", "masked text"], &sheet.violations, |row| {
-            row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text]
-        }),
-        section_table("Notifications", ["at", "kind", "title", "read"], &sheet.notices, |Received { notification, read_at }| {
-            let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
-            row![notification.created_at, notification.kind.name(), notification.title, read]
-        }),
+        section_table(
+            "Violations",
+            ["at", "content type", "type", "detected by", "masked text"],
+            &sheet.violations,
+            |row| row![row.at, row.content_type, row.violation_type, row.provider, row.masked_text],
+        ),
+        section_table(
+            "Notifications",
+            ["at", "kind", "title", "read"],
+            &sheet.notices,
+            |Received { notification, read_at }| {
+                let read = read_at.map_or_else(|| "unread".to_owned(), |time| time.to_string());
+                row![notification.created_at, notification.kind.name(), notification.title, read]
+            },
+        ),
         section("Requests", &sheet.requests, logs::table_of),
         section("Audit events", &sheet.audit, audit::table_of),
     ]
@@ -141,7 +151,12 @@ fn header(sheet: &Sheet) -> String {
     table(["", ""], rows.into_iter().chain(accounts))
 }
 
-fn section_table<T, const N: usize>(title: &str, header: [&str; N], rows: &[T], row: impl Fn(&T) -> [String; N]) -> String {
+fn section_table<T, const N: usize>(
+    title: &str,
+    header: [&str; N],
+    rows: &[T],
+    row: impl Fn(&T) -> [String; N],
+) -> String {
     section(title, rows, |rows| table(header, rows.iter().map(row)))
 }
 

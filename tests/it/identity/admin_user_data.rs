@@ -114,7 +114,7 @@ fn a_number_that_two_have_is_told_of_both_however_it_is_spelled() {
     ] {
         server.edit(&format!("insert into users (phone_number, created_at) values ('{spelling}', 1)"));
         let twin: i64 = server.value("select max(id) from users");
-        server.command(&["coins", "sync"]).expect(0);
+        server.command(&["coins", "repair"]).expect(0);
         let duplicate = [("duplicate_phone".to_owned(), false)];
         for path in [format!("validate/user/{}", user.user_id), format!("validate/user/{twin}")] {
             let found = get(&server, &key, &path).expect(200).json();
@@ -299,7 +299,7 @@ fn the_support_page_shows_what_happened_and_no_secret() {
     server.command(&["users", "validate", "13800138000"]).expect(0);
     server.edit(&format!("update balances set balance = 61 where user_id = {}", user.user_id));
     assert_eq!(server.command(&["users", "validate", &user.user_id]).expect(5).json()["issues"][0]["fixable"], true);
-    server.command(&["users", "fix", &user.user_id, "--reason", "tests"]).expect(0);
+    server.command(&["users", "repair", &user.user_id, "--reason", "tests"]).expect(0);
     server.command(&["users", "validate", &user.user_id]).expect(0);
     let rows = server.command(&["audit", "--user", &user.user_id]).expect(0).json();
     assert_eq!(rows["items"][0]["action"], "yarrow users validate");

@@ -122,7 +122,7 @@ fn another_sum_than_the_orders_is_left_to_a_person() {
     assert_eq!(world.hint(&order_no)["status"], "review");
     assert_eq!(world.coins(), 0);
     // The money is there, so it is not forgotten.
-    world.server.command(&["payments", "settle", &order_no, "dismiss", "--reason", "odd", "--yes"]).expect(1);
+    world.server.command(&["payments", "settle", &order_no, "write-off", "--reason", "odd", "--yes"]).expect(1);
     world.refund(&order_no, "5.99", "R1").expect(200);
     assert_eq!((world.vendor.refunded(&order_no), world.coins()), (599, 0));
 }
@@ -368,7 +368,7 @@ fn what_goes_back_while_a_person_looks_is_known_to_them() {
     world.vendor.give_back(&order_no);
     let asked = world.ask(&order_no);
     assert_eq!((&asked["order"]["state"], &asked["order"]["refunded"]), (&json!("review"), &json!("6.00")));
-    world.server.command(&["payments", "settle", &order_no, "dismiss", "--reason", "returned", "--yes"]).expect(0);
+    world.server.command(&["payments", "settle", &order_no, "write-off", "--reason", "returned", "--yes"]).expect(0);
     assert_eq!(world.server.order_state(&order_no), ("refunded".to_owned(), 600));
 }
 
@@ -547,7 +547,7 @@ fn coins_that_are_owed_are_collected_once_they_are_there() {
         (&json!("review"), &json!("coins_spent"), &json!(59))
     );
     world.server.grant(&world.key, OWN, 10);
-    let collect = ["payments", "settle", &order_no, "collect", "--reason", "they bought more", "--yes"];
+    let collect = ["payments", "settle", &order_no, "claw-back", "--reason", "they bought more", "--yes"];
     assert_eq!(world.server.command(&collect).expect(0).json()["state"], "refunded");
     assert_eq!(world.coins(), 9);
     world.report(0);
@@ -570,7 +570,7 @@ fn money_that_was_returned_elsewhere_settles_an_order_that_nothing_else_does() {
     world.settle(&order_no, "credit").expect_problem(409, "order_state");
     world.settle(&order_no, "collect").expect_problem(409, "order_state");
     // The words of a person decide nothing, even those that the service has for a reason to look.
-    let settle = ["payments", "settle", &order_no, "returned-elsewhere", "--reason", "second_trade", "--yes"];
+    let settle = ["payments", "settle", &order_no, "refunded-externally", "--reason", "second_trade", "--yes"];
     let order = world.server.command(&settle).expect(0).json();
     assert_eq!((&order["state"], &order["refunded"]), (&json!("refunded"), &json!("6.00")));
     assert_eq!(order["reason"], "second_trade");

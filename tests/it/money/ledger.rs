@@ -330,7 +330,7 @@ fn commands_work_beside_the_server() {
     assert_eq!(server.get("/coin/balance").by(&user).send().expect(200).json()["balance"], 12);
     server.command(&["coins", "reset", "1", "--reason", "test"]).expect(2);
     assert_eq!(server.command(&["coins", "reset", "1", "--reason", "test", "--yes"]).expect(0).json()["balance"], 0);
-    assert_eq!(server.command(&["coins", "sync"]).expect(0).json()["checked"], 2);
+    assert_eq!(server.command(&["coins", "repair"]).expect(0).json()["checked"], 2);
     let shown = server.command(&["ledger", "show", PHONES[0], "--size", "2"]).expect(0).json();
     assert_eq!((&shown["total"], &shown["items"][0]["kind"]), (&json!(6), &json!("reset")));
     assert_eq!(shown["items"].as_array().unwrap().len(), 2);
@@ -341,7 +341,7 @@ fn commands_work_beside_the_server() {
     server.command(&["coins", "grant", "1", "0"]).expect(2);
     let audited = server.command(&["audit", "--actor", "cli"]).expect(0).json();
     let actions: Vec<_> = audited["items"].as_array().unwrap().iter().map(|row| row["action"].clone()).collect();
-    let expected = ["ledger show", "coins sync", "coins reset", "coins grant", "coins balance", "admin key create"];
+    let expected = ["ledger show", "coins repair", "coins reset", "coins grant", "coins balance", "admin key create"];
     assert_eq!(actions, expected.map(|action| json!(format!("yarrow {action}"))));
     server.command(&["ledger", "verify"]).expect(0);
 }

@@ -181,7 +181,7 @@ fn an_order_whose_user_is_gone_is_left_to_a_person_and_can_be_refunded() {
         (&paid["answer"], &paid["order"]["state"], &paid["order"]["reason"]),
         (&json!("success"), &json!("review"), &json!("user_gone"))
     );
-    server.command(&["payments", "settle", &order_no, "dismiss", "--reason", "gone", "--yes"]).expect(1);
+    server.command(&["payments", "settle", &order_no, "write-off", "--reason", "gone", "--yes"]).expect(1);
     server.command(&["payments", "refund", &order_no, "--reason", "gone", "--yes"]).expect(0);
     assert_eq!(server.order_state(&order_no), ("refunded".to_owned(), 600));
     report(&server, 0);
@@ -298,7 +298,7 @@ fn an_order_of_which_something_was_heard_lately_is_not_cleared() {
     let [credited, heard, refunded, settled] = [(); 4].map(|()| paid_order(&server, &user));
     server.command(&["payments", "refund", &refunded, "--amount", "1.00", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!("update payment_orders set state = 'review', reason = 'test' where order_no = '{settled}'"));
-    server.command(&["payments", "settle", &settled, "dismiss", "--reason", "test", "--yes"]).expect(0);
+    server.command(&["payments", "settle", &settled, "write-off", "--reason", "test", "--yes"]).expect(0);
     server.edit(&format!(
         "update payment_orders set created_at = 1; \
          update payment_orders set credited_at = 1 where order_no <> '{credited}'; \

@@ -268,7 +268,7 @@ fn one_synchronisation_runs_at_a_time() {
     };
     mark(1_000);
     server.post("/coin/sync").token(&key).send().expect_problem(409, "already_running");
-    server.command(&["coins", "sync"]).expect(1);
+    server.command(&["coins", "repair"]).expect(1);
     // One that was killed does not hold the place for ever.
     mark(61_000);
     server.post("/coin/sync").token(&key).send().expect(200);

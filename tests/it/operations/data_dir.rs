@@ -27,7 +27,7 @@ fn a_command_finds_no_installation_in_a_mistyped_directory_and_makes_none() {
         &["users", "show", "1"],
         &["words", "add", "刷单", "--type", "fraud"],
         &["ledger", "verify"],
-        &["coins", "sync"],
+        &["coins", "repair"],
         &["backup", "create"],
         &["backup", "list"],
         &["backup", "prune"],

@@ -1,0 +1,32 @@
+//! `yarrow users erase`: deletes an account, for somebody who cannot delete it in the app.
+
+use serde_json::json;
+
+use crate::cli::{Common, cli_authority, confirm, record_audit};
+use yarrow::{
+    app::App,
+    domain::identity::{
+        accounts::{self, EraseBy},
+        users::User,
+    },
+    error::{Code, Result},
+    store::Pending,
+};
+
+/// Deletes the account, after confirmation.
+pub fn erase(common: &Common, app: &App, user: &User, reason: Option<String>, yes: bool) -> Result<()> {
+    let question = format!("Delete user {} and all personal data? Existing backups keep their copy.", user.id);
+    confirm(yes, &question)?;
+    let by = cli_authority(reason);
+    match accounts::erase(app, user.id, EraseBy::Operator).and_then(Pending::wait) {
+        Err(error) if error.code == Code::AccountInconsistent => {
+            return Err(error.detail(format!(
+                "The points balance disagrees with the ledger. Run `yarrow points repair {}` first.",
+                user.id
+            )));
+        }
+        erased => erased?,
+    }
+    record_audit(app, "users erase", Some(user.id), by)?;
+    common.output(&json!({ "userId": user.id, "erased": true }), || format!("deleted user {}", user.id))
+}
