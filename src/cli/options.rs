@@ -19,11 +19,12 @@ use yarrow::{
 /// The heading of the options that every command accepts.
 const GLOBAL_OPTIONS: &str = "Global options";
 
+const CONFIG_HELP: &str = "TOML file with settings; `yarrow config sample` prints one [env: YARROW_CONFIG]";
+
 /// Options that every command accepts, before or after its own.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// TOML file with settings; `yarrow config sample` prints one [env: `YARROW_CONFIG`]
-    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_OPTIONS)]
+    #[arg(long, global = true, value_name = "FILE", help = CONFIG_HELP, help_heading = GLOBAL_OPTIONS)]
     pub config: Option<PathBuf>,
     /// Print results and errors as JSON
     #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
