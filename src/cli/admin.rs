@@ -84,11 +84,11 @@ enum KeyAction {
 
 pub fn run(common: &Common, args: AdminArgs) -> Result<()> {
     // The first administrator and key can be created before the service first starts.
-    let role = match &args.action {
+    let mode = match &args.action {
         Action::Create { .. } | Action::Key { action: KeyAction::Create { .. } } => OpenMode::Initialize,
         _ => OpenMode::Attach,
     };
-    let app = common.open_as(role)?;
+    let app = common.open_as(mode)?;
     match args.action {
         Action::Create { name, .. } => create(common, &app, &name),
         Action::Password { name, .. } => change_password(common, &app, &name),

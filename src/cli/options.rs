@@ -52,10 +52,10 @@ impl Common {
         self.open_as(OpenMode::Attach)
     }
 
-    pub fn open_as(&self, role: OpenMode) -> Result<App> {
+    pub fn open_as(&self, mode: OpenMode) -> Result<App> {
         let config = self.load()?.config;
         start_logging(&config.log)?;
-        App::open(config, role, &announce())
+        App::open(config, mode, &announce())
     }
 }
 

@@ -12,7 +12,7 @@ use yarrow::{
     app::App,
     domain::identity::accounts,
     error::{Error, Result},
-    store::files::{file_error, create_private},
+    store::files::{create_private, file_error},
     types::UserId,
 };
 
