@@ -1,12 +1,12 @@
-//! What six cast lines amount to.
+//! A cast: six lines and the hexagrams derived from them.
 //!
-//! The relating hexagram is absent when nothing changes, instead of repeating the primary one.
+//! The relating hexagram is absent when no line changes, instead of repeating the primary one.
 
 use super::catalog::{self, Hexagram};
 use super::line::{Line, Lines};
 use crate::types::Locale;
 
-/// Six cast lines and all that follows from them.
+/// Six cast lines and everything derived from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cast {
     lines: Lines,
@@ -66,8 +66,8 @@ impl Cast {
         }
     }
 
-    /// What the line at a position (1 to 6) says when it changes, by the place where it stands and
-    /// by whether it turns from yang or from yin. Empty for a position outside the figure.
+    /// Returns the meaning of the line at a position (1 to 6) when it changes, from yang or from yin. Empty for a
+    /// position outside the figure.
     pub fn line_meaning(&self, position: u8, locale: Locale) -> &'static str {
         match self.line(position) {
             Some(line) => catalog::line_meaning(position, line.is_yang(), locale),

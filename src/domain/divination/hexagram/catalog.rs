@@ -1,8 +1,7 @@
 //! The eight trigrams and the sixty-four hexagrams in King Wen order, with their names and texts.
 //!
-//! Refuses to hold a number outside 1 to 64: a [`Hexagram`] that exists is a real one. The
-//! surprise: a figure is kept as bits with the bottom line lowest, because every transformation
-//! (flipping lines, taking the nuclear figure) is then one operation on a byte.
+//! A [`Hexagram`] always has a number from 1 to 64. A figure is stored as bits with the bottom line lowest, so that
+//! every transformation (flipping lines, taking the nuclear figure) is one operation on a byte.
 
 use super::table;
 use crate::types::Locale;
@@ -210,8 +209,8 @@ impl Hexagram {
     }
 }
 
-/// What a changing line at this position (1 to 6) says, by whether it turns from yang or from yin.
-/// Positions outside the figure have nothing to say.
+/// Returns the meaning of a changing line at a position (1 to 6), from yang or from yin. Empty for a position outside
+/// the figure.
 pub(super) fn line_meaning(position: u8, from_yang: bool, locale: Locale) -> &'static str {
     let Some(place) = position.checked_sub(1).filter(|place| *place < 6) else {
         return "";
@@ -289,8 +288,8 @@ const fn hexagram_bits() -> [u8; 64] {
     bits
 }
 
-/// Turns "row to figure" into "figure to row, counted from `first`". Two rows with the same figure
-/// stop the build, so that with as many rows as figures every figure has its row.
+/// Inverts "row to figure" into "figure to row, counted from `first`". Two rows with the same figure are a compile
+/// error, so with as many rows as figures every figure has its row.
 #[allow(clippy::cast_possible_truncation, reason = "a constant has no try_from, and there are at most 64 rows")]
 const fn places_by_bits<const COUNT: usize>(bits: [u8; COUNT], first: u8) -> [u8; COUNT] {
     let mut places = [u8::MAX; COUNT];

@@ -1,7 +1,6 @@
-//! Hands the facts of a cast to the interpreters as plain data.
+//! Describes a cast to the interpreters as plain data.
 //!
-//! Providers know nothing of this room, so every text is looked up here, in one language, and given
-//! away as owned strings.
+//! Providers do not know this module: every text is looked up here, in one language, and passed on as an owned string.
 
 use super::cast::Cast;
 use super::catalog::{Hexagram, Trigram};
@@ -10,7 +9,7 @@ use crate::providers::llm::builtin::{ChangingLine, HexagramDescription, Hexagram
 use crate::types::Locale;
 
 impl Facts {
-    /// The facts in words of one language, as an interpreter needs them.
+    /// Returns the facts in the words of one language, as an interpreter needs them.
     pub fn described(&self, locale: Locale) -> HexagramFacts {
         let describe = |hexagram: Hexagram| describe_hexagram(hexagram, locale);
         HexagramFacts {

@@ -1,6 +1,6 @@
-//! A cast line, and the six of them that make a cast.
+//! A cast line, and the six lines of a cast.
 //!
-//! Refuses every value but 6, 7, 8 and 9 and every count but six, and says which line was wrong.
+//! Rejects every value but 6, 7, 8 and 9 and every count but six, and names the line that is wrong.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,21 +22,21 @@ pub enum Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines([Line; 6]);
 
-/// A number that is no line.
+/// A number that is not a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not a line; a line is 6, 7, 8 or 9")]
 pub struct UnknownLine(pub u8);
 
-/// Why some values are not six lines.
+/// The error for values that are not six lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinesError {
-    /// There are more or fewer than six.
+    /// The number of values is not six.
     #[error("a cast has six lines, found {found}")]
     Count { found: usize },
-    /// The value at this position, counted from 1 at the bottom, is no line.
+    /// The value at this position, counted from 1 at the bottom, is not a line.
     #[error("line {position} from the bottom is {found}; a line is 6, 7, 8 or 9")]
     Value { position: u8, found: u8 },
-    /// The character at this position, counted from 1 at the bottom, is no digit.
+    /// The character at this position, counted from 1 at the bottom, is not a digit.
     #[error("line {position} from the bottom is not a digit; a line is 6, 7, 8 or 9")]
     NotADigit { position: u8 },
 }
@@ -62,12 +62,12 @@ impl Line {
         }
     }
 
-    /// Whether the line is firm now, before any change.
+    /// Returns true if the line is yang now, before any change.
     pub fn is_yang(self) -> bool {
         matches!(self, Self::YoungYang | Self::OldYang)
     }
 
-    /// Whether the line turns into its opposite.
+    /// Returns true if the line changes into its opposite.
     pub fn is_changing(self) -> bool {
         matches!(self, Self::OldYin | Self::OldYang)
     }
@@ -103,7 +103,7 @@ impl Lines {
         self.0.map(Line::value)
     }
 
-    /// The same lines listed the other way round.
+    /// Returns the same lines in reverse order.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let mut lines = self.0;
@@ -140,7 +140,7 @@ impl fmt::Display for Lines {
     }
 }
 
-/// Reads what `Display` writes.
+/// Parses the output of `Display`.
 impl FromStr for Lines {
     type Err = LinesError;
 

@@ -1,9 +1,8 @@
-//! The I Ching itself: lines, trigrams, hexagrams, casting, and reading what a client says it cast.
+//! The I Ching: lines, trigrams, hexagrams, casting, and reading a client's description of a cast.
 //!
-//! Owns every rule of the book and no table in the store; refuses to hold a figure that does not
-//! exist, or to guess one that the data does not name. Nothing here does input or output: random
-//! bytes come in as a function. The surprise: a [`Cast`] keeps only its six lines, since the primary,
-//! relating and nuclear hexagrams all follow from them and so can never disagree.
+//! Owns every rule of the book and no table in the store. It does no input or output: random bytes come from a function
+//! argument. A [`Cast`] stores only its six lines; the primary, relating and nuclear hexagrams are derived from them
+//! and cannot disagree.
 
 mod cast;
 mod casting;

@@ -1,8 +1,7 @@
-//! Reads the tables under `assets/` while the program is being compiled.
+//! Parses the tables under `assets/` at compile time.
 //!
-//! The tables never change at run time, so a row that is missing, short or misspelt stops the build
-//! instead of the service. The surprise: everything here is `const`, hence the loops over bytes
-//! where ordinary code would use iterators.
+//! A row that is missing, short or misspelt stops the build instead of the service. Everything here is `const`, hence
+//! loops over bytes instead of iterators.
 
 /// Splits a tab-separated table with one heading row into exactly `ROWS` rows of `COLUMNS` cells.
 ///
@@ -47,7 +46,7 @@ pub(super) const fn figure(cell: &str, line_count: usize) -> u8 {
     bits
 }
 
-/// Reads a decimal number that must equal the place of its row, counted from one.
+/// Parses a decimal number that must equal its row's position, counted from one.
 pub(super) const fn assert_number(cell: &str, expected: usize) {
     let bytes = cell.as_bytes();
     let mut number = 0;

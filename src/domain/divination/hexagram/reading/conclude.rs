@@ -1,21 +1,20 @@
-//! Weighs what was noticed and concludes what was cast.
+//! Weighs the observed evidence and concludes which cast it describes.
 //!
-//! Six lines win over every name. Without them a hexagram and its changing lines make a cast, or two
-//! hexagrams, whose difference is what changes. What says otherwise is reported, never silently
-//! dropped.
+//! Six lines win over every name. Without them, a hexagram and its changing lines form a cast, or two hexagrams whose
+//! difference gives the changing lines. Contradictions are reported, never silently dropped.
 
 use super::super::cast::Cast;
 use super::super::catalog::Hexagram;
 use super::super::line::{Line, Lines};
 use super::{Conflict, Content, Evidence, Facts, Form, Kept, MOST_ENTRIES, Observed, Order, Place};
 
-/// A hexagram that stands for one place, and what it rests on.
+/// The hexagram chosen for one role, with its evidence.
 struct Chosen {
     hexagram: Hexagram,
     found: Vec<Evidence>,
 }
 
-/// Concludes what was cast.
+/// Concludes the facts of the cast.
 pub(super) fn conclude(observed: Observed) -> Facts {
     let Observed { evidence, problems } = observed;
     let mut facts = from_lines(&evidence).unwrap_or_else(|| from_names(&evidence));
@@ -106,8 +105,8 @@ fn with_cast(cast: Cast, found: Vec<Evidence>) -> Facts {
     }
 }
 
-/// Yin and yang lines come before every name; where only reading them from the top down agrees with
-/// the name, they were listed so.
+/// Chooses yin and yang lines before every name. If they agree with the name only when read from the top down, they
+/// were listed in that order.
 fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
     let named = best_name(evidence, place);
     let drawn = hexagrams(evidence, place).find_map(|(evidence, hexagram, form)| match form {
@@ -130,7 +129,7 @@ fn choose(evidence: &[Evidence], place: Place) -> Option<Chosen> {
     Some(Chosen { hexagram, found: vec![drawn.clone()] })
 }
 
-/// The most trustworthy name; of equals, the first.
+/// Returns the most trustworthy name; the first of equals.
 fn best_name(evidence: &[Evidence], place: Place) -> Option<(&Evidence, Hexagram)> {
     hexagrams(evidence, place)
         .filter(|(_, _, form)| !matches!(form, Form::YinYang(_)))
@@ -155,7 +154,7 @@ fn contradiction(evidence: Evidence, facts: &Facts) -> Option<Conflict> {
     Some(Conflict::Contradiction { dropped: evidence, kept })
 }
 
-/// Lines listed in the other direction say the same.
+/// Lines listed in the other direction do not contradict.
 fn contradicted_lines(lines: Lines, order: Order, facts: &Facts) -> Option<Kept> {
     let kept = facts.cast?.lines();
     let is_same = lines == kept || order == Order::BottomUp && lines.reversed() == kept;

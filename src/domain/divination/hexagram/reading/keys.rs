@@ -1,26 +1,25 @@
-//! What the name of a field promises.
+//! Classifies field names.
 //!
-//! Names are compared without case, separators or the difference between traditional and
-//! simplified characters: `benGua`, `ben_gua` and `BENGUA` are one name. A name that promises
-//! nothing is [`Key::Other`]: its value is looked through, never taken for a hexagram. The surprise:
-//! the nuclear, opposite and inverse hexagrams are ignored on purpose, since they follow from the
+//! Names are compared without case, separators or the difference between traditional and simplified characters:
+//! `benGua`, `ben_gua` and `BENGUA` are one name. The value of an unknown name ([`Key::Other`]) is searched, never
+//! taken for a hexagram. The nuclear, opposite and inverse hexagrams are ignored on purpose: they follow from the
 //! primary one and would only be mistaken for it.
 
 use super::{Place, normal};
 
-/// The part of a field name beyond this many characters is not looked at.
+/// Characters of a field name that are compared.
 const LONGEST_KEY: usize = 64;
 
-/// What a field holds, going by its name.
+/// The meaning of a field, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A hexagram. Without a place it is the one that the surroundings speak of. Only a firm name
-    /// promises enough for numbers and English names to be trusted.
+    /// A hexagram. Without a place it is the one of the enclosing object. Numbers and English names are trusted only
+    /// under a firm name.
     Hexagram {
         place: Option<Place>,
         is_firm: bool,
     },
-    /// Six lines. A firm name promises nothing else.
+    /// Six lines. A firm name means nothing else.
     Lines {
         place: Option<Place>,
         is_firm: bool,
@@ -30,14 +29,14 @@ pub(super) enum Key {
     LowerTrigram,
     /// A number that names a hexagram, unless it is the key of some table.
     HexagramIdentifier(Option<Place>),
-    /// One of the ways to name the hexagram that the surroundings speak of.
+    /// One of the ways to identify the hexagram of the enclosing object.
     Identity(Identity),
-    /// Something that must not be read as the cast.
+    /// A value that must not be read as the cast.
     Ignored,
     Other,
 }
 
-/// How a field inside a hexagram names it.
+/// The way in which a field inside a hexagram identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
     /// A name, or a sign.
@@ -48,10 +47,10 @@ pub(super) enum Identity {
     Identifier,
 }
 
-/// What a field of one line holds.
+/// The meaning of a field of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineField {
-    /// The line itself; of several such fields the lowest rank is the most telling.
+    /// The line itself. Of several such fields the lowest rank wins.
     Value(usize),
     IsYin,
     Changing,
@@ -91,7 +90,7 @@ const IGNORED: &str = "hugua hu inter intername interhexagram mutual mutualhexag
     nickname 互卦 错卦 综卦 问题 解读 解析";
 const IGNORED_STARTS: &str = "nuclear hugua opposite inverse question interpret explan prompt";
 
-/// What the name of a field promises.
+/// Classifies a field by its name.
 pub(super) fn classify(key: &str) -> Key {
     let key = bare(key);
     let is = |list: &'static str| words(list).any(|word| word == key);
@@ -123,7 +122,7 @@ pub(super) fn classify(key: &str) -> Key {
     composed(&key).unwrap_or(Key::Other)
 }
 
-/// What a field inside the object of one line promises.
+/// Classifies a field inside the object of one line.
 pub(super) fn line_field(key: &str) -> LineField {
     match bare(key).as_str() {
         "value" | "val" => LineField::Value(0),
@@ -154,7 +153,7 @@ fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(' ')
 }
 
-/// A stem that says which hexagram, and a suffix that says what of it.
+/// Splits a name into a stem (which hexagram) and a suffix (which property of it).
 fn composed(key: &str) -> Option<Key> {
     let families: [(&str, Option<Place>, bool); 5] = [
         (PRIMARY_STEMS, Some(Place::Primary), true),
@@ -168,7 +167,7 @@ fn composed(key: &str) -> Option<Key> {
     })
 }
 
-/// A loose stem becomes firm by a suffix that speaks of hexagrams.
+/// A suffix about hexagrams makes a loose stem firm.
 fn of_suffix(suffix: &str, place: Option<Place>, is_firm: bool) -> Option<Key> {
     if suffix.is_empty() || words(HEXAGRAM_SUFFIXES).any(|word| word == suffix) {
         let is_firm = is_firm || suffix.contains("hexagram") || suffix.contains("gua");

@@ -1,10 +1,10 @@
-//! The words that announce a hexagram, its lines or its changes in plain text.
+//! The words that introduce a hexagram, its lines or its changes in plain text.
 //!
-//! A label speaks for what follows it, up to the next label or the end of the clause.
+//! A label applies to the text after it, up to the next label or the end of the clause.
 
 use super::Place;
 
-/// What a label announces.
+/// The meaning of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Label {
     Hexagram(Place),
@@ -23,7 +23,7 @@ pub(super) struct Part<'a> {
     pub(super) text: &'a str,
 }
 
-/// Of two labels that fit, the one that comes first wins: longer ones stand before their beginnings.
+/// The first match wins, so longer labels precede their own prefixes.
 const LABELS: [(&str, Label); 50] = [
     ("本卦", Label::Hexagram(Place::Primary)),
     ("主卦", Label::Hexagram(Place::Primary)),
@@ -110,7 +110,7 @@ fn label_at(text: &str, start: usize) -> Option<(&'static str, Label)> {
     })
 }
 
-/// Steps over what stands between a label and its value.
+/// Skips the filler between a label and its value.
 pub(super) fn after_filler(text: &str) -> &str {
     let mut rest = text;
     loop {

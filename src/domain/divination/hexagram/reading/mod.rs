@@ -1,11 +1,10 @@
-//! Reads the cast out of whatever a client sends as `divinationData`.
+//! Reads the cast out of `divinationData`, whatever its layout.
 //!
-//! Clients of any design send a JSON object, JSON inside a JSON string, or plain text. This room
-//! looks for the six lines, for hexagrams by number, sign, name or trigrams, and for the changing
-//! lines, and says field by field what it used. It refuses to guess: what no field names stays
-//! unknown, and what fields say against each other is reported, the six lines winning over all else.
-//! The surprise: a list of lines that forms the named hexagram only when turned over is read from
-//! the top down, because many clients draw, and therefore store, the top line first.
+//! Clients send a JSON object, JSON inside a JSON string, or plain text. The reader looks for the six lines, for
+//! hexagrams by number, sign, name or trigrams, and for the changing lines, and reports field by field what it used. It
+//! never guesses: unnamed values stay unknown, and contradictions are reported, with the six lines winning. A list of
+//! lines that forms the named hexagram only in reverse is read from the top down, because many clients store the top
+//! line first.
 
 mod conclude;
 mod keys;
@@ -22,28 +21,28 @@ use super::cast::Cast;
 use super::catalog::Hexagram;
 use super::line::Lines;
 
-/// Longer data is not read at all. In bytes.
+/// Longer data is not read, in bytes.
 pub const LARGEST_DATA_BYTES: usize = 64 * 1024;
 
-/// Deeper levels of nesting, counting JSON inside strings, are not read.
+/// Levels of nesting that are read, counting JSON inside strings.
 const DEEPEST_LEVEL: usize = 32;
 
-/// Of the things noticed, and of the conflicts reported, only so many are kept.
+/// Maximum number of observations and of reported conflicts.
 const MOST_ENTRIES: usize = 32;
 
-/// What could be read, and from where.
+/// The facts that could be read, with their sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The whole cast, when the changing lines are known along with a hexagram.
     pub cast: Option<Cast>,
     pub primary: Option<Hexagram>,
-    /// Absent both when nothing changes and when the data does not say what changes: `cast` tells.
+    /// Absent when nothing changes, and when the changing lines are unknown; `cast` tells these apart.
     pub relating: Option<Hexagram>,
     /// Positions from 1 at the bottom to 6 at the top, ascending.
     pub changing: Vec<u8>,
-    /// What the facts were taken from, most important first.
+    /// The evidence for the facts, most important first.
     pub found: Vec<Evidence>,
-    /// What was set aside.
+    /// Values that were not used.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -55,32 +54,32 @@ pub struct Evidence {
     pub content: Content,
 }
 
-/// What was read there.
+/// The content of a piece of evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Six lines with their changes, here already bottom up.
+    /// Six lines with their changes, already bottom up.
     Lines { lines: Lines, order: Order },
-    /// A hexagram, by one of the ways to name it.
+    /// A hexagram, in one of the forms that identify it.
     Hexagram { place: Place, hexagram: Hexagram, form: Form },
     /// The positions of the changing lines.
     Changing(Vec<u8>),
-    /// The changing lines follow from comparing the two hexagrams.
+    /// The changing lines, from the difference between the two hexagrams.
     Compared(Vec<u8>),
-    /// The primary hexagram follows from turning the changing lines of the relating one back.
+    /// The primary hexagram, from the relating one and its changing lines.
     TurnedBack(Hexagram),
 }
 
-/// Which of the two hexagrams of a cast.
+/// The role of a hexagram in a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Primary,
     Relating,
 }
 
-/// How a hexagram was named, the most trustworthy way first.
+/// The form in which a hexagram was named, the most trustworthy first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// By six lines that say yin or yang without saying what changes.
+    /// By six lines of yin and yang without their changes.
     YinYang(Order),
     Trigrams,
     FullName,
@@ -88,32 +87,32 @@ pub enum Form {
     ShortName,
     EnglishName,
     Number,
-    /// By a number whose field does not promise a King Wen number, such as `id`. Used when nothing
-    /// else names the hexagram, and never held against anything.
+    /// By a number whose field may not be a King Wen number, such as `id`. Used only when nothing else names the
+    /// hexagram, and never reported as a contradiction.
     Identifier,
 }
 
-/// In which order six lines were listed.
+/// The order in which six lines were listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Order {
-    /// The data says which line stands where.
+    /// The data states the position of each line.
     Stated,
-    /// The data does not say; bottom up is the custom.
+    /// The data does not state it; bottom up is the custom.
     BottomUp,
-    /// Only from the top down do the lines form the hexagram that the data names.
+    /// The lines form the named hexagram only from the top down.
     TopDown,
 }
 
-/// Something in the data that was not used.
+/// A value that was not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// It says something other than what was kept.
+    /// It contradicts the evidence that was used.
     Contradiction { dropped: Evidence, kept: Kept },
-    /// It stands where lines or hexagrams are expected and cannot be read as such.
+    /// It is in the position of lines or hexagrams but cannot be parsed.
     Unreadable { path: String, problem: Problem },
 }
 
-/// What won over a contradicting field.
+/// The evidence that won over a contradicting field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     Lines(Lines),
@@ -122,7 +121,7 @@ pub enum Kept {
     Changing(Vec<u8>),
 }
 
-/// Why a place in the data could not be read.
+/// The reason why a value could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// More than [`LARGEST_DATA_BYTES`].
@@ -135,11 +134,11 @@ pub enum Problem {
     NotPositions,
     /// No such hexagram.
     NotAHexagram,
-    /// Several hexagrams, and nothing says which one is primary.
+    /// Several hexagrams, none of them marked as primary.
     SeveralHexagrams,
 }
 
-/// Reads the data of a cast. Never fails: data that says nothing yields empty facts.
+/// Reads the data of a cast. Never fails: data without content yields empty facts.
 pub fn read(data: &str) -> Facts {
     if data.len() > LARGEST_DATA_BYTES {
         let problem = Problem::TooLarge;
@@ -150,7 +149,7 @@ pub fn read(data: &str) -> Facts {
 }
 
 impl Facts {
-    /// The facts of a cast that this service holds itself, so that nothing had to be read.
+    /// Returns the facts of a cast that this service stores itself.
     pub fn from_cast(cast: Cast) -> Self {
         let content = Content::Lines { lines: cast.lines(), order: Order::Stated };
         Self {
@@ -164,7 +163,7 @@ impl Facts {
     }
 }
 
-/// Everything noticed in the data, before it is weighed.
+/// All observations in the data, before they are weighed.
 #[derive(Debug, Default)]
 struct Observed {
     evidence: Vec<Evidence>,

@@ -1,8 +1,8 @@
-//! The many ways to name a hexagram or a trigram.
+//! The names of hexagrams and trigrams.
 //!
-//! All text here has been normalised first, so that spelling makes no difference, and refuses whatever only resembles a
-//! name. The surprise: full Chinese names are not looked up but taken apart (水雷屯 is water over thunder, and 屯 must
-//! agree), so that a name which contradicts itself names nothing.
+//! All text has been normalised before, so spelling makes no difference; text that only resembles a name is rejected.
+//! Full Chinese names are parsed instead of looked up (水雷屯 is water over thunder, and 屯 must agree), so that a name
+//! which contradicts itself names nothing.
 
 use serde_json::Value;
 
@@ -74,14 +74,14 @@ pub(super) fn hexagram_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
     sign_at_start(text).or_else(|| full_name_at_start(text)).or_else(|| short_name_at_start(text))
 }
 
-/// The hexagram whose sign stands where the text starts.
+/// Returns the hexagram whose sign starts the text.
 pub(super) fn sign_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
     let sign = text.chars().next()?;
     let hexagram = Hexagram::from_sign(sign)?;
     Some((hexagram, Form::Sign, &text[sign.len_utf8()..]))
 }
 
-/// The hexagram whose full name (水雷屯, 乾为天) stands where the text starts.
+/// Returns the hexagram whose full name (水雷屯, 乾为天) starts the text.
 pub(super) fn full_name_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
     let mut letters = text.chars();
     let (first, second) = (letters.next()?, letters.next()?);
@@ -96,7 +96,7 @@ pub(super) fn full_name_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
     Some((hexagram, Form::FullName, rest))
 }
 
-/// The hexagram whose short name stands where the text starts; of two names that fit, the longer.
+/// Returns the hexagram whose short name starts the text, the longer of two that match.
 pub(super) fn short_name_at_start(text: &str) -> Option<(Hexagram, Form, &str)> {
     Hexagram::all()
         .filter_map(|hexagram| Some((hexagram, text.strip_prefix(hexagram.chinese_name())?)))

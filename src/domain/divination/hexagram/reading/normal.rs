@@ -1,8 +1,7 @@
-//! Brings text into the one form in which it is compared.
+//! Normalises text for comparison.
 //!
-//! Refuses to be a translator: of the traditional characters only those are simplified that occur
-//! in the names of this subject. The result can be longer than the text it came from, so it is cut
-//! at the length that data may have at most.
+//! Of the traditional characters only those in the vocabulary of this subject are simplified. The result can be longer
+//! than the input, so it is cut at the maximum length of the data.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -13,7 +12,7 @@ pub(super) fn normalised(text: &str) -> String {
     text.nfkc().take(LARGEST_DATA_BYTES).map(simplified).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a letter is a Chinese character, as opposed to punctuation, a digit or a sign.
+/// Returns true for Chinese characters, false for punctuation, digits and signs.
 pub(super) fn is_ideograph(letter: char) -> bool {
     matches!(letter, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}')
 }

@@ -1,7 +1,7 @@
-//! Walks through the data and notes every line, hexagram and changing position on the way.
+//! Traverses the data and records every line, hexagram and changing position.
 //!
-//! Weighs nothing: contradicting notes are left to the conclusion. Free text inside JSON is read
-//! only when no field says anything, because texts mention hexagrams that were never cast.
+//! Contradictory observations are left to the conclusion. Free text inside JSON is read only when no field has content,
+//! because texts mention hexagrams that were never cast.
 
 use serde_json::{Map, Value};
 
@@ -15,17 +15,17 @@ const LONGEST_NAME: usize = 24;
 /// Field names longer than this are cut where they are reported. In characters.
 const LONGEST_REPORTED_KEY: usize = 40;
 
-/// What the surroundings say about the value being walked through.
+/// The context of the value being traversed.
 #[derive(Clone, Copy)]
 struct Scope {
-    /// The hexagram spoken of; none at the top.
+    /// The role of the enclosing hexagram; none at the top level.
     place: Option<Place>,
-    /// Whether a `name` or `number` right here names that hexagram.
+    /// True if a `name` or `number` here identifies that hexagram.
     is_named: bool,
     level: usize,
 }
 
-/// A field of an object, with what its name promises.
+/// A field of an object with its classification.
 struct Field<'a> {
     key: Key,
     path: String,
@@ -34,11 +34,11 @@ struct Field<'a> {
 
 struct Walk {
     observed: Observed,
-    /// Texts in fields that promise nothing.
+    /// Texts in unclassified fields.
     texts: Vec<(String, String)>,
 }
 
-/// Notes what the data says.
+/// Records the observations in the data.
 pub(super) fn observe(data: &str) -> Observed {
     let mut walk = Walk { observed: Observed::default(), texts: Vec::new() };
     let scope = Scope { place: None, is_named: false, level: 0 };
@@ -62,7 +62,7 @@ impl Scope {
         Self { place: Some(place), is_named: true, ..self.deeper() }
     }
 
-    /// Inside a field that promises nothing: a `name` there may be that of anything.
+    /// The scope inside an unclassified field, where a `name` may belong to anything.
     fn unnamed(self) -> Self {
         Self { is_named: false, ..self.deeper() }
     }
@@ -86,7 +86,7 @@ impl Walk {
         }
     }
 
-    /// A text may hold JSON, and that JSON again a text: each turn counts as one level.
+    /// Parses text that may hold JSON, which may again hold text. Each turn counts as one level.
     fn text_or_json(&mut self, text: &str, path: &str, scope: Scope) {
         let text = text.trim_start_matches('\u{FEFF}').trim();
         let may_be_json = text.starts_with(['{', '[', '"']);
@@ -148,7 +148,7 @@ impl Walk {
         }
     }
 
-    /// A field that promises a hexagram: the hexagram itself, or an object that describes it.
+    /// Observes a field of a hexagram: the hexagram itself, or an object that describes it.
     fn hexagram(&mut self, value: &Value, path: &str, scope: Scope, is_firm: bool) {
         let place = scope.place_or_primary();
         match value {
@@ -243,8 +243,8 @@ impl Walk {
         }
     }
 
-    /// A `name` or a `number`. At the top it may belong to a person, so there it counts only when
-    /// it is Chinese or a sign, or when the object describes a cast in other ways as well.
+    /// Observes a `name` or a `number`. At the top level it may belong to a person, so it counts there only if it is
+    /// Chinese or a sign, or if the object describes a cast in other ways as well.
     fn identity(&mut self, value: &Value, path: &str, scope: Scope, identity: Identity, is_cast: bool) {
         if matches!(value, Value::Object(_)) {
             self.value(value, path, scope.deeper());
@@ -269,7 +269,7 @@ impl Walk {
 }
 
 impl Field<'_> {
-    /// Whether the field speaks of a cast by anything besides English names and numbers.
+    /// Returns true if the field describes a cast by more than English names and numbers.
     fn describes_a_cast(&self) -> bool {
         match self.key {
             Key::Hexagram { is_firm, .. } | Key::Lines { is_firm, .. } => is_firm,
@@ -289,7 +289,7 @@ fn composed_of_trigrams(fields: &[Field]) -> Option<Hexagram> {
     Some(Hexagram::from_trigrams(upper, lower))
 }
 
-/// Whether a name of this form can hardly be the name of anything else.
+/// Returns true if a name of this form is unlikely to name anything else.
 fn is_telling(form: Form) -> bool {
     matches!(form, Form::Sign | Form::FullName | Form::ShortName)
 }
@@ -315,7 +315,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_digit() || ", ".contains(letter))
 }
 
-/// Field names come from the client and end up in texts: only letters and digits are kept.
+/// Field names come from the client and appear in reports: only letters and digits are kept.
 fn joined(path: &str, key: &str) -> String {
     let key: String = key
         .chars()

@@ -1,14 +1,14 @@
 //! Reads the positions of changing lines.
 //!
-//! Positions are 1 at the bottom to 6 at the top, by number or by name (初九, 三爻, "top"). A list
-//! with one position that is none is refused as a whole, so that half a truth is never used.
+//! Positions are 1 at the bottom to 6 at the top, by number or by name (初九, 三爻, "top"). A list with one invalid
+//! position is rejected as a whole.
 
 use serde_json::{Map, Value};
 
 use super::{keys, normal};
 
-/// Reads the positions from a JSON value, ascending. An empty list means that nothing changes.
-/// Six flags, of which the first is the bottom line, are positions too.
+/// Reads the positions from a JSON value, ascending. An empty list means that nothing changes. Six flags, the first for
+/// the bottom line, are positions too.
 pub(super) fn from_value(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::Array(items) => from_flags(items).or_else(|| tidy(items.iter().map(of_value).collect::<Option<_>>()?)),
@@ -18,8 +18,7 @@ pub(super) fn from_value(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// Reads positions from normalised text: `2, 5`, `第三爻`, `初九、六二`, `无`. What follows the
-/// positions is not looked at.
+/// Reads positions from normalised text: `2, 5`, `第三爻`, `初九、六二`, `无`. Text after the positions is ignored.
 pub(super) fn from_text(text: &str) -> Option<Vec<u8>> {
     let mut rest = text.trim_start();
     if ["无", "none", "没有", "静", "[]"].iter().any(|word| rest.starts_with(word)) {
@@ -43,7 +42,7 @@ pub(super) fn from_text(text: &str) -> Option<Vec<u8>> {
     tidy(positions)
 }
 
-/// The position that a key or a word names as a whole: `1`, `line1`, `yao_3`, `初爻`, `top`.
+/// Returns the position that a whole key or word names: `1`, `line1`, `yao_3`, `初爻`, `top`.
 pub(super) fn of_key(text: &str) -> Option<u8> {
     let text = keys::bare(text);
     let word = text
@@ -55,7 +54,7 @@ pub(super) fn of_key(text: &str) -> Option<u8> {
     matches!(rest, "" | "爻" | "line").then_some(position)
 }
 
-/// The line name (初九, 六二, …) at the start: its position, whether it is yang, what follows.
+/// Parses a line name (初九, 六二, …) at the start: its position, whether it is yang, and the rest.
 pub(super) fn line_name_at_start(text: &str) -> Option<(u8, bool, &str)> {
     let mut letters = text.chars();
     let (first, second) = (letters.next()?, letters.next()?);
@@ -117,7 +116,7 @@ fn of_value(value: &Value) -> Option<u8> {
     }
 }
 
-/// A changing line as an object: its `position` (or `line`, `yao`, `name`) says where it stands.
+/// Reads a changing line as an object with its `position` (or `line`, `yao`, `name`).
 fn of_fields(fields: &Map<String, Value>) -> Option<u8> {
     ["position", "pos", "line", "yao", "yaowei", "lineNumber", "name"]
         .iter()
@@ -130,8 +129,8 @@ fn tidy(mut positions: Vec<u8>) -> Option<Vec<u8>> {
     positions.iter().all(|position| (1..=6).contains(position)).then_some(positions)
 }
 
-/// One position where the text starts. A line name comes first, since 六 alone is the sixth place
-/// while 六二 is a yin line in the second.
+/// Parses one position at the start of the text. Line names come first, because 六 alone is the sixth position while 六二
+/// is a yin line in the second.
 fn at_start(text: &str) -> Option<(u8, &str)> {
     if let Some((position, _, rest)) = line_name_at_start(text) {
         return Some((position, rest));
@@ -165,7 +164,7 @@ fn at_start(text: &str) -> Option<(u8, &str)> {
     (!is_longer_number).then_some((position, rest))
 }
 
-/// Steps over what may stand before a position and between two of them.
+/// Skips separators before and between positions.
 fn skip_between(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -181,8 +180,7 @@ fn skip_between(text: &str) -> &str {
     }
 }
 
-/// What follows a counting word: the number before it counted lines instead of naming one, as in
-/// 2 个 and 三条.
+/// Returns the text after a counting word: the number before it counts lines instead of naming one, as in 2 个 and 三条.
 fn after_counter(text: &str) -> Option<&str> {
     text.trim_start().strip_prefix(['个', '条', '处'])
 }

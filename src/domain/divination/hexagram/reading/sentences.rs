@@ -1,14 +1,14 @@
-//! Says in words what was read from where, and what was set aside.
+//! Sentences about what was read from which field, and what was not used.
 //!
-//! One sentence each without a full stop at the end, fit to be listed. No value of the client's is
-//! repeated but the name of the field, of which only letters and digits are left.
+//! Each is one sentence without a full stop, fit for a list. The only client value repeated is the field's name,
+//! reduced to letters and digits.
 
 use super::super::catalog::Hexagram;
 use super::{Conflict, Content, Evidence, Form, Kept, Order, Place, Problem};
 use crate::types::Locale;
 
 impl Evidence {
-    /// What was read, and where.
+    /// Returns a sentence about the value and its source.
     pub fn sentence(&self, locale: Locale) -> String {
         let read_as = read_as(&self.content, locale);
         let is_concluded = matches!(self.content, Content::Compared(_) | Content::TurnedBack(_));
@@ -21,7 +21,7 @@ impl Evidence {
 }
 
 impl Conflict {
-    /// What was set aside, and why.
+    /// Returns a sentence about the unused value and the reason.
     pub fn sentence(&self, locale: Locale) -> String {
         match (self, locale) {
             (Self::Contradiction { dropped, kept }, Locale::Chinese) => {
@@ -143,7 +143,7 @@ fn form_words(form: Form, locale: Locale) -> String {
     }
 }
 
-/// Bottom up is the custom and needs no word.
+/// Bottom up is the custom and is not mentioned.
 fn order_words(order: Order, locale: Locale) -> &'static str {
     match (order, locale) {
         (Order::BottomUp, _) => "",

@@ -1,8 +1,8 @@
-//! Reads six lines in the many ways to write them down.
+//! Reads six lines in their many notations.
 //!
-//! A list or a string of 6 to 9, of 0 and 1, of words such as 少阳 or "old yin", of objects with a
-//! value and a mark for change, of three coins each; or an object with one key a line. Refuses any
-//! other count than six, and a list in which a single line cannot be read.
+//! A list or a string of 6 to 9, of 0 and 1, of words such as 少阳 or "old yin", of objects with a value and a change
+//! mark, of three coins each; or an object with one key per line. Rejects any other count, and a list with an
+//! unreadable line.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::super::line::{Line, Lines};
 use super::positions;
 use super::{Content, Form, Order, Place, keys, normal};
 
-/// Six lines as found.
+/// Six lines as found in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Six {
     /// With their changes.
@@ -20,7 +20,7 @@ pub(super) enum Six {
     YinYang(Hexagram, Order),
 }
 
-/// What is known of one line.
+/// The known properties of one line.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     is_yang: bool,
@@ -30,7 +30,7 @@ struct Mark {
 }
 
 impl Six {
-    /// What the six lines say of the hexagram at this place. A relating hexagram has no changes.
+    /// Returns the content of the six lines for a hexagram in this role. A relating hexagram has no changes.
     pub(super) fn content(self, place: Place) -> Content {
         match (self, place) {
             (Self::Cast(lines, order), Place::Primary) => Content::Lines { lines, order },
@@ -44,7 +44,7 @@ impl Six {
     }
 }
 
-/// Reads six lines from a JSON value; none when it is something else.
+/// Reads six lines from a JSON value.
 pub(super) fn from_value(value: &Value) -> Option<Six> {
     match value {
         Value::Array(items) => six(items.iter().map(mark_of_value)),
@@ -71,7 +71,7 @@ fn six_tokens<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<Six> {
     six(tokens.map(str::trim).filter(|token| !token.is_empty()).map(mark_of_text))
 }
 
-/// An object of which six keys name a line each: `{"1": 7, …}`, `{"line1": …}`, `{"初爻": …}`.
+/// Reads an object with six keys, one per line: `{"1": 7, …}`, `{"line1": …}`, `{"初爻": …}`.
 fn from_fields(fields: &Map<String, Value>) -> Option<Six> {
     let mut marks = Vec::new();
     for (key, value) in fields {
@@ -153,7 +153,7 @@ fn mark_of_text(text: &str) -> Option<Mark> {
     Some(Mark { is_changing, ..plain(is_yang) })
 }
 
-/// A traditional line name says place and kind: 初九, 六二. What follows it is the line's text.
+/// Parses a traditional line name (初九, 六二), which gives position and kind. The line's text may follow.
 fn mark_of_line_name(text: &str) -> Option<Mark> {
     let (position, is_yang, _) = positions::line_name_at_start(text)?;
     Some(Mark { position: Some(position), ..plain(is_yang) })

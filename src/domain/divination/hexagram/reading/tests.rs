@@ -322,7 +322,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What must hold for the facts of any data at all.
+/// Asserts the invariants of facts read from any data.
 fn assert_consistent(facts: &Facts) {
     if let Some(cast) = facts.cast {
         assert_eq!(facts.primary, Some(cast.primary()));
@@ -401,9 +401,8 @@ fn reading_takes_time_in_proportion_to_the_length() {
     for piece in pieces {
         for whole in wholes {
             let (short, long) = (whole(&piece.repeat(500 / piece.len())), whole(&piece.repeat(8_000 / piece.len())));
-            // Sixteen times the length costs about sixteen times the time, or 256 times where it is compared with
-            // itself. What is over in a moment is too short to be measured, and the least of several times is what it
-            // takes where the machine is busy with something else.
+            // Sixteen times the length costs about sixteen times the time, or 256 times if the algorithm is quadratic.
+            // Short times cannot be measured, and the minimum of several runs is the least disturbed by other work.
             let (mut of_short, mut of_long) = (Duration::MAX, Duration::MAX);
             let is_bounded = (0..50).any(|_| {
                 of_short = of_short.min(time_of_reading(&short));

@@ -1,9 +1,8 @@
 //! Reads a cast out of plain text, such as `本卦：水雷屯，变卦：水地比，动爻：初九`.
 //!
-//! A label (本卦, "changing lines", …) speaks for what follows it up to the next label or the end of
-//! the clause. Without labels only names that can hardly be anything else are trusted: a sign, a full
-//! name, 第三卦, 屯卦. Refuses to choose between several such names unless a word such as 之 or 变 joins
-//! them. The surprise: 解卦 is never hexagram 40 here, because it nearly always means "interpret".
+//! A label (本卦, "changing lines", …) applies up to the next label or the end of the clause. Without labels only
+//! unmistakable names are trusted: a sign, a full name, 第三卦, 屯卦. Several such names count only if a word such as 之 or 变
+//! joins them. 解卦 is never hexagram 40 here, because it nearly always means "interpret".
 
 use super::super::catalog::{Hexagram, Trigram};
 use super::labels::{Label, Part, after_filler, parts};
@@ -14,21 +13,21 @@ use super::{Content, Evidence, Form, Observed, Place, Problem, names, normal, po
 struct Mention {
     hexagram: Hexagram,
     form: Form,
-    /// Where in the text the name ends, in bytes.
+    /// End of the name in the text, in bytes.
     end: usize,
 }
 
-/// What may stand between a primary hexagram and its relating one.
+/// Words that may join a primary hexagram and its relating one.
 const JOINTS: [&str; 14] =
     ["之", "变", "变为", "变成", "变卦", "化", "化为", "转", "转为", "至", "->", "=>", "→", "to"];
 
-/// What may stand right before 屯卦 without being part of another word.
+/// Characters that may precede 屯卦 without being part of another word.
 const BEFORE_NAMED: &str = "得为是到了出占卜抽之变化成遇问是看个";
 
-/// A longer row of digits is no number of a hexagram, whatever leads it. In characters.
+/// Characters of the longest digit sequence that can be a hexagram's number.
 const LONGEST_NUMBER: usize = 8;
 
-/// Notes what a normalised text says.
+/// Observes normalised text.
 pub(super) fn observe(observed: &mut Observed, path: &str, text: &str) {
     if let Some(six) = six::from_text(text) {
         observed.notice(path, six.content(Place::Primary));
@@ -47,8 +46,8 @@ pub(super) fn observe(observed: &mut Observed, path: &str, text: &str) {
     }
 }
 
-/// Notes the hexagram, and what it is joined to, in the normalised value of a field that promises
-/// one. Says whether there was any.
+/// Observes the hexagram, and the one joined to it, in the normalised value of a hexagram field. Returns true if there
+/// was one.
 pub(super) fn observe_value(observed: &mut Observed, path: &str, place: Place, text: &str) -> bool {
     let Some(first) = named_value(text) else {
         return false;
@@ -109,7 +108,7 @@ fn observe_trigrams(observed: &mut Observed, path: &str, parts: &[Part]) {
     }
 }
 
-/// Names without labels: one, or two that are joined.
+/// Observes names without labels: one, or two that are joined.
 fn observe_mentions(observed: &mut Observed, path: &str, parts: &[Part]) {
     let mut mentions: Vec<(&str, Mention)> = Vec::new();
     for (_, text) in loose(parts) {
@@ -134,8 +133,7 @@ fn loose<'a>(parts: &'a [Part<'a>]) -> impl Iterator<Item = (usize, &'a str)> {
     parts.iter().enumerate().filter(|(_, part)| part.label.is_none()).map(|(place, part)| (place, part.text))
 }
 
-/// The hexagram that a labelled value names: where it starts, or else by the first name in it that
-/// can hardly be anything else.
+/// Returns the hexagram that a labelled value names at its start, or else its first unmistakable name.
 fn named_value(text: &str) -> Option<Mention> {
     let value = after_filler(text);
     named_at_start(value)
@@ -154,7 +152,7 @@ fn named_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
         })
 }
 
-/// A short name is one only if no other word goes on from it: 师 but not 师傅.
+/// A short name must not continue into another word: 师 but not 师傅.
 fn ends_a_name(rest: &str) -> bool {
     let rest = rest.strip_prefix('卦').unwrap_or(rest);
     !rest.starts_with(normal::is_ideograph) || JOINTS.iter().any(|joint| rest.starts_with(joint))
@@ -166,7 +164,7 @@ fn numbered_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
     let prefix =
         ["第", "#", "no. ", "no.", "number "].into_iter().find(|prefix| value.starts_with(prefix)).unwrap_or("");
     let digits = &value[prefix.len()..];
-    // Not to the end of the row: a text may be nothing but digits.
+    // The scan is bounded: a text may be nothing but digits.
     let within_reach = digits.chars().take(LONGEST_NUMBER).take_while(|letter| is_part(*letter));
     let (number, rest) = digits.split_at(within_reach.map(char::len_utf8).sum());
     if rest.starts_with(is_part) {
@@ -180,7 +178,7 @@ fn numbered_at_start(value: &str) -> Option<(Hexagram, Form, &str)> {
     Some((hexagram, Form::Number, rest))
 }
 
-/// The hexagram to which a joint right after a mention leads.
+/// Returns the hexagram joined directly to a mention.
 fn joined_to(text: &str, first: Mention) -> Option<Mention> {
     let is_space = |letter: char| letter.is_whitespace() || ",、卦()".contains(letter);
     let mut rest = text[first.end..].trim_start_matches(is_space);
@@ -196,7 +194,7 @@ fn joined_to(text: &str, first: Mention) -> Option<Mention> {
     Some(Mention { hexagram, form, end: text.len() - rest.len() })
 }
 
-/// Every name in the text that can hardly be anything else.
+/// Returns every unmistakable name in the text.
 fn mentions_in(text: &str) -> impl Iterator<Item = Mention> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -221,7 +219,7 @@ fn mention_at(text: &str, start: usize) -> Option<Mention> {
     Some(Mention { hexagram, form, end: text.len() - after.len() })
 }
 
-/// A short name followed by 卦, where nothing before it makes it part of another word.
+/// Parses a short name followed by 卦, unless the preceding text makes it part of another word.
 fn suffixed_name(text: &str, start: usize) -> Option<(Hexagram, Form, &str)> {
     let rest = &text[start..];
     if !rest.starts_with(normal::is_ideograph) || rest.starts_with('解') {
