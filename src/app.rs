@@ -150,7 +150,7 @@ impl App {
             mailer,
             model_calls: ModelCalls::new(core.clone(), Arc::clone(&moderation), factory::language_models(config)),
             hashing: Slots::new(admins::HASHES_AT_ONCE),
-            exports: Exports::new(config.database.long_reads),
+            exports: Exports::new(core.clone()),
             large_answers: Deliveries::default(),
             access_log: Recorder::default(),
             told: alerts::Memory::default(),

@@ -20,12 +20,12 @@ use yarrow::{
 pub fn export(common: &Common, app: &App, user: UserId, file: Option<&Path>) -> Result<()> {
     let by = cli_authority(None);
     let Some(path) = file else {
-        let written = accounts::export(app, user, &mut IgnoreBrokenPipe(io::stdout().lock()));
+        let written = accounts::export(&app.exports, user, &mut IgnoreBrokenPipe(io::stdout().lock()));
         record_audit(app, "users export", Some(user), by)?;
         return written;
     };
     let file = create_private(path)?;
-    let written = accounts::export(app, user, &mut &file);
+    let written = accounts::export(&app.exports, user, &mut &file);
     let synced = written.and_then(|()| file.sync_all().map_err(|error| file_error(path, error)));
     // An incomplete export must not be handed out.
     synced.inspect_err(|_| drop(std::fs::remove_file(path)))?;

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    app::App,
+    core::Core,
     domain::identity::users,
     error::Result,
     store::{Pending, Read, Row, Write},
@@ -66,26 +66,26 @@ pub struct Change {
     pub time_zone: Option<Option<TimeZone>>,
 }
 
-pub fn find(app: &App, user: UserId) -> Result<Preferences> {
-    app.store.read(|tx| find_in(tx, user))
+pub fn find(core: &Core, user: UserId) -> Result<Preferences> {
+    core.store.read(|tx| find_in(tx, user))
 }
 
 /// Changes what is named, and answers with the whole.
-pub fn change(app: &App, user: UserId, change: Change) -> Pending<Preferences> {
-    app.store.write(move |tx| change_in(tx, user, &change))
+pub fn change(core: &Core, user: UserId, change: Change) -> Pending<Preferences> {
+    core.store.write(move |tx| change_in(tx, user, &change))
 }
 
 /// The language that the user chose, or else the one that the request asks for.
-pub fn locale(app: &App, user: UserId, asked: Locale) -> Result<Locale> {
-    Ok(find(app, user)?.locale.unwrap_or(asked))
+pub fn locale(core: &Core, user: UserId, asked: Locale) -> Result<Locale> {
+    Ok(find(core, user)?.locale.unwrap_or(asked))
 }
 
 /// Where the user is, if they do not say it now.
 ///
 /// # Errors
 /// Storage errors.
-pub fn time_zone(app: &App, user: UserId) -> Result<TimeZone> {
-    Ok(find(app, user)?.time_zone.unwrap_or_else(|| app.config.limits.time_zone.clone()))
+pub fn time_zone(core: &Core, user: UserId) -> Result<TimeZone> {
+    Ok(find(core, user)?.time_zone.unwrap_or_else(|| core.config.limits.time_zone.clone()))
 }
 
 pub fn find_in(tx: &Read<'_>, user: UserId) -> Result<Preferences> {

@@ -1,33 +1,33 @@
 //! A user's profile: reading it, and changing it with the texts screened first.
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         identity::users::{self, Profile, ProfileChange},
-        moderation::{self, Field, engine::ContentType},
+        moderation::{self, Field, Moderation, engine::ContentType},
     },
     error::Result,
     store::Pending,
     types::UserId,
 };
 
-pub fn find(app: &App, user: UserId) -> Result<Profile> {
-    app.store.read(|tx| users::profile_in(tx, user))
+pub fn find(core: &Core, user: UserId) -> Result<Profile> {
+    core.store.read(|tx| users::profile_in(tx, user))
 }
 
 /// Changes the given parts of the profile and answers with the whole.
 ///
 /// # Errors
 /// `content_rejected` if a text may not stand; the refusal is recorded and the profile stays as it was.
-pub fn change(app: &App, user: UserId, change: ProfileChange) -> Pending<Profile> {
+pub fn change(moderation: &Moderation, user: UserId, change: ProfileChange) -> Pending<Profile> {
     let nickname = ("nickname", ContentType::Nickname, change.nickname.as_deref());
     let signature = ("signature", ContentType::Signature, change.signature.as_deref());
     let fields: Vec<_> = [nickname, signature]
         .into_iter()
         .filter_map(|(name, content_type, text)| Some(Field { name, content_type, text: text? }))
         .collect();
-    if let Some(refusal) = moderation::screen(&app.moderation, user, &fields) {
-        return refusal.record(app);
+    if let Some(refusal) = moderation::screen(moderation, user, &fields) {
+        return refusal.record(&moderation.core);
     }
-    app.store.write(move |tx| users::change_profile_in(tx, user, &change))
+    moderation.core.store.write(move |tx| users::change_profile_in(tx, user, &change))
 }

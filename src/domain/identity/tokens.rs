@@ -16,8 +16,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 
 use crate::{
-    app::App,
     config::Auth,
+    core::Core,
     domain::{
         Each,
         identity::users::{self, User},
@@ -115,14 +115,14 @@ pub fn bearer_in(tx: &Read<'_>, limits: &Auth, token: &str) -> Result<Bearer> {
 }
 
 /// Whether a token speaks for nobody any more. One that was replaced lives on in its successor.
-pub fn was_ended(app: &App, token: &str) -> Result<bool> {
-    app.store.read(|tx| Ok(matches!(bearer_in(tx, &app.config.auth, token)?, Bearer::Unknown)))
+pub fn was_ended(core: &Core, token: &str) -> Result<bool> {
+    core.store.read(|tx| Ok(matches!(bearer_in(tx, &core.config.auth, token)?, Bearer::Unknown)))
 }
 
 /// Ends the family of a token that was used after its grace. Does nothing to one that is still good.
-pub fn end_reused_family(app: &App, token: &str) -> Pending<()> {
-    let (token, config) = (token.to_owned(), Arc::clone(&app.config));
-    app.store.write(move |tx| match find_in(tx, &token)? {
+pub fn end_reused_family(core: &Core, token: &str) -> Pending<()> {
+    let (token, config) = (token.to_owned(), Arc::clone(&core.config));
+    core.store.write(move |tx| match find_in(tx, &token)? {
         Some(row) if row.standing(tx.now, &config.auth) == Standing::Reused => end_family_in(tx, &row),
         _ => Ok(()),
     })
@@ -214,8 +214,8 @@ pub struct Device {
 }
 
 /// The user's devices, the newest sign-in first. `token` is the asking one's.
-pub fn devices(app: &App, user: UserId, token: Option<&Secret>) -> Result<Vec<Device>> {
-    app.store.read(|tx| {
+pub fn devices(core: &Core, user: UserId, token: Option<&Secret>) -> Result<Vec<Device>> {
+    core.store.read(|tx| {
         let current = token.map(|token| find_in(tx, token.reveal())).transpose()?.flatten();
         let current = current.map(|row| row.family);
         let devices = devices_in(tx, user)?;
@@ -227,8 +227,8 @@ pub fn devices(app: &App, user: UserId, token: Option<&Secret>) -> Result<Vec<De
 ///
 /// # Errors
 /// `not_found` for a device that has ended and for another's.
-pub fn end_device(app: &App, user: UserId, id: String) -> Pending<()> {
-    app.store.write(move |tx| {
+pub fn end_device(core: &Core, user: UserId, id: String) -> Pending<()> {
+    core.store.write(move |tx| {
         let found = devices_in(tx, user)?.into_iter().find(|(_, device)| device.id == id);
         let (family, _) = found.ok_or(Code::NotFound)?;
         delete_family_in(tx, user, family)
@@ -247,9 +247,9 @@ pub fn end_all_in(tx: &Write<'_>, user: UserId) -> Result<()> {
 }
 
 /// Notes that the token was used. Nobody needs to wait for it.
-pub fn note_use(app: &App, token: &str) -> Pending<()> {
+pub fn note_use(core: &Core, token: &str) -> Pending<()> {
     let token = token.to_owned();
-    app.store.write(move |tx| {
+    core.store.write(move |tx| {
         let Some(user) = user_named_by(&token) else { return Ok(()) };
         let noted_before = tx.now.minus(USE_IS_NOTED_AFTER);
         let sql = "update tokens set last_used_at = ?3 where user_id = ?1 and token_sha256 = ?2 and last_used_at <= ?4";

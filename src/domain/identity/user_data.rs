@@ -9,6 +9,7 @@ mod spellings;
 use self::spellings::{Odd, holders_in};
 use crate::{
     app::App,
+    core::Core,
     domain::{
         divination::history,
         identity::users::{self, Kept},
@@ -91,10 +92,10 @@ pub enum Who {
 ///
 /// # Errors
 /// `not_found`.
-pub fn validate(app: &App, who: &Who) -> Result<Validation> {
-    app.store.read(|tx| {
-        let kept = find_in(tx, &app.phone_rules, who)?.ok_or(Code::NotFound)?;
-        validate_in(tx, &app.phone_rules, kept, None)
+pub fn validate(core: &Core, who: &Who) -> Result<Validation> {
+    core.store.read(|tx| {
+        let kept = find_in(tx, &core.phone_rules, who)?.ok_or(Code::NotFound)?;
+        validate_in(tx, &core.phone_rules, kept, None)
     })
 }
 
@@ -102,9 +103,9 @@ pub fn validate(app: &App, who: &Who) -> Result<Validation> {
 ///
 /// # Errors
 /// `not_found`.
-pub fn fix(app: &App, who: Who, by: Authority) -> Pending<Fix> {
-    let rules = app.phone_rules.clone();
-    app.store.write(move |tx| {
+pub fn fix(core: &Core, who: Who, by: Authority) -> Pending<Fix> {
+    let rules = core.phone_rules.clone();
+    core.store.write(move |tx| {
         let kept = find_in(tx, &rules, &who)?.ok_or(Code::NotFound)?;
         fix_in(tx, &rules, kept.id, &by)
     })
@@ -139,10 +140,10 @@ fn synchronise_all(app: &App, by: &Authority, run: &SoleRun, progress: &mut dyn 
     Ok(done)
 }
 
-fn settle(app: &App, by: &Authority, validation: Validation, done: &mut Synchronised) -> Result<()> {
+fn settle(core: &Core, by: &Authority, validation: Validation, done: &mut Synchronised) -> Result<()> {
     let user = validation.user;
     let remaining = if validation.issues.iter().any(|issue| issue.fixable) {
-        let fix = match fix(app, Who::Id(user), by.clone()).wait() {
+        let fix = match fix(core, Who::Id(user), by.clone()).wait() {
             // They left since they were looked at.
             Err(error) if error.code == Code::NotFound => return Ok(()),
             fixed => fixed?,

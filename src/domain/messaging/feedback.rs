@@ -8,7 +8,7 @@ use std::{net::IpAddr, time::Duration};
 use serde_json::json;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         Each,
         identity::{
@@ -71,9 +71,9 @@ pub enum Filter {
 ///
 /// # Errors
 /// `too_many_requests`, with the time until one more is taken.
-pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
-    let (per_user, per_client) = (app.config.limits.feedback_per_user, app.config.limits.feedback_per_client);
-    app.store.write(move |tx| match &author {
+pub fn submit(core: &Core, author: Author, content: String) -> Pending<Feedback> {
+    let (per_user, per_client) = (core.config.limits.feedback_per_user, core.config.limits.feedback_per_client);
+    core.store.write(move |tx| match &author {
         Author::User(user) => {
             users::require_in(tx, user.id)?;
             let newest_first = "select created_at from feedback where user_id = ?1 and is_verified = 1 \
@@ -94,9 +94,9 @@ pub fn submit(app: &App, author: Author, content: String) -> Pending<Feedback> {
 }
 
 /// Feedback, newest first.
-pub fn list(app: &App, filter: &Filter, page: Page) -> Result<Listing<Feedback>> {
+pub fn list(core: &Core, filter: &Filter, page: Page) -> Result<Listing<Feedback>> {
     let (size, offset) = (page.size, page.offset());
-    app.store.read(|tx| match filter {
+    core.store.read(|tx| match filter {
         Filter::All => Ok(Listing {
             items: tx.all(select_feedback!("order by id desc limit ?1 offset ?2"), (size, offset), feedback_of)?,
             total: count_in(tx)?,

@@ -6,7 +6,7 @@ use semver::Version;
 use url::Url;
 
 use crate::{
-    app::App,
+    core::Core,
     error::{Code, Error, Fault, FieldCode, Result},
     store::{Pending, Read, Row},
     types::{Listing, Page, Timestamp, clean},
@@ -124,8 +124,8 @@ impl std::fmt::Display for AppVersion {
 ///
 /// # Errors
 /// `already_exists` when the platform has a release with this version code.
-pub fn publish(app: &App, draft: Draft) -> Pending<Release> {
-    app.store.write(move |tx| {
+pub fn publish(core: &Core, draft: Draft) -> Pending<Release> {
+    core.store.write(move |tx| {
         let made = tx.first(
             concat!(
                 "insert into releases (version, version_code, platform, is_required, notes, download_url, \
@@ -153,8 +153,8 @@ pub fn publish(app: &App, draft: Draft) -> Pending<Release> {
 }
 
 /// All releases, those with the highest version code first.
-pub fn list(app: &App, page: Page) -> Result<Listing<Release>> {
-    app.store.read(|tx| {
+pub fn list(core: &Core, page: Page) -> Result<Listing<Release>> {
+    core.store.read(|tx| {
         let items = tx.all(
             select_releases!("order by version_code desc, id desc limit ?1 offset ?2"),
             (page.size, page.offset()),
@@ -165,13 +165,13 @@ pub fn list(app: &App, page: Page) -> Result<Listing<Release>> {
 }
 
 /// The newest release for a platform; without one, of all.
-pub fn latest(app: &App, platform: Option<&str>) -> Result<Option<Release>> {
-    app.store.read(|tx| latest_in(tx, platform))
+pub fn latest(core: &Core, platform: Option<&str>) -> Result<Option<Release>> {
+    core.store.read(|tx| latest_in(tx, platform))
 }
 
 /// Says what a client of this version should do.
-pub fn check(app: &App, client: &ClientVersion, platform: Option<&str>) -> Result<Advice> {
-    app.store.read(|tx| {
+pub fn check(core: &Core, client: &ClientVersion, platform: Option<&str>) -> Result<Advice> {
+    core.store.read(|tx| {
         let Some(latest) = latest_in(tx, platform)? else {
             return Ok(Advice { update_available: false, update_required: false, latest: None });
         };

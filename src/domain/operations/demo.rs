@@ -139,7 +139,7 @@ fn sign_up(app: &App, person: &Person) -> Result<UserId> {
         birthday: Some(Some(person.birthday.to_owned())),
         signature: Some(person.signature.to_owned()),
     };
-    profile::change(app, user.id, change).wait()?;
+    profile::change(&app.moderation, user.id, change).wait()?;
     Ok(user.id)
 }
 

@@ -58,7 +58,7 @@ pub async fn send_code(call: Call, SendCode { phone_number, purpose }: SendCode)
         locale: call.locale(),
         client: call.context.client,
     };
-    let sent = call.blocking(move |app| accounts::send_code(app, &request)).await?;
+    let sent = call.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
     let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(CodeSent { phone_number, expires_in, resend_after }))
 }
@@ -88,7 +88,7 @@ pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Js
         label: device::label(&call.headers),
         invite_code: None,
     };
-    let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
+    let signed_in = call.committed(accounts::sign_in(&call.app.code_sender, sign_in)).await?;
     Ok(Json(SignedIn {
         user_id: signed_in.user.id,
         phone_number: signed_in.user.phone_number,

@@ -106,7 +106,7 @@ pub async fn change_signature(call: Call, change: ChangeSignature) -> Result<Jso
 }
 
 async fn apply(call: &Call, user: UserId, change: ProfileChange) -> Result<Json<Profile>> {
-    Ok(Json(call.screened(move |app| profile::change(app, user, change)).await?.into()))
+    Ok(Json(call.screened(move |app| profile::change(&app.moderation, user, change)).await?.into()))
 }
 
 fn whom(rules: &Rules<'_>, (id, user_id): (Option<UserId>, Option<UserId>)) -> Result<Claims> {

@@ -99,14 +99,14 @@ pub async fn change(call: Call, change: ChangeAccount) -> Result<Json<Account>> 
         birthday: change.birthday.map(|Birthday(day)| day),
         signature: change.signature.map(|Signature(text)| text),
     };
-    call.screened(move |app| profile::change(app, user, change)).await?;
+    call.screened(move |app| profile::change(&app.moderation, user, change)).await?;
     Ok(Json(accounts::find(&call.app, user)?.into()))
 }
 
 pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Account>> {
     let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
     let code = change.code.of_digits(accounts::code_digits(&change.address));
-    call.committed(accounts::change_address(&call.app, user, token, change.address, &code)).await?;
+    call.committed(accounts::change_address(&call.app.code_sender, user, token, change.address, &code)).await?;
     Ok(Json(accounts::find(&call.app, user)?.into()))
 }
 
@@ -117,7 +117,7 @@ pub async fn export(call: Call, _: Nothing) -> Result<Download> {
     call.blocking(move |app| {
         let directory = &app.config.installation.data_dir.0;
         let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);
-        accounts::export(app, user, &mut file)?;
+        accounts::export(&app.exports, user, &mut file)?;
         Download::of(file, own)
     })
     .await

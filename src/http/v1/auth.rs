@@ -68,7 +68,7 @@ pub async fn send_code(call: Call, SendCode { email, purpose }: SendCode) -> Res
         locale: call.locale(),
         client: call.context.client,
     };
-    let sent = call.blocking(move |app| accounts::send_code(app, &request)).await?;
+    let sent = call.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
     let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(EmailCodeSent { email, expires_in, resend_after }))
 }
@@ -129,7 +129,7 @@ pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
     let address = Address::Email(login.email);
     let code = login.code.of_digits(accounts::code_digits(&address));
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code };
-    let signed_in = call.committed(accounts::sign_in(&call.app, sign_in)).await?;
+    let signed_in = call.committed(accounts::sign_in(&call.app.code_sender, sign_in)).await?;
     Ok(Json(SignedInByEmail {
         user: accounts::find(&call.app, signed_in.user.id)?.into(),
         token: signed_in.issued.token.reveal().to_owned(),

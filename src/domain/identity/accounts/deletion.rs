@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use crate::{
-    app::App,
     config::Auth,
+    core::Core,
     domain::{
         divination::{budget, history, interpretation, model_calls, sessions},
         identity::{
@@ -48,16 +48,16 @@ pub enum EraseBy {
 /// # Errors
 /// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points
 /// cannot be parked until the account is repaired.
-pub fn erase(app: &App, user: UserId, by: EraseBy) -> Result<Pending<()>> {
-    let (config, key) = (Arc::clone(&app.config), app.keys.clone());
-    let answers = app.store.read(|tx| {
+pub fn erase(core: &Core, user: UserId, by: EraseBy) -> Result<Pending<()>> {
+    let (config, key) = (Arc::clone(&core.config), core.keys.clone());
+    let answers = core.store.read(|tx| {
         // Whoever may not is refused before anything is looked for.
         by.require_in(tx, &config.auth)?;
         idempotency::find_user_in(tx, user)
     })?;
     // All that can refuse it comes before the first change, and what it deletes may be too much to be kept in memory for
     // an undoing.
-    Ok(app.store.write_without_savepoint(move |tx| {
+    Ok(core.store.write_without_savepoint(move |tx| {
         by.require_in(tx, &config.auth)?;
         erase_in(tx, &key, &config.limits.time_zone, user, &answers)
     }))

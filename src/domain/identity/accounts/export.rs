@@ -8,8 +8,8 @@ use std::io::{self, BufWriter, Write};
 use serde_json::{Value, json};
 
 use crate::{
-    app::App,
     concurrency::semaphore::{OneEach, Slots},
+    core::Core,
     domain::{
         Each,
         divination::{budget, chat, history, interpretation, sessions},
@@ -30,14 +30,16 @@ use crate::{
 
 /// Limits on exports: each is a long read, so only half of those may be exports, and one per user.
 pub struct Exports {
+    pub core: Core,
     pub running: Slots,
     /// Users whose export is being made or downloaded.
     pub by_user: OneEach<UserId>,
 }
 
 impl Exports {
-    pub fn new(long_reads: u32) -> Self {
-        Self { running: Slots::new(long_reads.div_ceil(2)), by_user: OneEach::default() }
+    pub fn new(core: Core) -> Self {
+        let running = Slots::new(core.config.database.long_reads.div_ceil(2));
+        Self { core, running, by_user: OneEach::default() }
     }
 }
 
@@ -46,11 +48,11 @@ impl Exports {
 /// # Errors
 /// `not_found`; `overloaded` while too many exports are made; `storage_full` and `storage_failed` when it cannot be
 /// written there.
-pub fn export(app: &App, user: UserId, out: &mut dyn Write) -> Result<()> {
-    let _place = app.exports.running.enter()?;
-    let home = &app.config.limits.time_zone;
+pub fn export(exports: &Exports, user: UserId, out: &mut dyn Write) -> Result<()> {
+    let _place = exports.running.enter()?;
+    let home = &exports.core.config.limits.time_zone;
     let mut out = BufWriter::new(out);
-    app.store.read(|tx| {
+    exports.core.store.read(|tx| {
         let mut document = Document::begin(&mut out)?;
         document.member("exportedAt", &json!(tx.now))?;
         document.member("account", &account_in(tx, user)?)?;

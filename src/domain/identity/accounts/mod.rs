@@ -13,7 +13,7 @@ pub use sign_in::{SignIn, SignedIn, change_address, sign_in};
 use std::sync::Arc;
 
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         identity::{
             tokens::{self, Issued, Standing},
@@ -41,9 +41,9 @@ pub struct Validated {
 }
 
 /// Says whom a token speaks for, replacing it when it is close to its end. Nothing for a token that is no good.
-pub fn validate_token(app: &App, token: &Secret) -> Pending<Option<Validated>> {
-    let limits = &app.config.auth;
-    let known = app.store.read(|tx| match tokens::standing_in(tx, limits, token.reveal())? {
+pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<Validated>> {
+    let limits = &core.config.auth;
+    let known = core.store.read(|tx| match tokens::standing_in(tx, limits, token.reveal())? {
         Standing::Valid { user, expires_at, renewable: false, .. } => {
             let user = users::find_in(tx, user)?;
             Ok(Some(Some(Validated { user, token: token.clone(), expires_at, refreshed: false })))
@@ -53,14 +53,14 @@ pub fn validate_token(app: &App, token: &Secret) -> Pending<Option<Validated>> {
     });
     match known {
         Ok(Some(answer)) => Pending::ready(Ok(answer)),
-        Ok(None) => validate_by_replacing(app, token),
+        Ok(None) => validate_by_replacing(core, token),
         Err(error) => Pending::ready(Err(error)),
     }
 }
 
-fn validate_by_replacing(app: &App, token: &Secret) -> Pending<Option<Validated>> {
-    let (token, config, key) = (token.clone(), Arc::clone(&app.config), app.keys.clone());
-    app.store.write(move |tx| match tokens::replace_in(tx, &key, &config.auth, token.reveal()) {
+fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<Validated>> {
+    let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
+    core.store.write(move |tx| match tokens::replace_in(tx, &key, &config.auth, token.reveal()) {
         Ok(issued) => {
             let user = users::find_in(tx, issued.user)?;
             Ok(Some(Validated { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
@@ -74,15 +74,15 @@ fn validate_by_replacing(app: &App, token: &Secret) -> Pending<Option<Validated>
 ///
 /// # Errors
 /// `unauthenticated` for a token that is no good.
-pub fn refresh_token(app: &App, token: &Secret) -> Pending<Issued> {
-    let (token, config, key) = (token.clone(), Arc::clone(&app.config), app.keys.clone());
-    app.store.write(move |tx| tokens::replace_in(tx, &key, &config.auth, token.reveal()))
+pub fn refresh_token(core: &Core, token: &Secret) -> Pending<Issued> {
+    let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
+    core.store.write(move |tx| tokens::replace_in(tx, &key, &config.auth, token.reveal()))
 }
 
 /// Ends the sign-in that the token belongs to. An unknown token is as signed out as one can be.
-pub fn sign_out(app: &App, token: &Secret) -> Pending<()> {
+pub fn sign_out(core: &Core, token: &Secret) -> Pending<()> {
     let token = token.clone();
-    app.store.write(move |tx| tokens::revoke_in(tx, token.reveal()))
+    core.store.write(move |tx| tokens::revoke_in(tx, token.reveal()))
 }
 
 /// An account as it stands.
@@ -94,8 +94,8 @@ pub struct Account {
     pub coins: i64,
 }
 
-pub fn find(app: &App, user: UserId) -> Result<Account> {
-    app.store.read(|tx| {
+pub fn find(core: &Core, user: UserId) -> Result<Account> {
+    core.store.read(|tx| {
         Ok(Account {
             user: users::find_in(tx, user)?,
             profile: users::profile_in(tx, user)?,

@@ -6,7 +6,6 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
-    app::App,
     concurrency::semaphore::{Slot, Slots},
     core::Core,
     domain::{
@@ -80,22 +79,23 @@ pub struct SentCode {
 /// `too_many_requests` when a budget is spent. When the provider fails, `provider_unavailable`: no code is left live
 /// and no budget used. When it is unknown whether the message went out, `provider_timeout`: the code stays live and
 /// the budget used, because the message may well arrive.
-pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
-    let config = Arc::clone(&app.config);
-    let sent = SentCode { expires_in: lifetime(app, &request.address), resend_after: config.auth.resend_after };
+pub fn send_code(sender: &CodeSender, request: &CodeRequest) -> Result<SentCode> {
+    let core = &sender.core;
+    let config = Arc::clone(&core.config);
+    let sent = SentCode { expires_in: lifetime(core, &request.address), resend_after: config.auth.resend_after };
     if let Some(fixed) = config.auth.review_accounts.get(request.address.as_str()) {
-        let new_code = new_code(app, request, fixed.expose_secret());
-        app.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
+        let new_code = new_code(core, request, fixed.expose_secret());
+        core.store.write(move |tx| codes::make_fixed_live_in(tx, &config.auth, &new_code)).wait()?;
         return Ok(sent);
     }
     let code = random_digits(code_digits(&request.address))?;
-    let new_code = new_code(app, request, code.reveal());
+    let new_code = new_code(core, request, code.reveal());
     let network = codes::client_network(request.client);
     // Who has spent a budget is told so before anything else: a flood must not take the places of others.
-    app.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
-    let _slot = slot(app, &request.address)?;
+    core.store.read(|tx| codes::require_budget_in(tx, &config.auth, &new_code.recipient, &network))?;
+    let _slot = slot(sender, &request.address)?;
     let reserved = new_code.clone();
-    let reservation = app
+    let reservation = core
         .store
         .write(move |tx| {
             let reservation = codes::reserve_in(tx, &config.auth, &reserved.recipient, &network)?;
@@ -103,15 +103,15 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
             Ok(reservation)
         })
         .wait()?;
-    let Err(failure) = deliver(app, request, &code) else {
-        app.code_sender.tally.sent.add(1);
+    let Err(failure) = deliver(sender, request, &code) else {
+        sender.tally.sent.add(1);
         return Ok(sent);
     };
     tracing::warn!(%failure, "a verification code could not be sent");
     if !failure.is_certainly_not_accepted() {
         return Err(Error::new(Code::ProviderTimeout).caused_by(failure));
     }
-    app.store
+    core.store
         .write(move |tx| {
             codes::withdraw_in(tx, &new_code.recipient, new_code.purpose, new_code.hmac)?;
             codes::give_back_in(tx, reservation)
@@ -125,10 +125,10 @@ pub fn send_code(app: &App, request: &CodeRequest) -> Result<SentCode> {
 }
 
 /// How long a code to this address is valid.
-fn lifetime(app: &App, address: &Address) -> Duration {
+fn lifetime(core: &Core, address: &Address) -> Duration {
     match address {
-        Address::Phone(_) => app.config.auth.code_lifetime,
-        Address::Email(_) => app.config.auth.email_code_lifetime,
+        Address::Phone(_) => core.config.auth.code_lifetime,
+        Address::Email(_) => core.config.auth.email_code_lifetime,
     }
 }
 
@@ -140,30 +140,31 @@ pub const fn code_digits(address: &Address) -> usize {
     }
 }
 
-fn slot<'app>(app: &'app App, address: &Address) -> Result<Slot<'app>> {
+fn slot<'sender>(sender: &'sender CodeSender, address: &Address) -> Result<Slot<'sender>> {
     match address {
-        Address::Phone(_) => app.code_sender.sms_permits.enter(),
-        Address::Email(_) => app.mailer.permits.enter(),
+        Address::Phone(_) => sender.sms_permits.enter(),
+        Address::Email(_) => sender.mailer.permits.enter(),
     }
 }
 
-fn new_code(app: &App, request: &CodeRequest, code: &str) -> NewCode {
+fn new_code(core: &Core, request: &CodeRequest, code: &str) -> NewCode {
     let (address, purpose) = (request.address.as_str(), request.purpose);
     NewCode {
-        recipient: Recipient::of(&app.keys, address),
+        recipient: Recipient::of(&core.keys, address),
         purpose,
-        hmac: codes::hmac(&app.keys, address, purpose, code),
-        lifetime: lifetime(app, &request.address),
+        hmac: codes::hmac(&core.keys, address, purpose, code),
+        lifetime: lifetime(core, &request.address),
     }
 }
 
-fn deliver(app: &App, request: &CodeRequest, code: &Secret) -> Result<(), Failure> {
-    let minutes = lifetime(app, &request.address).as_secs().div_ceil(60);
-    let now = || app.clock.now().0;
+fn deliver(sender: &CodeSender, request: &CodeRequest, code: &Secret) -> Result<(), Failure> {
+    let core = &sender.core;
+    let minutes = lifetime(core, &request.address).as_secs().div_ceil(60);
+    let now = || core.clock.now().0;
     match &request.address {
         Address::Phone(number) => {
-            let message = text_message(app, number, code, minutes);
-            app.code_sender.sms_breaker.run(now, || app.code_sender.sms.send_code(&message)).map(drop)
+            let message = text_message(core, number, code, minutes);
+            sender.sms_breaker.run(now, || sender.sms.send_code(&message)).map(drop)
         }
         Address::Email(email) => {
             let template = match request.purpose {
@@ -172,14 +173,14 @@ fn deliver(app: &App, request: &CodeRequest, code: &Secret) -> Result<(), Failur
             };
             let values = [("code", code.reveal()), ("minutes", &minutes.to_string())];
             let message = template.filled(email.clone(), request.locale, &values);
-            app.mailer.breaker.run(now, || app.mailer.sender.send(&message))
+            sender.mailer.breaker.run(now, || sender.mailer.sender.send(&message))
         }
     }
 }
 
-fn text_message(app: &App, phone_number: &PhoneNumber, code: &Secret, minutes: u64) -> CodeMessage {
+fn text_message(core: &Core, phone_number: &PhoneNumber, code: &Secret, minutes: u64) -> CodeMessage {
     CodeMessage {
-        phone_number: phone_number.e164(&app.phone_rules),
+        phone_number: phone_number.e164(&core.phone_rules),
         code: SecretString::from(code.reveal()),
         expires_in_minutes: u32::try_from(minutes).unwrap_or(u32::MAX),
     }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use crate::{
-    app::App,
     config::{self, Auth},
+    core::Core,
     domain::{
         identity::{
+            accounts::send_code::CodeSender,
             codes::{self, Purpose, Recipient},
             known_emails::{self, Mark, Terms, Welcome},
             tokens::{self, Issued},
@@ -52,13 +53,14 @@ pub struct SignedIn {
 ///
 /// # Errors
 /// `invalid_code`, whatever it is that does not fit.
-pub fn sign_in(app: &App, sign_in: SignIn) -> Pending<SignedIn> {
+pub fn sign_in(code_sender: &CodeSender, sign_in: SignIn) -> Pending<SignedIn> {
+    let core = &code_sender.core;
     let SignIn { address, code, label, invite_code } = sign_in;
-    let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::SignIn, &code);
-    let recipient = Recipient::of(&app.keys, address.as_str());
-    let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
-    let tally = Arc::clone(&app.code_sender.tally);
-    app.store.write_without_savepoint(move |tx| {
+    let hmac = codes::hmac(&core.keys, address.as_str(), Purpose::SignIn, &code);
+    let recipient = Recipient::of(&core.keys, address.as_str());
+    let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
+    let tally = Arc::clone(&code_sender.tally);
+    core.store.write_without_savepoint(move |tx| {
         tally.note(codes::prove_in(tx, &recipient, Purpose::SignIn, hmac))?;
         let signed_in = match users::find_by_address_in(tx, &address)? {
             Some(user) if invite_code.is_none() => enter_in(tx, &config.auth, user, &label)?,
@@ -94,17 +96,18 @@ fn enter_in(tx: &Write<'_>, limits: &Auth, user: User, label: &str) -> Result<Si
 /// `step_up_required`; `invalid_code`; `address_taken` for another account's address, which only its owner can learn:
 /// the code stays used.
 pub fn change_address(
-    app: &App,
+    code_sender: &CodeSender,
     user: UserId,
     token: Secret,
     address: Address,
     code: &str,
 ) -> Pending<(User, Welcome)> {
-    let hmac = codes::hmac(&app.keys, address.as_str(), Purpose::Address, code);
-    let recipient = Recipient::of(&app.keys, address.as_str());
-    let (config, key, terms) = (Arc::clone(&app.config), app.keys.clone(), terms(app));
-    let tally = Arc::clone(&app.code_sender.tally);
-    app.store.write(move |tx| {
+    let core = &code_sender.core;
+    let hmac = codes::hmac(&core.keys, address.as_str(), Purpose::Address, code);
+    let recipient = Recipient::of(&core.keys, address.as_str());
+    let (config, key, terms) = (Arc::clone(&core.config), core.keys.clone(), terms(core));
+    let tally = Arc::clone(&code_sender.tally);
+    core.store.write(move |tx| {
         tokens::require_recent_sign_in_in(tx, &config.auth, token.reveal())?;
         tally.note(codes::consume_in(tx, &recipient, Purpose::Address, hmac))?;
         let before = users::find_in(tx, user)?.address_like(&address);
@@ -142,8 +145,8 @@ fn keeping_the_code_used(error: Error) -> Error {
     if error.code == Code::AddressTaken { error.keeping_changes() } else { error }
 }
 
-fn terms(app: &App) -> Terms {
-    Terms { signup_bonus: app.config.points.signup_bonus, kept_for: app.config.retention.parked_points }
+fn terms(core: &Core) -> Terms {
+    Terms { signup_bonus: core.config.points.signup_bonus, kept_for: core.config.retention.parked_points }
 }
 
 /// What the address brings along. Phone numbers bring nothing: points belong to email addresses.

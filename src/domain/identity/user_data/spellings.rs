@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{
-    app::App,
+    core::Core,
     domain::identity::users::{self, Kept},
     error::Result,
     store::Read,
@@ -26,15 +26,15 @@ pub(super) struct Odd(HashMap<PhoneNumber, Vec<Kept>>);
 
 impl Odd {
     /// Looks at everybody, so many at a time. Blocks for as long as that takes.
-    pub(super) fn of_everybody(app: &App, slice: u32) -> Result<Self> {
+    pub(super) fn of_everybody(core: &Core, slice: u32) -> Result<Self> {
         let mut odd = Self::default();
         let mut last = UserId(0);
         loop {
-            let ids = app.store.read(|tx| {
+            let ids = core.store.read(|tx| {
                 let ids = users::ids_after_in(tx, last, slice)?;
                 for id in &ids {
                     let kept = users::find_kept_in(tx, *id)?;
-                    odd.remember(&app.phone_rules, kept);
+                    odd.remember(&core.phone_rules, kept);
                 }
                 Ok(ids)
             })?;

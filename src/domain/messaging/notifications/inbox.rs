@@ -10,7 +10,7 @@ use super::{
     notification_of,
 };
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         Each,
         identity::{
@@ -84,23 +84,23 @@ struct Unread {
 }
 
 /// The user's notifications, newest first, but for the kinds that are switched off.
-pub fn list(app: &App, user: UserId, span: Span) -> Result<Slice<Received>> {
-    app.store.read(|tx| list_in(tx, user, span))
+pub fn list(core: &Core, user: UserId, span: Span) -> Result<Slice<Received>> {
+    core.store.read(|tx| list_in(tx, user, span))
 }
 
 /// How many of the user's notifications are unread, but for the kinds that are switched off.
-pub fn unread_count(app: &App, user: &User) -> Result<usize> {
-    app.store.read(|tx| unread_count_in(tx, user.id, user.created_at))
+pub fn unread_count(core: &Core, user: &User) -> Result<usize> {
+    core.store.read(|tx| unread_count_in(tx, user.id, user.created_at))
 }
 
 /// Marks one notification read. One that is read stays as it is.
 ///
 /// # Errors
 /// `not_found` for one that is not there, has expired, or is not the user's.
-pub fn mark_read(app: &App, user: UserId, id: i64) -> Pending<Received> {
+pub fn mark_read(core: &Core, user: UserId, id: i64) -> Pending<Received> {
     // What is read already needs no write.
-    match app.store.read(|tx| visible_in(tx, user, id)) {
-        Ok(received) if received.read_at.is_none() => app.store.write(move |tx| {
+    match core.store.read(|tx| visible_in(tx, user, id)) {
+        Ok(received) if received.read_at.is_none() => core.store.write(move |tx| {
             users::require_in(tx, user)?;
             mark_read_in(tx, user, id)
         }),
@@ -109,16 +109,16 @@ pub fn mark_read(app: &App, user: UserId, id: i64) -> Pending<Received> {
 }
 
 /// Marks everything read that the user has, the kinds that are switched off included.
-pub fn mark_all_read(app: &App, user: UserId) -> Pending<Marked> {
-    app.store.write(move |tx| {
+pub fn mark_all_read(core: &Core, user: UserId) -> Pending<Marked> {
+    core.store.write(move |tx| {
         users::require_in(tx, user)?;
         mark_all_read_in(tx, user)
     })
 }
 
 /// The newest broadcast that is there: for a user from after their registration, for anybody else the newest of all.
-pub fn latest_broadcast(app: &App, user: Option<UserId>) -> Result<Option<Received>> {
-    app.store.read(|tx| {
+pub fn latest_broadcast(core: &Core, user: Option<UserId>) -> Result<Option<Received>> {
+    core.store.read(|tx| {
         let (standing, wanted) = match user {
             Some(user) => (standing_now_in(tx, user)?, preferences::find_in(tx, user)?),
             None => (Standing::of_nobody(tx)?, Preferences::DEFAULT),
@@ -129,8 +129,8 @@ pub fn latest_broadcast(app: &App, user: Option<UserId>) -> Result<Option<Receiv
 }
 
 /// The newest broadcasts, as somebody without an account sees them.
-pub fn all_broadcasts(app: &App, limit: u32) -> Result<Vec<Received>> {
-    app.store.read(|tx| {
+pub fn all_broadcasts(core: &Core, limit: u32) -> Result<Vec<Received>> {
+    core.store.read(|tx| {
         let found = broadcasts_in(tx, &Standing::of_nobody(tx)?, &Preferences::DEFAULT, i64::MAX, limit as usize)?;
         found.into_iter().map(|notification| received_in(tx, None, notification)).collect()
     })

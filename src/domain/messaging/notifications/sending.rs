@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Notification, Payload, blocks, notification_of};
 use crate::{
-    app::App,
+    core::Core,
     domain::{
         identity::{preferences::Kind, users},
         operations::free_space_scrub,
@@ -49,14 +49,14 @@ pub struct Sent {
 ///
 /// # Errors
 /// `invalid_parameters` for a user who is not there or an expiry that has passed.
-pub fn send(app: &App, draft: Draft) -> Pending<Sent> {
-    let kept = app.config.notifications.per_user;
-    app.store.write(move |tx| send_in(tx, &draft, kept))
+pub fn send(core: &Core, draft: Draft) -> Pending<Sent> {
+    let kept = core.config.notifications.per_user;
+    core.store.write(move |tx| send_in(tx, &draft, kept))
 }
 
 /// What was sent, newest first.
-pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
-    app.store.read(|tx| {
+pub fn list_sent(core: &Core, page: Page) -> Result<Listing<Sent>> {
+    core.store.read(|tx| {
         let found = tx.all(
             select_notifications!("order by id desc limit ?1 offset ?2"),
             (page.size, page.offset()),
@@ -71,8 +71,8 @@ pub fn list_sent(app: &App, page: Page) -> Result<Listing<Sent>> {
 ///
 /// # Errors
 /// `invalid_parameters` for the first whom there is not.
-pub fn find_recipients(app: &App, users: &[UserId]) -> Result<()> {
-    app.store.read(|tx| users.iter().try_for_each(|user| find_recipient_in(tx, *user)))
+pub fn find_recipients(core: &Core, users: &[UserId]) -> Result<()> {
+    core.store.read(|tx| users.iter().try_for_each(|user| find_recipient_in(tx, *user)))
 }
 
 /// # Errors
@@ -85,15 +85,15 @@ pub fn must_be_ahead(expires_at: Timestamp, now: Timestamp) -> Result<(), Fault>
 ///
 /// # Errors
 /// `not_found`.
-pub fn delete(app: &App, id: i64) -> Pending<()> {
-    app.store
+pub fn delete(core: &Core, id: i64) -> Pending<()> {
+    core.store
         .write(move |tx| if delete_in(tx, id)? { free_space_scrub::request_in(tx) } else { Err(Code::NotFound.into()) })
 }
 
 /// Takes what has expired out of the blocks, so that counting need not look at it any more.
-pub fn expire_due(app: &App) -> Result<()> {
-    while !app.store.read(|tx| due_in(tx, 1))?.is_empty() {
-        app.store.write(expire_due_in).wait()?;
+pub fn expire_due(core: &Core) -> Result<()> {
+    while !core.store.read(|tx| due_in(tx, 1))?.is_empty() {
+        core.store.write(expire_due_in).wait()?;
     }
     Ok(())
 }
