@@ -1,9 +1,8 @@
-//! The interpreter that needs no network: it reads the structure of a hexagram and answers at once.
+//! The offline interpreter: it reads the structure of a hexagram and answers immediately.
 //!
-//! Owns the words of such an answer and takes everything else as plain data, so that this room knows
-//! nothing of the operations. Refuses to invent a hexagram: without one it says so, and says what to
-//! send. The surprise: it never claims to be a language model, and every answer ends with what it
-//! rests on.
+//! Owns the words of such an interpretation and takes everything else as plain data, so it knows no operation. Without
+//! a hexagram it asks for one instead of inventing it. It never claims to be a language model, and every interpretation
+//! ends with its evidence.
 
 mod chinese;
 mod english;
@@ -16,28 +15,28 @@ use serde::Serialize;
 
 use crate::types::Locale;
 
-/// What to interpret.
+/// The input of an interpretation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub locale: Locale,
-    /// What the question is about, in the client's words: `career`, 感情, ….
+    /// The topic of the question, in the client's words: `career`, 感情, ….
     pub question_type: Option<String>,
     pub question: String,
     pub facts: HexagramFacts,
 }
 
-/// What is known of the cast. Texts are in the locale of the reading.
+/// The known facts of the cast. Texts are in the locale of the reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HexagramFacts {
     pub primary: Option<HexagramDescription>,
     pub relating: Option<HexagramDescription>,
     pub nuclear: Option<HexagramDescription>,
-    /// The changing lines from the bottom; none when the data does not say what changes.
+    /// The changing lines from the bottom; `None` if the data does not say what changes.
     pub changing: Option<Vec<ChangingLine>>,
-    /// Where the facts come from, a sentence each without a full stop.
+    /// The sources of the facts, a sentence each without a full stop.
     pub evidence: Vec<String>,
-    /// What was set aside, a sentence each without a full stop.
+    /// Values that were not used, a sentence each without a full stop.
     pub conflicts: Vec<String>,
 }
 
@@ -53,7 +52,7 @@ pub struct HexagramDescription {
     pub chinese_name: String,
     /// With the trigram images, such as 水雷屯.
     pub chinese_full_name: String,
-    /// Of the short name, with tones.
+    /// Pinyin of the short name, with tones.
     pub pinyin: String,
     pub english_name: String,
     /// One or two sentences.
@@ -86,13 +85,13 @@ pub struct ChangingLine {
     pub position: u8,
     /// 初九; "bottom line".
     pub name: String,
-    /// Whether it turns from yang to yin; otherwise from yin to yang.
+    /// True if it changes from yang to yin, false if from yin to yang.
     pub is_from_yang: bool,
     /// One sentence.
     pub meaning: String,
 }
 
-/// Of a question only so much is repeated. In characters.
+/// Characters of a question that are quoted.
 const LONGEST_QUOTE: usize = 80;
 
 /// Interprets the cast in words. The same reading always gives the same text.

@@ -16,7 +16,7 @@ pub(super) const TOO_LARGE: &str = "answer_too_large";
 pub(super) struct Document {
     identifier: Option<String>,
     model: Option<String>,
-    /// The first choice; others are nobody's.
+    /// The first choice; others are ignored.
     choice: Option<Choice>,
     usage: Option<Usage>,
     error: Option<Value>,
@@ -33,12 +33,12 @@ struct Choice {
     finish_reason: Option<String>,
 }
 
-/// What has arrived of an answer so far.
+/// The part of a response received so far.
 pub(super) struct Assembly {
     largest_answer: usize,
     text: String,
     reasoning: String,
-    /// The first halves of characters whose second ones have not come.
+    /// A high surrogate whose low surrogate has not arrived.
     half_of_text: Option<char>,
     half_of_reasoning: Option<char>,
     refused: bool,
@@ -49,7 +49,7 @@ pub(super) struct Assembly {
     usage: Option<Usage>,
 }
 
-/// What one event adds to an answer.
+/// The contribution of one event to a response.
 #[derive(Default)]
 pub(super) struct Added {
     pub text: String,
@@ -59,8 +59,8 @@ pub(super) struct Added {
 }
 
 impl Document {
-    /// Reads a document; blank lines around it are allowed, since vendors send them to keep a connection alive. Of its
-    /// members only those that are what they should be count.
+    /// Parses a document. Blank lines around it are allowed, since providers send them to keep a connection alive.
+    /// Members of an unexpected type are ignored.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Failure> {
         let text = without_mark(std::str::from_utf8(text).map_err(|_| nonsense("not_json"))?);
         let Ok(document @ Value::Object(_)) = serde_json::from_str(&surrogates::marked(text)) else {
@@ -77,7 +77,7 @@ impl Document {
     }
 }
 
-/// A text without the mark that some servers put before it to say that it is UTF-8.
+/// Strips a leading UTF-8 byte order mark.
 pub(super) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -86,7 +86,7 @@ fn is_of_answer(document: &Value) -> bool {
     document["choices"].is_array() || !document["usage"].is_null()
 }
 
-/// The error that a document tells of. Some vendors tell it without saying that it is one.
+/// Returns the error in a document. Some providers report one without an `error` member.
 fn error_of(document: &Value) -> Option<&Value> {
     let is_bare = || {
         let has_any = ["message", "code", "detail"].iter().any(|name| !document[*name].is_null());
@@ -98,7 +98,7 @@ fn error_of(document: &Value) -> Option<&Value> {
     }
 }
 
-/// What an event that is named `error` says. Of its text nothing is passed on.
+/// Maps the data of an event named `error` to a failure. Its text is not passed on.
 pub(super) fn error_in(data: &str) -> Failure {
     let document: Value = serde_json::from_str(data).unwrap_or_default();
     let error = if document["error"].is_null() { &document } else { &document["error"] };
@@ -131,7 +131,7 @@ fn content(content: &Value) -> String {
     }
 }
 
-/// A text that says something; some vendors write identifiers as numbers.
+/// Returns a non-empty text. Some providers write identifiers as numbers.
 fn text_in(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
@@ -146,7 +146,7 @@ fn count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| whole(value.as_f64()?)?)
 }
 
-/// What was counted, if all of it can be read: half a count is none.
+/// Returns the usage if all of it is readable; partial counts are dropped.
 fn counted(usage: &Value) -> Option<Usage> {
     let (prompt, completion) = (count(&usage["prompt_tokens"])?, count(&usage["completion_tokens"])?);
     Some(Usage {
@@ -156,8 +156,8 @@ fn counted(usage: &Value) -> Option<Usage> {
     })
 }
 
-/// The vendor's document with nothing in it that a listener could read but what `Assembly` takes as the answer and
-/// its reasoning: no second choice, no member of the vendor's own.
+/// Strips from the provider's document every text except the answer and its reasoning: no second choice, no member of
+/// the provider's own.
 pub fn with_the_answer_only(document: &str) -> String {
     let Ok(Value::Object(mut members)) = serde_json::from_str(&surrogates::marked(document)) else {
         return String::new();
@@ -185,7 +185,7 @@ fn answer_of(choice: &Value) -> Value {
 }
 
 impl Assembly {
-    /// Nothing yet, and never more than `largest_answer` bytes of text and reasoning together.
+    /// Creates an empty response, limited to `largest_answer` bytes of text and reasoning together.
     pub(super) fn new(largest_answer: usize) -> Self {
         Self {
             largest_answer,
@@ -202,7 +202,7 @@ impl Assembly {
         }
     }
 
-    /// Takes the data of one event of a stream and gives back what it adds.
+    /// Adds the data of one stream event and returns its contribution.
     pub(super) fn take_event(&mut self, data: &str) -> Result<Added, Failure> {
         if data.trim() == "[DONE]" {
             self.done = true;
@@ -211,14 +211,14 @@ impl Assembly {
         self.take(Document::parse(data.as_bytes())?)
     }
 
-    /// Takes a whole answer in one document, whose own end is the end of the answer.
+    /// Adds a whole response in one document, which is then complete.
     pub(super) fn take_whole(&mut self, document: Document) -> Result<(), Failure> {
         self.done = true;
         self.take(document).map(|_| ())
     }
 
     fn take(&mut self, document: Document) -> Result<Added, Failure> {
-        // The last count that is there is the final one.
+        // The last count is final.
         self.usage = document.usage.or(self.usage);
         if let Some(error) = document.error {
             return Err(refusal::inside_answer(&error).with_request_id(document.identifier.as_deref()));
@@ -229,17 +229,17 @@ impl Assembly {
         Ok(Added { text, reasoning, is_document: document.is_of_answer })
     }
 
-    /// Whether the stream has said its last word.
+    /// Returns true if the stream has ended.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the text is complete, though the stream may go on with the usage.
+    /// Returns true if the text is complete, although the usage may still follow.
     pub(super) fn has_whole_text(&self) -> bool {
         self.done || self.finish_reason.is_some()
     }
 
-    /// What the vendor has counted so far.
+    /// Returns the usage received so far.
     pub(super) fn usage(&self) -> Option<Usage> {
         self.usage
     }

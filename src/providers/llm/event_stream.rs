@@ -1,17 +1,17 @@
-//! A parser for server-sent events into which bytes are pushed as they arrive.
+//! An incremental parser for server-sent events.
 //!
-//! It owns lines, comments, fields and the joining of `data` lines; what the data means is not its business. It
-//! works on bytes until a line is whole, so that a character split between two reads stays whole, and it refuses
-//! lines and events above a size, so that a stream without line ends cannot fill the memory.
+//! Owns lines, comments, fields and the joining of `data` lines, not the meaning of the data. It works on bytes until a
+//! line is complete, so that a character split between two reads stays intact. It rejects lines and events above a
+//! size, so that a stream without line ends cannot fill the memory.
 
 /// Something a stream said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The `data` lines of one event, joined by line feeds.
     Data(String),
-    /// The same of an event that is named `error`, whatever its data looks like.
+    /// An event named `error`, with its data.
     Error(String),
-    /// A line that says only that the connection is alive.
+    /// A comment line, sent to keep the connection alive.
     Comment,
 }
 
@@ -43,7 +43,7 @@ impl EventStream {
         }
     }
 
-    /// Takes the next bytes and gives back the events they complete.
+    /// Adds bytes and returns the events they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         let mut rest = bytes;
@@ -79,7 +79,7 @@ impl EventStream {
         self.data.take().map(if is_error { Event::Error } else { Event::Data })
     }
 
-    /// Drops the line feed of a line end whose carriage return came before.
+    /// Drops the line feed of a CRLF whose carriage return came before.
     fn without_split_line_end<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let split = std::mem::take(&mut self.last_was_carriage_return);
         if split { bytes.strip_prefix(b"\n").unwrap_or(bytes) } else { bytes }
@@ -144,7 +144,7 @@ mod tests {
 
     const LIMIT: usize = 1 << 20;
 
-    /// Everything the stream says when its bytes arrive in the given pieces.
+    /// Returns all events of a stream whose bytes arrive in the given pieces.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Result<Vec<Event>, TooLong> {
         let mut stream = EventStream::new(limit);
         let mut events = Vec::new();

@@ -1,7 +1,7 @@
-//! In which form an answer comes: in one piece, or as a stream.
+//! Detects the form of a response: one document, or a stream.
 //!
-//! Servers exist that answer a request for a stream in one piece, and the other way round, and that name the wrong type
-//! for either. So the first bytes decide, and the type only where they could be anything.
+//! Some servers send a whole response to a stream request or the reverse, and declare the wrong type for either. So the
+//! first bytes decide, and the type only if they are ambiguous.
 
 use super::chat::TOO_LARGE;
 use super::openai::NAME;
@@ -9,9 +9,9 @@ use super::{Flow, Piece, Request};
 use crate::providers::client::{Answer, Pieces};
 use crate::providers::{Failure, FailureKind};
 
-/// With what the lines of a stream begin that says anything.
+/// The beginnings of meaningful stream lines.
 const FIELDS: [&str; 5] = ["data:", "event:", "id:", "retry:", ":"];
-/// What some servers put before a text to say that it is UTF-8.
+/// The UTF-8 byte order mark that some servers send first.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 const PIECE: usize = 2 * 1024;
 
@@ -31,7 +31,7 @@ enum Form {
     Neither,
 }
 
-/// Reads as much of an answer as tells its form: blank lines may come first, to keep the connection alive.
+/// Reads until the form is known. Blank lines may come first, to keep the connection alive.
 pub(super) fn begin(
     answer: Answer,
     request: &Request,

@@ -1,10 +1,9 @@
-//! Language models: one question with its context in, one text out, at once or piece by piece.
+//! Language models: one request with its context, one text as the response, at once or in pieces.
 //!
-//! One trait, one driver a protocol. A driver owns how the question is put and what the answer means; it refuses
-//! to compose prompts, to screen content, to keep records and to know who asks beyond an opaque reference.
+//! One trait, with one driver per protocol. A driver owns the encoding of the request and the meaning of the response.
+//! It does not compose prompts, screen content or keep records, and knows the user only by an opaque reference.
 //!
-//! The surprise: a failure after pieces were handed out gives no text back at all. What the caller has passed on
-//! by then was a beginning, and nobody may take it for an answer.
+//! A failure after some pieces returns no text: the pieces passed on so far are not a complete answer.
 
 pub mod builtin;
 mod chat;
@@ -33,15 +32,14 @@ pub trait LanguageModel: Send + Sync {
     /// The model that is asked for; the answer names the one that answered.
     fn model(&self) -> &str;
 
-    /// Puts the request to the model and blocks until its answer is complete.
+    /// Sends the request to the model and blocks until its response is complete.
     ///
-    /// `sink` receives what arrives: with `stream` set piece by piece, without it the whole answer as one piece. A
-    /// piece without text and document only asks whether the caller is still there while the model thinks or the
-    /// driver waits. Once `sink` answers [`Flow::Stop`] the call is dropped, which ends the vendor's billing at most
-    /// vendors, and fails as `Cancelled`.
+    /// `sink` receives the response: in pieces if `stream` is set, otherwise as one piece. A piece without text and
+    /// document only checks whether the caller still listens while the model thinks or the driver waits. When `sink`
+    /// returns [`Flow::Stop`] the call is dropped and fails as `Cancelled`; most providers then stop billing.
     fn converse(&self, request: &Request, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Completion, Failure>;
 
-    /// Asks the vendor something that costs nothing: whether it answers and takes our key.
+    /// Checks at no cost that the provider responds and accepts our key.
     fn probe(&self) -> Result<(), Failure>;
 }
 
@@ -50,22 +48,22 @@ pub trait LanguageModel: Send + Sync {
 pub struct Piece<'answer> {
     /// The text that it adds; empty for a sign of life, for reasoning and for the end.
     pub text: &'answer str,
-    /// What the model thought meanwhile, where its vendor tells. It stands in the document, too.
+    /// The model's reasoning, if its provider sends it. The document holds it too.
     pub reasoning: &'answer str,
-    /// The vendor's own JSON (a chunk of a stream, or the whole answer) for callers who pass it on.
+    /// The provider's own JSON (a chunk of a stream, or the whole response) for callers that pass it on.
     pub document: Option<&'answer str>,
     /// The document is a whole answer and no chunk of one.
     pub is_whole: bool,
-    /// The model that says it; empty where only the document tells.
+    /// The model that produced it; empty if only the document names it.
     pub model: &'answer str,
-    /// It came from the model that stands in for the first.
+    /// True if the fallback model produced it.
     pub is_of_second: bool,
-    /// The vendor is asked once more: what it did for the try before, which was lost on its way, nobody knows.
+    /// True if the call is being retried and the outcome of the lost first attempt is unknown.
     pub is_after_lost_try: bool,
 }
 
 impl Piece<'_> {
-    /// Nothing but the question whether anybody is still there.
+    /// A piece that only checks whether the caller still listens.
     pub const SIGN_OF_LIFE: Piece<'static> = Piece {
         text: "",
         reasoning: "",
@@ -77,27 +75,27 @@ impl Piece<'_> {
     };
 }
 
-/// Whether to go on.
+/// The decision of a sink to continue or stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// More, please.
     Continue,
-    /// Nobody is listening any more.
+    /// The caller no longer listens.
     Stop,
 }
 
-/// What is asked. It has no `Debug`, because it holds what a user typed.
+/// A model request. It has no `Debug`, because it holds the user's text.
 #[derive(Clone, Default)]
 pub struct Request {
     /// The 32 lower-case hexadecimal digits of a W3C trace identifier, sent on as `traceparent`.
     pub trace_id: String,
-    /// An opaque, stable reference to the user for the vendor's abuse control; empty for none.
+    /// An opaque, stable reference to the user for the provider's abuse control; empty for none.
     pub user_reference: String,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
-    /// Whether the text is wanted piece by piece.
+    /// True to receive the text in pieces.
     pub stream: bool,
-    /// Whether the vendor's documents are passed on, and with them what the model thought.
+    /// True to receive the provider's documents, and with them the model's reasoning.
     pub is_told_documents: bool,
     /// From 0 to 2; `None` leaves it to the model.
     pub temperature: Option<f64>,
@@ -112,14 +110,14 @@ pub struct Request {
 /// One turn of a conversation.
 #[derive(Clone)]
 pub struct Message {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
 named! {
-    /// Who speaks in a conversation, as the protocols name them.
+    /// The speaker of a message, under the protocols' names.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Role {
         /// The service itself, setting the rules.
@@ -136,24 +134,24 @@ named! {
 pub struct Completion {
     /// The answer.
     pub text: String,
-    /// What the model thought before, if it tells.
+    /// The model's reasoning, if it was sent.
     pub reasoning: Option<String>,
     /// The model that answered.
     pub model: String,
     /// `stop`, or `length` when the limit of tokens cut the text.
     pub finish_reason: String,
-    /// What the vendor counted, if it told.
+    /// The provider's usage count, if it was sent.
     pub usage: Option<Usage>,
-    /// The identifier to name to the vendor's support.
+    /// The identifier to quote to the provider's support.
     pub request_id: Option<String>,
 }
 
-/// Tokens, as counted by the vendor.
+/// Tokens, as counted by the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Of the request.
+    /// Tokens of the request.
     pub prompt_tokens: u64,
-    /// Of the answer, its reasoning included.
+    /// Tokens of the response, its reasoning included.
     pub completion_tokens: u64,
     /// Of both.
     pub total_tokens: u64,

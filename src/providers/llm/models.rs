@@ -1,8 +1,8 @@
-//! The model that is asked, and the one that is asked when it cannot answer.
+//! The primary model and its fallback.
 //!
-//! It owns a breaker for each and the rule when the second one steps in: only before anything was said, and only when
-//! the first is at fault or refuses everybody. It refuses to ask two models at once and to hide that there was a first
-//! one: whoever gets an answer learns which model gave it and why it was not the other.
+//! Owns a circuit breaker for each and the failover rule: the fallback is called only before any output, and only if
+//! the primary is at fault or refuses every caller. Two models are never called at once. The outcome names the model
+//! that answered and the reason for a failover.
 
 use std::time::Instant;
 
@@ -27,13 +27,13 @@ pub struct Models {
     second: Option<Guarded>,
 }
 
-/// What came of a call, and where.
+/// The outcome of a call, with the model that was called.
 pub struct Asked {
     /// The driver that was asked last.
     pub provider: &'static str,
     /// The model that was asked for last.
     pub model: String,
-    /// Why the first model did not answer, when the second was asked.
+    /// The primary model's failure, if the fallback was called.
     pub failover: Option<Failure>,
     pub result: Result<Completion, Failure>,
 }
@@ -61,7 +61,7 @@ impl Guarded {
         &self.breaker
     }
 
-    /// Asks the model's vendor something that costs nothing: whether it answers and takes our key.
+    /// Checks at no cost that the primary provider responds and accepts our key.
     pub fn probe(&self) -> Result<(), Failure> {
         self.model.probe()
     }
@@ -96,7 +96,7 @@ impl Models {
         std::iter::once(&self.first).chain(&self.second)
     }
 
-    /// What is to be said of a call that was given up before anybody was asked.
+    /// Returns the outcome of a call that was abandoned before any model was called.
     pub fn not_asked(&self, failure: Failure) -> Asked {
         self.first.asked(None, Err(failure))
     }
@@ -130,10 +130,10 @@ impl Models {
     }
 }
 
-/// What a model sends before it says something: documents that only name who will speak. They are held back until then,
-/// so that another model can still answer in its place.
+/// Output before the first text: documents that only name the model. They are held back, so that the fallback can still
+/// answer instead.
 struct Beginning {
-    /// What the model thinks is something, too.
+    /// Reasoning counts as output, too.
     tells_documents: bool,
     held: Vec<String>,
     is_over: bool,
@@ -168,7 +168,7 @@ impl Guarded {
     }
 }
 
-/// What another vendor may do better. What was asked is not the vendor's fault, and neither is a caller who left.
+/// Returns true for failures that another provider may not have. The request's own faults and cancellations are not.
 fn may_be_tried_elsewhere(failure: &Failure) -> bool {
     failure.is_fault_of_provider() || matches!(failure.kind, FailureKind::Misconfigured | FailureKind::Unusable)
 }
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// Hands out the pieces and then ends as it was told.
+    /// A model that sends the given pieces and then ends as scripted.
     struct Scripted {
         name: &'static str,
         pieces: Vec<&'static str>,

@@ -1,7 +1,7 @@
-//! The driver that needs no vendor: it reads the hexagram by rule and answers at once.
+//! The driver that needs no provider: it reads the hexagram by rule and answers at once.
 //!
-//! It owns the glue between the interpreter and the trait. It refuses to pretend: it cannot hold a conversation,
-//! and says so when it is asked to without a hexagram.
+//! Connects the built-in interpreter to the trait. It cannot hold a conversation, and says so if it is asked to without
+//! a hexagram.
 
 use super::{Completion, Flow, LanguageModel, Piece, Request, builtin};
 use crate::providers::{Failure, FailureKind};

@@ -1,11 +1,10 @@
-//! The driver for every endpoint that speaks `OpenAI`'s chat completions, in one piece or as a stream.
+//! The driver for every endpoint with `OpenAI`'s chat completions, whole or as a stream.
 //!
-//! It owns the request, the limits on time and size, and the one repetition before the first byte of an answer.
-//! It refuses to repeat once anything was answered, to follow redirects, and to send more about a user than an
-//! opaque reference.
+//! Owns the request, the limits on time and size, and the single retry before the first byte of a response. It never
+//! retries once any byte arrived, follows no redirects, and sends nothing about a user but an opaque reference.
 //!
-//! The surprise: without streaming most servers answer nothing at all until the text is complete, so the only limit
-//! of such a call is that of the whole.
+//! Without streaming most servers send nothing until the text is complete, so the only limit of such a call is its
+//! total time.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -27,14 +26,14 @@ pub const NAME: &str = "openai";
 /// Bytes of a stream that are read at once. Models write a few at a time, and every running stream has this much.
 const PIECE: usize = 2 * 1024;
 
-/// Where and how to ask. `Debug` masks the key.
+/// The endpoint, the model and the limits. `Debug` masks the key.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Up to and without `/chat/completions`.
     pub base_url: String,
     /// Sent as a bearer token; local servers need none.
     pub api_key: Option<SecretString>,
-    /// The model's name at the vendor.
+    /// The model's name at the provider.
     pub model: String,
     /// The most time to open a connection.
     pub connect_timeout: Duration,
@@ -45,16 +44,16 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// The most time for everything, the repetition included.
     pub total_timeout: Duration,
-    /// A vendor who asks for more patience than this before the repetition is not asked again.
+    /// If the provider asks for a longer delay, the call is not retried.
     pub longest_retry_wait: Duration,
     /// Bytes: of an answer in one piece, of an event of a stream, and of text and reasoning together.
     pub largest_answer: usize,
 }
 
-/// How a vendor names what all of them have.
+/// The parameter names that differ between providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
-    /// `max_tokens` and `user`, which everybody else understands or ignores.
+    /// `max_tokens` and `user`, which all other providers understand or ignore.
     Common,
     /// `OpenAI` itself: `max_completion_tokens` and `safety_identifier`.
     OpenAi,
@@ -68,7 +67,7 @@ pub struct OpenAi {
     client: Client,
 }
 
-/// Why an answer did not begin, and what its headers advise.
+/// The reason why no response began, with the retry hints of its headers.
 struct NotOpened {
     failure: Box<Failure>,
     advice: Advice,
@@ -134,7 +133,7 @@ impl OpenAi {
         };
         wait(pause, sink)?;
         if !first.failure.is_certainly_not_accepted() {
-            // Whether somebody still listens was asked just before.
+            // The caller's presence was checked just before.
             sink(Piece { is_after_lost_try: true, ..Piece::SIGN_OF_LIFE });
         }
         self.send(request, &endpoint, &body, started).map_err(|second| *second.failure)

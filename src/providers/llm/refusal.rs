@@ -1,7 +1,7 @@
-//! What an error of a chat completion means: the statuses and codes of the OpenAI-compatible servers.
+//! Maps the statuses and error codes of OpenAI-compatible servers to failures.
 //!
-//! It owns the table and nothing else. Decisions rest on statuses and codes; the vendor's text is never read,
-//! because it changes with the language and may repeat what the user wrote.
+//! Only statuses and codes count. The provider's text is never read, because it changes with the language and may
+//! repeat the user's words.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ const CONTENT: [&str; 6] = [
 const MISCONFIGURED: [&str; 6] =
     ["invalid_api_key", "invalidapikey", "model_not_found", "modelnotfound", "not_found_error", "access_denied"];
 
-/// Codes of a server that has no room at the moment.
+/// Codes of an overloaded server.
 const BUSY: [&str; 7] = [
     "rate_limit_exceeded",
     "slow_down",
@@ -46,12 +46,12 @@ const BUSY: [&str; 7] = [
     "internal_server_error",
 ];
 
-/// Codes of a request that is at fault itself. They decide only where there is no status: with one, some vendors name
-/// an empty account so.
+/// Codes of an invalid request. They count only without a status: with one, some providers use them for an empty
+/// account.
 const REFUSED: [&str; 4] =
     ["invalid_request_error", "context_length_exceeded", "string_above_max_length", "badrequesterror"];
 
-/// The verdict on an answer whose status is not a success.
+/// Maps a response with an error status to a failure.
 pub(super) fn of_status(status: u16, body: &[u8], request_id: Option<&str>) -> Failure {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let codes = codes_of(&document);
@@ -101,7 +101,7 @@ fn kind_of_codes(codes: &[String]) -> Option<FailureKind> {
     }
 }
 
-/// Whether one of the codes is listed, in whichever case.
+/// Returns true if one of the codes is listed, ignoring case.
 fn has_any(codes: &[String], list: &[&str]) -> bool {
     codes.iter().any(|code| list.contains(&code.to_ascii_lowercase().as_str()))
 }

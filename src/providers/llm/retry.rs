@@ -1,7 +1,7 @@
-//! Whether and when a call of a model is repeated.
+//! Decides whether and when a model call is retried.
 //!
-//! It owns the headers by which vendors ask for patience and the pause before the single repetition. It reads no
-//! clock: a date is compared with the date that the same answer carries, which also makes a wrong clock harmless.
+//! Reads the retry headers of providers and computes the delay of the single retry. It reads no clock: a date is
+//! compared with the `Date` of the same response, so a wrong clock does no harm.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use jiff::fmt::rfc2822;
 use crate::providers::nonce::random_bytes;
 use crate::providers::{Failure, FailureKind};
 
-/// The pause when the vendor names none, before a part of it is taken off at random.
+/// The delay if the provider names none, before jitter is subtracted.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Further away than this a vendor's request for patience is taken for a mistake.
+/// A longer `Retry-After` is treated as a mistake.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// What an answer's headers say about repeating the call.
+/// The retry hints in a response's headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advice {
-    /// How long to stay away.
+    /// The requested delay.
     pub(super) retry_after: Option<Duration>,
-    /// The vendor's own opinion whether a repetition makes sense.
+    /// The provider's own hint whether a retry makes sense.
     pub(super) should_retry: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ impl Advice {
         }
     }
 
-    /// Whether the call may be repeated after this failure, which came before the first byte of an answer.
+    /// Returns true if the call may be retried after this failure, which came before the first byte of a response.
     pub(super) fn allows_retry(self, failure: &Failure) -> bool {
         let by_kind =
             matches!(failure.kind, FailureKind::Unreachable | FailureKind::Busy | FailureKind::OutcomeUnknown);
@@ -48,8 +48,8 @@ impl Advice {
     }
 }
 
-/// The pause before the repetition: what the vendor asked for, else half a second less up to a quarter of it, so
-/// that callers who failed together do not come back together.
+/// Returns the delay before the retry: the provider's, or else half a second with up to a quarter of jitter, so that
+/// callers that failed together do not retry together.
 pub(super) fn pause(provider: &'static str, retry_after: Option<Duration>) -> Result<Duration, Failure> {
     if let Some(retry_after) = retry_after {
         return Ok(retry_after);

@@ -16,7 +16,7 @@ pub(super) struct StreamedAnswer {
 }
 
 impl StreamedAnswer {
-    /// Nothing yet; text and reasoning together, and each event, may have `largest_answer` bytes.
+    /// Creates an empty response, limited to `largest_answer` bytes of text and reasoning together, and for each event.
     pub(super) fn new(largest_answer: usize) -> Self {
         Self { events: EventStream::new(largest_answer), assembly: Assembly::new(largest_answer) }
     }
@@ -41,17 +41,17 @@ impl StreamedAnswer {
         }
     }
 
-    /// What the vendor has counted so far.
+    /// Returns the usage received so far.
     pub(super) fn usage(&self) -> Option<Usage> {
         self.assembly.usage()
     }
 
-    /// Whether nothing more is to come.
+    /// Returns true if the stream has ended.
     pub(super) fn is_done(&self) -> bool {
         self.assembly.is_done()
     }
 
-    /// Whether the text is complete, so that a connection lost now loses nothing of it.
+    /// Returns true if the text is complete, so that a lost connection loses none of it.
     pub(super) fn has_whole_text(&self) -> bool {
         self.assembly.has_whole_text()
     }
@@ -90,7 +90,7 @@ mod tests {
     const VECTORS: &str = include_str!("../../../tests/vectors/llm.json");
     const LARGEST: usize = 1 << 20;
 
-    /// The text handed out, and what came of the answer.
+    /// Returns the text passed on, and the outcome.
     fn replay<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, largest: usize) -> (String, Result<Completion, Failure>) {
         let mut text = String::new();
         let mut sink = |piece: Piece<'_>| {

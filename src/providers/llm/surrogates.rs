@@ -1,6 +1,5 @@
-//! Halves of surrogate pairs: JSON may name a character beyond the first 65536 in two escapes, and vendors cut their
-//! texts between them. A text of ours cannot hold a half, so each is marked by a character that stands for nothing else
-//! until the other half comes.
+//! Joins surrogate pairs that providers split between two texts. JSON writes a character beyond U+FFFF as two escapes.
+//! A Rust string cannot hold one alone, so it is replaced by a private-use character until the other one arrives.
 
 use std::borrow::Cow;
 
@@ -52,8 +51,8 @@ pub(super) fn unmarked(json: &str) -> String {
     result
 }
 
-/// Puts `before`, a half that waits for its other one, and the text together. A half at the end waits in `before`; in
-/// the place of one whose other half did not come stands the sign for that.
+/// Joins `before`, a pending high surrogate, and the text. A high surrogate at the end becomes pending; an unpaired one
+/// becomes U+FFFD.
 pub(super) fn joined(before: &mut Option<char>, text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,11 +1,10 @@
 //! Aliyun content moderation: the operation `TextModerationPlus` of Green, version 2022-03-02.
 //!
-//! It owns the request, the vendor's limit on the length of a text, the one repetition, and the meaning of labels and
-//! codes. Asking twice does no harm, so a call is repeated once wherever that may help, at another region's endpoint
-//! if there is one.
+//! Owns the request, the length limit of a text, the single retry, and the meaning of labels and codes. A call is
+//! idempotent, so it is retried once if that may help, at another region's endpoint if there is one.
 //!
-//! The surprise: ordinary questions to an oracle are labelled superstition or religion. Labels that the operator
-//! ignores are dropped before anything is decided, and a text with no other label is clean, whatever its risk.
+//! Ordinary questions to an oracle are labelled superstition or religion. Labels that the operator ignores are dropped
+//! first, and a text without other labels is clean, whatever its risk level.
 
 use std::time::{Duration, Instant};
 
@@ -32,19 +31,19 @@ const LONGEST_OUTPUT: usize = 5_000;
 /// With less than this left a second attempt could only time out.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(300);
 const LARGEST_ANSWER: usize = 256 * 1024;
-/// Stands for a label without one readable character.
+/// Replaces a label without readable characters.
 const UNREADABLE: &str = "unreadable";
-/// What the vendor calls a text in which it found nothing.
+/// The provider's label for a clean text.
 const NOTHING_FOUND: &str = "nonLabel";
-/// Labels that are kept of one text.
+/// Maximum number of labels stored per text.
 const MOST_FINDINGS: usize = 32;
-/// Words that are kept of one label.
+/// Maximum number of words stored per label.
 const MOST_WORDS: usize = 32;
 
-/// Milliseconds since 1970, read anew for every request.
+/// Milliseconds since 1970, read again for every request.
 pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
 
-/// What the vendor's console says about the account. `Debug` masks the secret.
+/// The account data from the provider's console. `Debug` masks the secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `https://green-cip.cn-shanghai.aliyuncs.com`, or the address of another region.
@@ -53,13 +52,13 @@ pub struct Settings {
     pub backup_endpoint: Option<String>,
     pub access_key_id: String,
     pub access_key_secret: SecretString,
-    /// The vendor's services by what a text is for.
+    /// The provider's service for each content type.
     pub nickname_service: String,
     pub prose_service: String,
     pub output_service: String,
     /// Labels that do not count.
     pub ignored_labels: Vec<String>,
-    /// Whether a medium risk is refused like a high one.
+    /// True to reject medium risk like high risk.
     pub refuses_medium: bool,
     pub connect: Duration,
     /// For one call, its repetition included: a long text takes several.
@@ -172,7 +171,7 @@ impl Aliyun {
         self.judgement(&body).map_err(|failure| failure.with_retry_after(retry_after))
     }
 
-    /// The verdict on an answer with HTTP 200, whose `Code` says whether it is one.
+    /// Parses a response with status 200, whose `Code` tells success from failure.
     fn judgement(&self, body: &[u8]) -> Result<Judgement, Failure> {
         let outcome = ErrorBody::parse(body);
         let nonsense = || {
@@ -252,12 +251,12 @@ fn finding(result: LabelResult) -> Finding {
     let words = result.risk_words.into_iter().chain(listed);
     let words = words.flat_map(|words| words.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MOST_WORDS + 1).collect();
-    // Some of them would leave the others to be read: of too many none says where.
+    // With too many words the stored part would mislead, so none is kept.
     let words = if words.len() > MOST_WORDS { Vec::new() } else { words };
     Finding { kind: kind_of_label(&label), confidence: result.confidence, words, label }
 }
 
-/// Our type for a label of the vendor. Labels that nobody has seen yet are `other`.
+/// Maps the provider's label to our type. Unknown labels are `other`.
 fn kind_of_label(label: &str) -> &'static str {
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| label.starts_with(prefix));
     match label {
@@ -277,7 +276,7 @@ fn kind_of_label(label: &str) -> &'static str {
     }
 }
 
-/// What a business code means.
+/// Maps a business code to a failure kind.
 fn kind_of_code(code: &str) -> FailureKind {
     if let Some(kind) = acs3::kind_of_gateway_code(code) {
         return kind;
@@ -305,7 +304,7 @@ fn refused_request(status: u16, body: &[u8]) -> Failure {
     Failure::new(kind, NAME, code).with_request_id(outcome.request_id.as_deref())
 }
 
-/// Whether asking once more may help at once. Whoever is told to slow down must not ask at once.
+/// Returns true if an immediate retry may help. A throttled call must not be retried at once.
 fn is_worth_repeating(failure: &Failure) -> bool {
     let is_throttled = failure.code == "588" || failure.code.starts_with("Throttling") || failure.code == "http_429";
     failure.is_retryable() && !is_throttled && failure.retry_after.is_none()

@@ -1,19 +1,19 @@
-//! Outside services that judge texts.
+//! External services that moderate texts.
 //!
-//! One trait, one driver a vendor. A driver knows the vendor's labels and which of them the operator wants to be
-//! ignored; it refuses to know users, violations, and what happens when it fails.
+//! One trait, with one driver per provider. A driver knows the provider's labels and which of them the operator
+//! ignores. It knows nothing of users, violations, or the fallback.
 
 pub mod aliyun;
 
 use super::Failure;
 
-/// What a text is for, which decides by which of its rules the vendor judges.
+/// The use of a text, which selects the provider's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
     Nickname,
     /// Anything that a user writes in sentences.
     Prose,
-    /// What a model wrote.
+    /// The output of a language model.
     ModelOutput,
 }
 
@@ -22,27 +22,27 @@ pub trait TextModerator: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Asks the vendor, blocking for some seconds at most. `account` tells users apart without saying who they are.
+    /// Calls the provider and blocks for up to some seconds. `account` is a pseudonym that tells users apart.
     fn judge(&self, scene: Scene, text: &str, account: Option<&str>) -> Result<Judgement, Failure>;
 }
 
-/// What the vendor says of a text.
+/// The provider's verdict on a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
     pub is_refused: bool,
-    /// The labels that count, worst first as the vendor gives them.
+    /// The labels that count, worst first, in the provider's order.
     pub findings: Vec<Finding>,
 }
 
-/// One label of a vendor.
+/// One label of a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The vendor's own word; an open set.
+    /// The provider's own label; an open set.
     pub label: String,
     /// Our type for it, such as `gambling`.
     pub kind: &'static str,
-    /// From 0 to 100, where the vendor says.
+    /// From 0 to 100, if the provider reports it.
     pub confidence: Option<f64>,
-    /// Parts of the text that led to it, where the vendor says.
+    /// The parts of the text that caused it, if the provider reports them.
     pub words: Vec<String>,
 }

@@ -1,11 +1,11 @@
 //! Alipay's open platform: app payments over the classic gateway, signed with RSA2.
 //!
-//! Three keys are in play: ours signs requests, its public half is uploaded to the provider, and the
-//! provider's own public key proves notifications and answers. Mixing up the two public keys is the
-//! commonest mistake, and is caught when the gateway is built.
+//! Three keys are involved: ours signs requests, its public half is uploaded to the provider, and the provider's public
+//! key verifies notifications and responses. Mixing up the two public keys is the commonest mistake, and is detected
+//! when the gateway is built.
 //!
-//! An answer whose signature does not hold says nothing at all: for a question it is nonsense, for a call
-//! that moves money or closes a trade the outcome is unknown, and the caller must ask before repeating.
+//! A response with a bad signature is worthless: a query fails as invalid, and a call that moves money or closes a
+//! trade has an unknown outcome, so the caller must query before repeating it.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub struct Alipay {
 }
 
 impl Alipay {
-    /// Builds the gateway, or tells everything that is wrong with the settings.
+    /// Builds the gateway, or returns every fault of the settings.
     pub fn new(settings: &Settings, clock: Clock) -> Result<Self, Vec<SettingFault>> {
         let mut faults = settings.plain_faults();
         let private_key = keep(PrivateKey::parse(&settings.private_key), "private_key", &mut faults);
@@ -83,7 +83,7 @@ impl Alipay {
             first_byte: settings.timeout,
             idle: settings.timeout,
             total: settings.timeout,
-            // A kept connection may prove dead after a refund was written to it, and then nobody knows.
+            // A pooled connection may turn out dead after a refund was written to it, and the outcome would be unknown.
             reuse_connections: false,
         };
         let gateway_url = settings.gateway_url.clone();
@@ -209,8 +209,8 @@ fn nonsense(code: &str) -> Failure {
     Failure::new(FailureKind::Nonsense, PROVIDER, code)
 }
 
-/// An error that nobody signed is still an error. That the gateway turned the request down is believed, because
-/// it cannot sign for an application that it does not know; that a product refused it is not.
+/// Maps an unsigned error to a failure. A refusal by the gateway is believed, because it cannot sign for an application
+/// that it does not know. A refusal by a product is not.
 fn unsigned_refusal(answer: &Answer) -> Failure {
     let failure = refusal(PROVIDER, answer);
     let kind = if failure.kind == FailureKind::Refused { FailureKind::Nonsense } else { failure.kind };

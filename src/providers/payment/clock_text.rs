@@ -1,7 +1,7 @@
-//! Times as the provider writes them: `yyyy-MM-dd HH:mm:ss`, always in the time of Shanghai.
+//! The provider's time format: `yyyy-MM-dd HH:mm:ss`, always in Shanghai time.
 //!
-//! The zone is the fixed offset +08:00, not a look-up: mainland China has had no summer time since 1991, and
-//! a fixed offset cannot fail on a machine without zone data.
+//! The zone is the fixed offset +08:00 and not a look-up: mainland China has had no summer time since 1991, and a fixed
+//! offset cannot fail on a machine without zone data.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

@@ -12,7 +12,7 @@ use crate::providers::percent;
 /// A parameter, decoded: name and value.
 pub type Field = (String, String);
 
-/// Why a form could not be read.
+/// The reason why a form could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormFault {
     /// A broken escape, an empty segment, a segment without `=`, a name of other than plain characters.
@@ -56,10 +56,10 @@ pub(super) fn notification_text<Name: AsRef<str>, Value: AsRef<str>>(fields: &[(
     canonical_text(signed.collect())
 }
 
-/// Whether `value` contains the text of another field by one of these names: `6.00&refund_fee=1.50`.
+/// Returns true if `value` contains the text of another field with one of these names: `6.00&refund_fee=1.50`.
 ///
-/// Such a message has the same signed text as the one in which the fields are apart, so whoever sees one
-/// could send the other.
+/// Such a message has the same signed text as the one with separate fields, so a third party who sees one could send
+/// the other.
 pub(super) fn hides_field(value: &str, names: &[&str]) -> bool {
     value.split('&').skip(1).filter_map(|piece| piece.split_once('=')).any(|(name, _)| names.contains(&name))
 }

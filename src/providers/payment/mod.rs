@@ -1,11 +1,11 @@
-//! Payment providers: what the service asks of one, and the plain types that cross the boundary.
+//! Payment providers: the gateway trait, and the plain types that cross the boundary.
 //!
-//! A gateway signs orders, checks notifications and asks the provider questions. It stores nothing, credits
-//! nobody and knows no user. What a report means for an order is [`judge`]'s decision, which the caller makes
-//! inside the transaction that holds the order.
+//! A gateway signs orders, verifies notifications and queries the provider. It stores nothing and knows no user.
+//! [`judge`] decides the effect of a report on an order; the caller applies it inside the transaction that holds the
+//! order.
 //!
-//! The surprise: a [`Trade`] is the same whether it came in a notification or as the answer to a query, and
-//! only those two may ever lead to a credit; a client's own report of a payment is worth nothing.
+//! A [`Trade`] is the same whether it came in a notification or from a query, and only those two may lead to a credit.
+//! A client's own report of a payment is worth nothing.
 
 pub mod alipay;
 pub mod delivery;
@@ -73,7 +73,7 @@ pub struct OrderRequest {
     pub order_no: String,
     /// 0.01 to 100 000 000.00 yuan.
     pub amount: Fen,
-    /// What the buyer sees: at most 256 characters, without `/`, `=` and `&`. Must not change once sent.
+    /// Shown to the buyer: at most 256 characters, without `/`, `=` and `&`. Must not change once sent.
     pub subject: String,
     /// Epoch milliseconds. The provider closes the trade by itself then.
     pub expires_at: i64,
@@ -82,7 +82,7 @@ pub struct OrderRequest {
 }
 
 named! {
-    /// Where a trade stands at the provider, in the provider's words.
+    /// The state of a trade at the provider, under the provider's names.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     pub enum TradeStatus {
         /// Made, not paid.
@@ -100,7 +100,7 @@ named! {
     }
 }
 
-/// What the provider says about a trade, proved to come from the provider.
+/// A verified report of the provider about a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trade {
     /// The [`PaymentGateway::name`] that vouches for it.
@@ -120,7 +120,7 @@ pub struct Trade {
 /// Money that has gone back to the buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refunded {
-    /// All that was returned so far; `None` when the provider did not say how much.
+    /// The total returned so far; `None` if the provider did not report it.
     pub total: Option<Fen>,
     /// The refund that the report is about.
     pub refund_no: Option<String>,
@@ -131,7 +131,7 @@ pub struct Refunded {
 /// A genuine message from the provider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The same for every repetition of one notification.
+    /// Equal for every repetition of one notification.
     pub notify_id: String,
     pub trade: Trade,
     /// All parameters as received, decoded, in order. They hold a masked buyer account, so `Debug` leaves them out.
@@ -146,7 +146,7 @@ pub enum TradeState {
     Found(Trade),
 }
 
-/// What closing came to.
+/// The outcome of closing a trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseOutcome {
     Closed,
@@ -167,22 +167,22 @@ pub struct RefundRequest {
     pub reason: String,
 }
 
-/// What a refund request came to. A request that the provider turned down is a [`Failure`] of kind `Refused`.
+/// The outcome of a refund request. A request that the provider refused is a [`Failure`] of kind `Refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefundOutcome {
     /// Money moved with this very call.
     Moved {
-        /// All that was returned so far, if the provider said so.
+        /// The total returned so far, if the provider reported it.
         total: Option<Fen>,
     },
     /// The provider took the request, which is no proof: ask [`PaymentGateway::query_refund`].
     Unconfirmed {
-        /// As above, this one included if it took effect.
+        /// The total returned so far, including this refund if it took effect.
         total: Option<Fen>,
     },
 }
 
-/// Whether a refund took effect.
+/// The state of a refund at the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefundState {
     Succeeded {
@@ -195,14 +195,14 @@ pub enum RefundState {
 }
 
 impl Trade {
-    /// Whether money came in, wherever it is now.
+    /// Returns true if money was received, even if it was refunded since.
     pub fn is_paid(&self) -> bool {
         matches!(self.status, TradeStatus::Success | TradeStatus::Finished) || self.refunded.is_some()
     }
 }
 
 impl RefundRequest {
-    /// Whether number, amount and reason are such as a provider takes.
+    /// Returns true if the provider accepts such a number, amount and reason.
     fn is_possible(&self) -> bool {
         is_number(&self.refund_no) && order_string::is_chargeable(self.amount) && self.reason.chars().count() <= 256
     }
@@ -223,13 +223,13 @@ impl fmt::Debug for Notification {
     }
 }
 
-/// What a query tells about refunds: nothing but that a paid trade was closed, which only a full one does.
+/// Returns the full refund implied by a closed trade that was paid. A query reports nothing else about refunds.
 fn refund_implied_by_query(status: TradeStatus, paid_at: Option<i64>, amount: Fen) -> Option<Refunded> {
     let fully_refunded = status == TradeStatus::Closed && paid_at.is_some();
     fully_refunded.then_some(Refunded { total: Some(amount), refund_no: None, at: None })
 }
 
-/// Whether the text can be an order or refund number at the provider.
+/// Returns true if the text can be an order or refund number at the provider.
 fn is_number(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

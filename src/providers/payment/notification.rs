@@ -1,11 +1,11 @@
-//! Reading a provider's asynchronous notification: form, signature, addressee, fields, in that order.
+//! Reads a provider's notification: form, signature, addressee and fields, in that order.
 //!
-//! Nothing of a message is believed before its signature is proved, and the scheme is ours, not the
-//! message's. What could be read of a refused message goes into the [`Rejection`], because an operator who
-//! looks for lost money needs the order number; there it is a claim, not a fact.
+//! Nothing in a message is believed before its signature is verified, with our scheme and not the message's. The
+//! readable parts of a rejected message go into the [`Rejection`] as unverified claims: an operator who looks for lost
+//! money needs the order number.
 //!
-//! The surprise: a genuine signature is not enough. The signed text joins fields raw, so a partial refund can be
-//! re-cut into a plain payment by letting `receipt_amount` swallow `refund_fee`; such messages are refused.
+//! A genuine signature is not enough. The signed text joins fields without escaping, so a partial refund can be re-cut
+//! into a plain payment whose `receipt_amount` swallows `refund_fee`. Such messages are rejected.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::form::{self, Field, FormFault};
 use super::signing::Verifier;
 use super::{Fen, Notification, Refunded, Trade, TradeStatus};
 
-/// The largest form body that is read at all.
+/// Larger bodies are not read.
 pub const MAX_NOTIFICATION_BYTES: usize = 16 * 1024;
 
 /// A message that is not acted upon, with what it claims to be about.
@@ -31,7 +31,7 @@ pub struct Rejection {
     pub notify_id: Option<String>,
 }
 
-/// Why a message is not believed.
+/// The reason why a message is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectionReason {
     TooLarge,

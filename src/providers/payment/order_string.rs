@@ -11,7 +11,7 @@ use super::signing::Signer;
 use super::{Fen, OrderRequest, form, is_number};
 use crate::providers::{Failure, FailureKind};
 
-/// Who signs: our side of the contract with the provider.
+/// The signing side: our identity at the provider.
 #[derive(Debug)]
 pub(super) struct Merchant {
     /// The gateway's name, for failures.
@@ -93,7 +93,7 @@ impl Merchant {
     }
 }
 
-/// Whether the amount can be charged or refunded at all.
+/// Returns true if the amount can be charged or refunded.
 pub(super) fn is_chargeable(amount: Fen) -> bool {
     (1..=HIGHEST_AMOUNT_FEN).contains(&amount.as_fen())
 }

@@ -1,11 +1,11 @@
 //! A payment provider inside the process, for development, tests and demonstrations.
 //!
-//! It speaks Alipay's protocol with the same code: order strings, notifications and their checks differ only
-//! in the signature scheme. Its key is made at the first start of each installation ([`Sandbox::generate_key`])
-//! and never part of the program, so that nobody elsewhere can sign a payment for this server.
+//! It speaks Alipay's protocol with the same code: order strings, notifications and their checks differ only in the
+//! signature scheme. Each installation generates its own key at its first start ([`Sandbox::generate_key`]), so that no
+//! other installation can sign a payment for this server.
 //!
-//! It keeps no state: its trades live in a [`SandboxLedger`]. The surprise: nothing is ever delivered by
-//! itself. [`Sandbox::pay`] hands back the notification; whoever called it posts it, twice, or not at all.
+//! It keeps no state: its trades are stored in a [`SandboxLedger`]. It never delivers by itself: [`Sandbox::pay`]
+//! returns the notification, and the caller posts it once, twice or not at all.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ mod tests;
 mod trade;
 
 pub const PROVIDER: &str = "sandbox";
-/// Stands where the real provider's numbers for application and receiver stand.
+/// Used as the application id and the seller id.
 const APP_ID: &str = "sandbox";
 const SELLER_ID: &str = "sandbox_seller";
 /// Two callers rarely change one trade at once; more than this many lost races in a row mean a broken ledger.
 const CHANGE_ATTEMPTS: usize = 8;
 
-/// Where the sandbox keeps its trades: the provider's own books, not ours.
+/// The storage of the sandbox's trades: the provider's books, not ours.
 pub trait SandboxLedger: Send + Sync {
     /// The trade of an order, if the buyer ever came as far as the payment screen.
     fn trade(&self, order_no: &str) -> Result<Option<SandboxTrade>, Failure>;
@@ -104,9 +104,9 @@ impl Sandbox {
         self.change(&terms.order_no, |found| trade::opened(found, &terms, &number, now)).map(|_| ())
     }
 
-    /// The buyer pays. The result is the signed form body to be posted to `/payment/notify`.
+    /// Pays as the buyer and returns the signed form body to post to `/payment/notify`.
     ///
-    /// Fails as `Refused` for a string that is not ours, has expired, or whose order is paid or closed.
+    /// Fails as `Refused` if the string is not ours or has expired, or if its order is paid or closed.
     pub fn pay(&self, order_string: &str) -> Result<String, Failure> {
         let now = (self.clock)();
         self.pay_at(order_string, now, now)

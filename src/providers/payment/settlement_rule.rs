@@ -1,16 +1,16 @@
-//! What a proved trade report means for an order: the rule that decides about money, and nothing else.
+//! The rule that decides the effect of a verified trade report on an order.
 //!
-//! [`judge`] is a pure function over what the provider says and what we have stored. The caller holds the
-//! order's row in a transaction and carries out the judgement there.
+//! [`judge`] is a pure function over the provider's report and the stored order. The caller holds the order's row in a
+//! transaction and applies the decision there.
 //!
-//! The surprise: reports arrive in any order and any number of times, and a status alone means little. A
-//! partial refund repeats `TRADE_SUCCESS`; a full one says `TRADE_CLOSED`, as an unpaid time-out does.
+//! Reports arrive in any order and any number of times, and a status alone is ambiguous: a partial refund repeats
+//! `TRADE_SUCCESS`, and a full one is `TRADE_CLOSED`, like an unpaid time-out.
 
 use super::{Fen, Refunded, Trade, TradeStatus};
 use crate::types::named;
 
 named! {
-    /// Where our order stands.
+    /// The state of our order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum OrderState {
         Created = "created",
@@ -24,7 +24,7 @@ named! {
     }
 }
 
-/// What is stored about an order, as far as the rule needs it.
+/// The parts of a stored order that the rule needs.
 #[derive(Debug, Clone, Copy)]
 pub struct OrderView<'a> {
     /// The gateway that the order was made with.
@@ -34,23 +34,23 @@ pub struct OrderView<'a> {
     pub state: OrderState,
     /// The provider's number under which the order was paid, once known.
     pub trade_no: Option<&'a str>,
-    /// What came in for it, once known.
+    /// The amount received for it, once known.
     pub paid: Option<Fen>,
     /// All refunds recorded so far.
     pub refunded: Fen,
 }
 
-/// What is to be done.
+/// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// The money is there and the order has nothing for it yet: credit. Also for a closed order, paid late.
+    /// The order was paid and not credited yet. Includes late payments of closed orders.
     Credit,
     /// It will not be paid: close the order.
     Close,
-    /// Money went back: record `total` as all that was refunded. `full` when nothing is left of it. An order under
-    /// review stays there, and whoever looks at it must know the sum.
+    /// Money was refunded: record `total` as the sum of all refunds. `full` if nothing is left. An order under review
+    /// stays there with the sum.
     Refund { total: Fen, full: bool },
-    /// Nothing new.
+    /// The report changes nothing.
     Nothing,
     /// Genuine, and not to be settled by a program.
     Review(ReviewReason),
@@ -59,7 +59,7 @@ pub enum Judgement {
 }
 
 named! {
-    /// Why a report is refused although it is genuine.
+    /// The reason why a genuine report is refused.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum RejectReason {
         UnknownOrder = "unknown_order",
@@ -69,10 +69,10 @@ named! {
 }
 
 named! {
-    /// Why a human must look.
+    /// The reason for a manual review.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum ReviewReason {
-        /// The order is under review already; whoever looks at it should see this report too.
+        /// The order is already under review; its reviewer should see this report too.
         OrderUnderReview = "order_under_review",
         /// A second trade was paid or refunded for an order that has its money: the buyer may have paid twice.
         SecondTrade = "second_trade",
@@ -82,7 +82,7 @@ named! {
         RefundBeforeCredit = "refund_before_credit",
         /// More went back than was ever paid.
         RefundExceedsAmount = "refund_exceeds_amount",
-        /// Money went back, and the report does not say how much.
+        /// Money was refunded, but the report does not say how much.
         RefundTotalUnknown = "refund_total_unknown",
     }
 }
@@ -98,7 +98,7 @@ pub fn judge(trade: &Trade, order: Option<&OrderView<'_>>) -> Judgement {
     if is_second_trade(trade, order) {
         return judge_second_trade(trade);
     }
-    // What goes back is measured against what came in, if that is known to be another sum than the price.
+    // A refund is compared with the amount received, if that differs from the price.
     let is_return_of_it = trade.refunded.is_some() && order.paid == Some(trade.amount);
     if order.amount != trade.amount && !is_return_of_it {
         return Judgement::Reject(RejectReason::WrongAmount);

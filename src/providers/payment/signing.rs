@@ -55,7 +55,7 @@ impl Verifier {
         }
     }
 
-    /// Whether `signature` (base64, standard alphabet, padded) is genuine for exactly these bytes.
+    /// Returns true if `signature` (base64, standard alphabet, padded) is genuine for exactly these bytes.
     pub(super) fn verifies(&self, text: &[u8], signature: &str) -> bool {
         let Ok(signature) = STANDARD.decode(signature) else {
             return false;

@@ -1,4 +1,4 @@
-//! The published messages, keys and expectations that the tests of this room share.
+//! Published messages, keys and expectations shared by the tests of this module.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) fn platform_public_key() -> PublicKey {
     PublicKey::parse(text(&keys()["platform"]["public_spki_der_base64"])).unwrap()
 }
 
-/// The members of an object whose values are strings.
+/// Returns the members of an object whose values are strings.
 pub(super) fn string_pairs(object: &Value) -> Vec<(String, String)> {
     object.as_object().unwrap().iter().map(|(name, value)| (name.clone(), text(value).to_owned())).collect()
 }

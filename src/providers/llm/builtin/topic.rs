@@ -1,8 +1,7 @@
-//! What a question is about.
+//! Classifies the topic of a question.
 //!
-//! Goes by the type that the client states, and by the words of the question only where that type
-//! says nothing. Where health, money or the law are touched in either, the answer must send the
-//! reader to someone who knows; where someone may be in danger, that comes before anything else.
+//! Uses the type that the client states, and the question's words only if that type is unknown. Questions about health,
+//! money or the law refer the reader to a professional; signs of danger come before anything else.
 
 use super::Reading;
 
@@ -20,8 +19,8 @@ pub(super) enum Topic {
     Other,
 }
 
-/// In the order in which they are tried: the weightier first, since one question can touch several.
-/// English words are whole words; Chinese ones may stand anywhere.
+/// In the order of matching: more serious topics first, since one question can touch several. English words are whole
+/// words; Chinese ones may appear anywhere.
 const VOCABULARY: [(Topic, &str, &str); 8] = [
     (
         Topic::Legal,
@@ -73,7 +72,7 @@ const DANGER_CHINESE: &str = "自杀 轻生 不想活 想死 活不下去 自残
 const DANGER_ENGLISH: [&str; 8] =
     ["suicide", "suicidal", "kill myself", "killing myself", "end my life", "want to die", "self-harm", "hurt myself"];
 
-/// What the reading should speak to.
+/// Returns the topic that the reading should address.
 pub(super) fn of(reading: &Reading) -> Topic {
     match stated(reading) {
         Some(topic) => topic,
@@ -87,7 +86,7 @@ pub(super) fn needing_a_professional(reading: &Reading) -> Vec<Topic> {
     [Topic::Health, Topic::Wealth, Topic::Legal].into_iter().filter(|topic| touched.contains(&Some(*topic))).collect()
 }
 
-/// Whether the question sounds as if someone were in danger.
+/// Returns true if the question suggests that someone is in danger.
 pub(super) fn is_danger(reading: &Reading) -> bool {
     let question = reading.question.to_lowercase();
     DANGER_CHINESE.split(' ').any(|word| question.contains(word))

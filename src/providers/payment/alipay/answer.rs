@@ -1,8 +1,7 @@
-//! Proving and reading the gateway's answers.
+//! Verifies and parses the gateway's responses.
 //!
-//! The signature covers the inner object byte for byte as received, escapes included, so it is cut out by
-//! the JSON structure and never written anew. Searching the text for `"sign"` would be shorter and wrong: a
-//! subject may contain that text.
+//! The signature covers the inner object byte for byte as received, escapes included. So the object is cut out by the
+//! JSON structure and never serialised again. Searching the text for `"sign"` would be wrong: a subject may contain it.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ pub(super) struct Answer {
     pub(super) refund_status: Option<String>,
 }
 
-/// Why an answer proves nothing.
+/// The reason why a response is not trusted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AnswerFault {
     /// Not JSON, or not the object that belongs to the call.
@@ -43,7 +42,7 @@ pub(super) enum AnswerFault {
 }
 
 impl Answer {
-    /// Whether the gateway accepted the call. What came of it is told by the other members.
+    /// Returns true if the gateway accepted the call. The other members hold its outcome.
     pub(super) fn is_success(&self) -> bool {
         self.code == "10000"
     }
@@ -58,7 +57,7 @@ impl Answer {
     }
 }
 
-/// Reads the body of an answer whose object is named `response_key`, and proves it with the provider's key.
+/// Parses a response whose object is named `response_key` and verifies it with the provider's key.
 pub(super) fn read(body: &[u8], response_key: &str, verifier: &Verifier) -> Result<Answer, AnswerFault> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).map_err(|_| AnswerFault::Unreadable)?;
     let object = members.get(response_key).or_else(|| members.get("error_response")).ok_or(AnswerFault::Unreadable)?;

@@ -14,7 +14,7 @@ use crate::providers::{Failure, FailureKind, clean_code};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
     method: &'static str,
-    /// Whether it changes something at the provider, so that a lost answer leaves the outcome unknown.
+    /// True if the call changes something at the provider, so that a lost response leaves the outcome unknown.
     changes: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn signed_request(
     Ok((form::encode_all(&query), form::encode_all(&body)))
 }
 
-/// What an answer other than a success means. The code is the provider's most precise one.
+/// Maps an unsuccessful response to a failure with the provider's most precise code.
 pub(super) fn refusal(provider: &'static str, answer: &Answer) -> Failure {
     let sub_code = answer.sub_code();
     let temporary =
@@ -90,7 +90,7 @@ pub(super) fn refusal(provider: &'static str, answer: &Answer) -> Failure {
     Failure::new(kind, provider, code.unwrap_or_else(|| "no_code".to_owned()))
 }
 
-/// What an HTTP status other than 200 means: it comes from something in front of the gateway.
+/// Maps an HTTP status other than 200 to a failure: it comes from a proxy in front of the gateway.
 pub(super) fn http_failure(provider: &'static str, status: u16) -> Failure {
     let kind = match status {
         429 => FailureKind::Busy,

@@ -1,4 +1,4 @@
-//! What the operator configures for Alipay, and everything that can be wrong with it before the first call.
+//! Alipay's settings, and every fault that can be found in them before the first call.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::PROVIDER;
 use crate::providers::client::Endpoint;
 
-/// What the operator configures. `Debug` shows no key.
+/// The operator's settings. `Debug` shows no key.
 #[derive(Clone)]
 pub struct Settings {
     /// Digits, as the provider assigned it.
@@ -20,7 +20,7 @@ pub struct Settings {
     pub alipay_public_key: String,
     /// `https://openapi.alipay.com/gateway.do` in production.
     pub gateway_url: String,
-    /// Where the provider reports to: absolute, at most 256 characters, no query.
+    /// The URL for notifications: absolute, at most 256 characters, no query.
     pub notify_url: String,
     /// The limit for one call, connecting included.
     pub timeout: Duration,
@@ -31,12 +31,12 @@ pub struct Settings {
 pub struct SettingFault {
     /// The name of the field in [`Settings`].
     pub setting: &'static str,
-    /// What is wrong with it, without its value.
+    /// The fault, without the setting's value.
     pub fault: String,
 }
 
 impl Settings {
-    /// What is wrong apart from the keys.
+    /// Returns the faults of all settings but the keys.
     pub(super) fn plain_faults(&self) -> Vec<SettingFault> {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let mut faults = Vec::new();

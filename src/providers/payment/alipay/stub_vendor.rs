@@ -1,4 +1,4 @@
-//! A gateway on a local port that checks our requests with our public key and answers as a test tells it to.
+//! A stub gateway on a local port that checks our signatures and sends the replies of a test.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::providers::payment::form::{self, Field};
 use crate::providers::payment::signing::{Signer, Verifier};
 use crate::providers::payment::vectors;
 
-/// How the next request is answered.
+/// The reply to the next request.
 #[derive(Clone)]
 pub(super) enum Reply {
     /// The object, signed by the provider's key.

@@ -1,4 +1,4 @@
-//! The gateway as a caller sees it, against a vendor that behaves and one that does not.
+//! Calls of the gateway against a correct and a faulty provider.
 
 use std::time::Instant;
 
@@ -172,7 +172,7 @@ fn an_answer_about_something_else_is_nonsense() {
     assert_eq!(failure.code, "answer_for_another_refund");
 }
 
-/// What a question and what a refund make of the same fault.
+/// Returns the failure kinds of a query and of a refund for the same fault.
 fn kinds(reply: &Reply) -> (FailureKind, FailureKind, String) {
     let question = with(reply.clone(), |gateway| gateway.query(ORDER)).unwrap_err();
     let refund = with(reply.clone(), |gateway| gateway.refund(&refund_request())).unwrap_err();
@@ -227,7 +227,7 @@ fn errors_without_a_signature_are_errors_and_nothing_more() {
     let claim = r#"{"code":"40004","sub_code":"ACQ.TRADE_HAS_FINISHED"}"#.to_owned();
     let expected = (FailureKind::Nonsense, FailureKind::OutcomeUnknown, "ACQ.TRADE_HAS_FINISHED".to_owned());
     assert_eq!(kinds(&Reply::Unsigned(claim)), expected);
-    // Not even the absence of a trade is believed unsigned: an order could be closed on it that was paid.
+    // An unsigned "not found" is not believed either: a paid order could be closed because of it.
     let absent = r#"{"code":"40004","sub_code":"ACQ.TRADE_NOT_EXIST"}"#.to_owned();
     assert!(with(Reply::Unsigned(absent), |gateway| gateway.query(ORDER)).is_err());
 }

@@ -53,7 +53,7 @@ fn signed(fields: &[Field]) -> Vec<u8> {
     form::encode_all(&fields).into_bytes()
 }
 
-/// The valid payment with some fields set (or, with an empty value, taken out), signed anew.
+/// Returns the valid payment with some fields set (or removed, if empty), signed again.
 fn altered(changes: &[(&str, &str)]) -> Vec<u8> {
     let mut fields = form::decode(&body("valid_trade_success")).unwrap();
     for &(name, value) in changes {
@@ -237,7 +237,7 @@ fn a_name_cannot_swallow_its_neighbour_either() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Whatever one byte is turned into, the result credits only if it still decodes to the very same message.
+    /// With any byte changed, the message credits only if it still decodes to the same message.
     #[test]
     fn no_changed_byte_credits(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let original = body("valid_trade_success");

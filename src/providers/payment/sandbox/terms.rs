@@ -1,4 +1,4 @@
-//! What an order string says, once its signature is proved: the sandbox's side of the payment screen.
+//! Parses a verified order string: the sandbox's side of the payment screen.
 
 use serde::Deserialize;
 

@@ -12,7 +12,7 @@ use crate::providers::payment::{
 #[derive(Default)]
 struct Books {
     trades: Mutex<HashMap<String, SandboxTrade>>,
-    /// How many of the next changes are beaten by another one.
+    /// Number of upcoming changes that lose against a concurrent one.
     lost_races: AtomicI64,
 }
 
@@ -30,7 +30,7 @@ impl SandboxLedger for Books {
         if stored != trade.version - 1 {
             return Ok(false);
         }
-        // What is kept is what survives being written down.
+        // Stores the serialised form, as a real ledger does.
         let text = serde_json::to_string(trade).unwrap();
         trades.insert(trade.order_no.clone(), serde_json::from_str(&text).unwrap());
         Ok(true)

@@ -33,7 +33,7 @@ pub struct SandboxRefund {
     pub at: i64,
 }
 
-/// What a rule leaves.
+/// The outcome of a rule.
 #[derive(Debug)]
 pub(super) enum Change {
     None(SandboxTrade),
@@ -41,7 +41,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The trade as it stands afterwards.
+    /// Returns the resulting trade.
     pub(super) fn left(&self) -> &SandboxTrade {
         match self {
             Self::None(trade) | Self::To(trade) => trade,
@@ -52,7 +52,7 @@ impl Change {
 type Ruling = Result<Change, &'static str>;
 
 impl SandboxTrade {
-    /// The trade as it stands at `now`: a waiting one closes by itself.
+    /// Returns the trade's state at `now`: an unpaid one closes when it expires.
     pub(super) fn standing_at(mut self, now: i64) -> Self {
         if self.status == TradeStatus::WaitBuyerPay && now >= self.expires_at {
             self.status = TradeStatus::Closed;
@@ -61,7 +61,7 @@ impl SandboxTrade {
         self
     }
 
-    /// What a query tells.
+    /// Returns the report that a query gives.
     pub(super) fn queried(self, channel: &'static str) -> Trade {
         Trade {
             channel,
@@ -78,7 +78,7 @@ impl SandboxTrade {
         self.refunds.iter().find(|refund| refund.refund_no == refund_no)
     }
 
-    /// All that was returned; `None` only where it leaves the number range.
+    /// Returns the total refunded; `None` only on overflow.
     pub(super) fn refunded_total(&self) -> Option<Fen> {
         self.refunds.iter().try_fold(Fen::ZERO, |total, refund| total.checked_add(refund.amount))
     }
