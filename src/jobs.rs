@@ -13,7 +13,6 @@ use std::{
 use crate::{
     app::App,
     domain::{
-        divination::model_calls,
         messaging::notifications,
         moderation::shadow,
         money::{ledger, payments},
@@ -151,13 +150,13 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
 fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
     let mut next_expiry = Instant::now();
     while goes_on(stopped, LOOK_EVERY) {
-        run("writing what came of model calls", || model_calls::write_again(&app.model_calls));
+        app.model_calls.retry_outcomes();
         if Instant::now() >= next_expiry {
             run("letting notifications expire", || notifications::expire_due(app));
             next_expiry = Instant::now() + EXPIRE_EVERY;
         }
     }
-    run("writing what came of model calls", || model_calls::write_again(&app.model_calls));
+    app.model_calls.retry_outcomes();
 }
 
 /// Deletes on a thread of its own: there may be much, which holds up neither the other jobs nor a stop.

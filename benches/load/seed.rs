@@ -11,7 +11,7 @@ use yarrow::{
     app::{App, OpenMode},
     config::{Sources, load},
     domain::{
-        divination::history::{self, Draft},
+        divination::history::{self, HistoryDraft},
         identity::{
             codes::{self, NewCode, Purpose, Recipient},
             tokens,
@@ -117,7 +117,7 @@ fn save_castings(app: &App, accounts: &[Account]) -> Result<(), Failure> {
     for account in &accounts[..READERS as usize] {
         let saves: Vec<_> = (0..RECORDS_OF_READER)
             .map(|number| {
-                let draft = Draft {
+                let draft = HistoryDraft {
                     local_record_id: format!("seeded-{number}").into(),
                     question_type: Some(casting.question_type.into()),
                     question: Some(casting.question.into()),

@@ -10,7 +10,7 @@ use yarrow::{
     app::App,
     domain::divination::{
         budget::{self, UsageRow},
-        model_calls::rehearsal::{self, Rehearsal},
+        model_calls::{CallReport, test_call},
     },
     error::{Error, Fault, FieldCode, Result},
     types::{Date, Micros},
@@ -179,7 +179,7 @@ fn budgets(app: &App, spent: budget::Amount) -> String {
 }
 
 fn test(common: &Common, app: &App) -> Result<()> {
-    let Rehearsal { outcome, failure } = rehearsal::ask(&app.model_calls)?;
+    let CallReport { outcome, failure } = test_call::make(&app.model_calls)?;
     record_audit(app, "ai test", None, cli_authority(None))?;
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     let json = json!({

@@ -11,7 +11,7 @@ use super::{
 };
 use yarrow::{
     app::App,
-    domain::divination::interpretation::{self, Record},
+    domain::divination::interpretation::{self, CallRecord},
     error::Result,
     types::{Listing, Page, Timestamp, UserId},
 };
@@ -94,7 +94,7 @@ fn print_page(
     app: &App,
     (command, user): (&str, Option<UserId>),
     page: Page,
-    found: &Listing<Record>,
+    found: &Listing<CallRecord>,
 ) -> Result<()> {
     record_audit(app, command, user, cli_authority(None))?;
     let items: Vec<_> = found.items.iter().map(json_of).collect();
@@ -109,7 +109,7 @@ fn print_page(
 }
 
 fn show(common: &Common, app: &App, trace: &str) -> Result<()> {
-    let found = interpretation::find_by_trace(app, None, trace).map_err(name_missing("Record", trace))?;
+    let found = interpretation::find_by_trace(app, None, trace).map_err(name_missing("CallRecord", trace))?;
     record_audit(app, "records show", Some(found.user), cli_authority(None))?;
     let mut json = json_of(&found);
     json["question"] = json!(found.question);
@@ -154,7 +154,7 @@ fn count(common: &Common, app: &App, user: Option<&str>, range: &RangeArgs) -> R
 }
 
 /// Formats a record without the question and the interpretation, which are personal data.
-fn json_of(record: &Record) -> Value {
+fn json_of(record: &CallRecord) -> Value {
     json!({
         "traceId": record.trace_id, "userId": record.user, "questionType": record.question_type,
         "status": record.status.name(), "provider": record.provider, "model": record.model,

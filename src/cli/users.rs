@@ -102,7 +102,7 @@ fn show(common: &Common, app: &App, user: UserId) -> Result<()> {
 }
 
 fn attachment(common: &Common, app: &App, user: UserId, language: Locale) -> Result<()> {
-    let attached = chat::attachment(app, user, language)?;
+    let attached = chat::context(app, user, language)?;
     record_audit(app, "users attachment", Some(user), cli_authority(None))?;
     let text = format!("user: {}\n\n{}", attached.reference, attached.message);
     common.output(&ModelAttachment::of(user, attached), || text)

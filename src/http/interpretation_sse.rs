@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    domain::divination::{interpretation::Record, model_calls::Status},
+    domain::divination::{interpretation::CallRecord, model_calls::CallStatus},
     error::{Error, Result},
     http::{
         reply::{Problem, retry_after_seconds},
@@ -26,8 +26,8 @@ pub struct Usage {
     completion_tokens: Option<i64>,
 }
 
-impl From<&Record> for Usage {
-    fn from(record: &Record) -> Self {
+impl From<&CallRecord> for Usage {
+    fn from(record: &CallRecord) -> Self {
         Self { prompt_tokens: record.prompt_tokens, completion_tokens: record.completion_tokens }
     }
 }
@@ -38,7 +38,7 @@ impl From<&Record> for Usage {
 pub struct Interpretation {
     #[schema(example = "4bf92f3577b34da6a3ce929d0e0e4736")]
     trace_id: String,
-    #[schema(value_type = Status)]
+    #[schema(value_type = CallStatus)]
     status: &'static str,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
@@ -55,8 +55,8 @@ pub struct Interpretation {
     usage: Usage,
 }
 
-impl From<Record> for Interpretation {
-    fn from(record: Record) -> Self {
+impl From<CallRecord> for Interpretation {
+    fn from(record: CallRecord) -> Self {
         Self {
             usage: Usage::from(&record),
             trace_id: record.trace_id,
@@ -90,7 +90,7 @@ impl<'error> Told<'error> {
 /// Tells what `run` writes as `meta`, `delta`, `done` and `error` events, on the thread that runs it.
 pub fn tell<F>(app: &App, context: &Context, events: &Events, trace_id: &str, run: F)
 where
-    F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<Record>,
+    F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
     events.send("meta", &json!({ "traceId": trace_id, "provider": app.model_calls.models.name(), "model": app.model_calls.models.model() }));
     let outcome = while_wanted(events.wanted(), || {
@@ -107,7 +107,7 @@ where
 }
 
 /// Tells of an interpretation that is there already, in the events of one that is being written.
-pub fn retell(events: &Events, record: Record) {
+pub fn retell(events: &Events, record: CallRecord) {
     let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
     events.send("meta", &meta);
     events.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     app::App,
     domain::divination::{
-        interpretation::Record,
-        model_calls::{self, Place},
+        interpretation::CallRecord,
+        model_calls::{self, CallPermit},
     },
     error::Result,
     providers::llm::Flow,
@@ -19,20 +19,20 @@ use crate::{
 /// What a request for an interpretation comes to, once it is prepared.
 pub enum Begun {
     /// It is there already.
-    Stored(Box<Record>),
+    Stored(Box<CallRecord>),
     /// The model is to be asked.
     Pending { trace_id: String, run: Run },
 }
 
 /// Asks the model, with a sink for what it writes. Blocks.
-pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Record> + Send>;
+pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<CallRecord> + Send>;
 
 /// A place for one model call of this user, as soon as there is one.
 ///
 /// # Errors
 /// `too_many_calls`; `overloaded` when the queue is full, or when waiting in it took too long.
-pub async fn place(call: &Call, user: UserId) -> Result<Place> {
-    let entering = call.app.model_calls.queue.enter(user)?;
+pub async fn place(call: &Call, user: UserId) -> Result<CallPermit> {
+    let entering = call.app.model_calls.queue.acquire(user)?;
     match tokio::time::timeout(call.app.config.llm.queue_timeout, entering).await {
         Ok(place) => place,
         Err(_) => Err(model_calls::overloaded()),
@@ -40,7 +40,7 @@ pub async fn place(call: &Call, user: UserId) -> Result<Place> {
 }
 
 /// Answers with an interpretation that there is.
-pub fn answer_stored(call: &Call, record: Record) -> JsonOrStream<Interpretation> {
+pub fn answer_stored(call: &Call, record: CallRecord) -> JsonOrStream<Interpretation> {
     if !call.wants_stream() {
         return JsonOrStream::Json(record.into());
     }

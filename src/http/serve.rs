@@ -62,7 +62,7 @@ const HEAD_BUFFER: usize = 32 << 10;
 /// # Errors
 /// When the address cannot be listened on, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
-    crash_recovery::close(app)?;
+    crash_recovery::close_interrupted(app)?;
     allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
     // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
@@ -82,7 +82,7 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(jobs);
     // What still runs now ends with the process.
-    let (recorded, closed) = (audit::record_cut_off(app), crash_recovery::close(app));
+    let (recorded, closed) = (audit::record_cut_off(app), crash_recovery::close_interrupted(app));
     app.store.close();
     outcome.and(recorded).and(closed)
 }

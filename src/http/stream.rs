@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     app::App,
-    domain::divination::model_calls::Place,
+    domain::divination::model_calls::CallPermit,
     error::{Code, Error, Result},
     providers::client::Wanted,
 };
@@ -110,7 +110,7 @@ pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<b
 /// Those of `prepare`, and those with which `tell` says that it cannot begin.
 pub async fn tell_from_one_thread<T>(
     call: &Call,
-    place: Place,
+    place: CallPermit,
     last_event: LastEvent,
     prepare: impl FnOnce(&App) -> Result<T> + Send + 'static,
     tell: impl FnOnce(&App, &Context, &Events, T, Beginning) + Send + 'static,

@@ -10,7 +10,7 @@ use utoipa::{
 use super::{params::AudienceName, schemas::one_of_names};
 use crate::{
     domain::{
-        divination::{model_calls::Status, sessions::Method},
+        divination::{model_calls::CallStatus, sessions::Method},
         identity::{preferences::Kind, users::Gender},
         moderation::{engine::ContentType, policy::Service},
         money::{
@@ -53,7 +53,7 @@ vocabulary! {
     OrderState = "OrderState", "credited", "Where an order stands.";
     Progress = "RefundState", "succeeded", "How far a refund came.";
     Service = "ModerationService", "local", "Who decides about texts.";
-    Status = "CallStatus", "succeeded", "What became of a model call: `cancelled` if the client left, `interrupted` if the service stopped.";
+    CallStatus = "CallStatus", "succeeded", "What became of a model call: `cancelled` if the client left, `interrupted` if the service stopped.";
     TradeStatus = "TradeStatus", "TRADE_SUCCESS", "Where a trade stands, in the provider's words.";
     Verdict = "Verdict", "credited", "What a report of the provider led to.";
 }

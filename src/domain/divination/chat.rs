@@ -1,8 +1,8 @@
-//! Conversations with the language model, passed on as the vendor speaks: one call, one record, and none of the words.
+//! Chat turns with the language model: one call, one record, and no text stored.
 //!
-//! The client brings what was said; the service adds who it is talking to, in a message of its own that the client
-//! cannot replace, and hands the vendor an opaque reference in place of the user. Only the user's last words are
-//! screened: what stands before them, clients make up as they like.
+//! The client sends the conversation; the service adds a system message about the user that the client cannot replace,
+//! and an opaque reference in place of the user id. Only the user's last message is screened, because clients can make up
+//! everything before it.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{
     domain::{
         Each,
         divination::{
-            budget::{self, Reservation, Used},
+            budget::{self, CallUsage, Reservation},
             model_calls::{
-                self, Asker, ModelCalls, Outcome, Ran,
-                hourly::{self, Counted},
+                self, CallReport, Caller, ModelCalls, Outcome,
+                hourly_limit::{self, LimitedCall},
             },
         },
         identity::users::{self, Gender, Profile},
@@ -29,117 +29,117 @@ use crate::{
     types::{Date, Locale, Micros, TimeZone, Timestamp, UserId},
 };
 
-const KIND: &str = "chat";
-/// The version of the instructions, kept with every record.
+const CALL_KIND: &str = "chat";
+/// The version of the instructions, stored with every record.
 const PROMPT_VERSION: &str = "1";
 const CHINESE: &str = include_str!("../../../assets/prompts/chat.zh.txt");
 const ENGLISH: &str = include_str!("../../../assets/prompts/chat.en.txt");
 
-/// What a user wants to say, and how it is to be answered.
+/// A conversation to be continued by the model.
 #[derive(Clone)]
 pub struct Conversation {
-    /// Turns of user and model, the user's last; never empty.
+    /// Messages of user and model, the user's last; never empty.
     pub messages: Vec<Message>,
     pub stream: bool,
     pub temperature: Option<f64>,
-    /// Bounded by the setting, whatever is asked for.
+    /// Capped by the setting.
     pub max_tokens: Option<u32>,
     pub locale: Locale,
 }
 
-/// A call that may run, with its record written.
-pub struct Prepared {
+/// A call that may run. Its record is written.
+pub struct PreparedChat {
     pub trace_id: String,
     user: UserId,
     request: Request,
     reservation: Reservation,
 }
 
-/// What is told of an answer once it is over.
+/// The complete answer of the model.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct ChatAnswer {
     pub text: String,
     /// The model that answered.
     pub model: String,
-    /// `stop`, or `length` when the limit of tokens cut the text.
+    /// `stop`, or `length` if the token limit cut the text.
     pub finish_reason: String,
-    /// As the provider counted; nothing where it did not say.
+    /// As counted by the provider, if it reported usage.
     pub usage: Option<Usage>,
     pub finished_at: Timestamp,
 }
 
-/// What the service tells a model about a user: a name, a gender and an age within ten years; no number, no address.
+/// The facts about a user that a model gets: name, gender and a ten-year age band, but no number or address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Introduction {
     pub nickname: Option<String>,
     pub gender: Option<&'static str>,
-    /// `30-39`.
+    /// A ten-year band, such as `30-39`.
     pub age: Option<String>,
 }
 
-/// What goes with a conversation beside what is said in it.
+/// The data about a user that a provider gets with a conversation.
 #[derive(Clone, Debug)]
-pub struct Attachment {
-    /// By which the vendor knows the user.
+pub struct ChatContext {
+    /// The opaque reference by which the provider knows the user.
     pub reference: String,
     pub introduction: Introduction,
-    /// The message that the service puts before the conversation, with the introduction in it.
+    /// The system message before the conversation, with the introduction in it.
     pub message: String,
 }
 
-/// Screens what the user said last and writes the record of a call that is about to begin.
+/// Screens the user's last message, reserves the budget and writes the record.
 ///
 /// # Errors
-/// `content_rejected` if it may not stand; `too_many_requests`; `budget_spent`. Then no model is asked.
-pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> Result<Prepared> {
-    // Before anybody is asked about the text; what holds is asked again below.
+/// `content_rejected` if moderation rejects the message; `too_many_requests`; `budget_spent`.
+pub fn prepare(calls: &ModelCalls, user: UserId, conversation: Conversation) -> Result<PreparedChat> {
+    // Checked here to reject the call before moderation is asked, and again when the call is counted.
     let allowed = calls.core.config.llm.calls_per_user_hour;
-    calls.core.store.read(|tx| hourly::require_open_in(tx, user, Counted::Conversations, allowed))?;
+    calls.core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Chat, allowed))?;
     let last = conversation.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let field = Field { name: "messages", content_type: ContentType::Question, text: last };
     if let Some(refusal) = moderation::screen(&calls.moderation, user, &[field]) {
-        return refusal.record::<Prepared>(&calls.core).wait();
+        return refusal.record::<PreparedChat>(&calls.core).wait();
     }
     let profile = calls.core.store.read(|tx| users::profile_in(tx, user))?;
     let trace_id = model_calls::new_trace_id()?;
-    let spoken = conversation.messages.len();
+    let message_count = conversation.messages.len();
     let request = request(&calls.core, &trace_id, &profile, conversation);
-    let amount = model_calls::largest_use(calls, &request);
+    let amount = calls.max_usage(&request);
     let config = Arc::clone(&calls.core.config);
-    let (traced, provider, model) = (trace_id.clone(), calls.models.name(), calls.models.model().to_owned());
+    let (id, provider, model) = (trace_id.clone(), calls.models.name(), calls.models.model().to_owned());
     let begin = calls.core.store.write(move |tx| {
-        hourly::take_in(tx, user, Counted::Conversations, allowed)?;
+        hourly_limit::count_in(tx, user, LimitedCall::Chat, allowed)?;
         let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
-        begin_in(tx, &traced, user, spoken, (provider, &model))?;
-        make_room_in(tx, user, config.records_kept())?;
+        begin_in(tx, &id, user, message_count, (provider, &model))?;
+        delete_surplus_in(tx, user, config.records_kept())?;
         Ok(reservation)
     });
-    Ok(Prepared { trace_id, user, request, reservation: begin.wait()? })
+    Ok(PreparedChat { trace_id, user, request, reservation: begin.wait()? })
 }
 
-/// Asks the model and finishes the record, whatever came of it. Blocks on the provider.
+/// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
 ///
-/// `sink` gets what arrives, with the vendor's own documents where it sent any.
+/// `sink` gets each piece of the output, with the provider's own documents if it sent any.
 ///
 /// # Errors
-/// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` for an answer that may not
-/// stand, each with the trace id.
-pub fn run(calls: &ModelCalls, prepared: &Prepared, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<Answered> {
-    let asker = Asker { user: Some(prepared.user), kind: KIND };
-    let Ran { outcome, failure } = model_calls::run(calls, asker, prepared.request.clone(), sink);
+/// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` if moderation rejects the
+/// answer, each with the trace id.
+pub fn run(calls: &ModelCalls, prepared: &PreparedChat, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Result<ChatAnswer> {
+    let caller = Caller { user: Some(prepared.user), kind: CALL_KIND };
+    let CallReport { outcome, failure } = model_calls::run(calls, caller, prepared.request.clone(), sink);
     let (model, usage) = (outcome.model.clone(), outcome.usage);
     let (text, finish_reason) = (outcome.text.clone().unwrap_or_default(), outcome.finish_reason.clone());
     let finished_at = finish(calls, prepared, outcome)?;
     match failure {
         None => {
             let finish_reason = finish_reason.unwrap_or_else(|| "stop".to_owned());
-            Ok(Answered { text, model, finish_reason, usage, finished_at })
+            Ok(ChatAnswer { text, model, finish_reason, usage, finished_at })
         }
         Some(error) => Err(error.of_trace(&prepared.trace_id)),
     }
 }
 
-/// The user's calls, oldest first: when, of which model, how it ended, and the tokens of question and answer.
+/// Exports the user's calls without their texts, oldest first.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
         "select trace_id, messages, status, provider, model, prompt_tokens, completion_tokens, duration_ms, created_at, \
@@ -162,18 +162,18 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     )
 }
 
-/// What would go with a conversation of this user, for whoever wants to see what a vendor learns.
+/// Returns the data about this user that a provider would get, to be shown to administrators.
 ///
 /// # Errors
 /// `not_found`.
-pub fn attachment(core: &Core, user: UserId, locale: Locale) -> Result<Attachment> {
+pub fn context(core: &Core, user: UserId, locale: Locale) -> Result<ChatContext> {
     let profile = core.store.read(|tx| {
         users::find_in(tx, user)?;
         users::profile_in(tx, user)
     })?;
     let introduction = introduction(&profile, core.config.limits.time_zone.today(core.clock.now()));
     let message = message(locale, &introduction);
-    Ok(Attachment { reference: model_calls::reference(core, user), introduction, message })
+    Ok(ChatContext { reference: model_calls::user_reference(core, user), introduction, message })
 }
 
 fn introduction(profile: &Profile, today: Date) -> Introduction {
@@ -191,10 +191,10 @@ fn message(locale: Locale, introduction: &Introduction) -> String {
     format!("{}\n{}", instructions.trim(), json!(introduction))
 }
 
-/// `30-39`.
+/// Returns the ten-year band of an age, such as `30-39`.
 fn age_band(birthday: Date, today: Date) -> String {
-    let had_it = (today.month(), today.day()) >= (birthday.month(), birthday.day());
-    let age = (i32::from(today.year()) - i32::from(birthday.year()) - i32::from(!had_it)).max(0);
+    let had_birthday = (today.month(), today.day()) >= (birthday.month(), birthday.day());
+    let age = (i32::from(today.year()) - i32::from(birthday.year()) - i32::from(!had_birthday)).max(0);
     let decade = age / 10 * 10;
     format!("{decade}-{}", decade + 9)
 }
@@ -202,25 +202,25 @@ fn age_band(birthday: Date, today: Date) -> String {
 fn request(core: &Core, trace_id: &str, profile: &Profile, conversation: Conversation) -> Request {
     let today = core.config.limits.time_zone.today(core.clock.now());
     let content = message(conversation.locale, &introduction(profile, today));
-    let own = Message { role: Role::System, content };
-    let most = core.config.llm.max_tokens;
+    let system = Message { role: Role::System, content };
+    let limit = core.config.llm.max_tokens;
     Request {
         trace_id: trace_id.to_owned(),
-        user_reference: model_calls::reference(core, profile.id),
-        messages: std::iter::once(own).chain(conversation.messages).collect(),
+        user_reference: model_calls::user_reference(core, profile.id),
+        messages: std::iter::once(system).chain(conversation.messages).collect(),
         stream: conversation.stream,
         is_told_documents: true,
         temperature: conversation.temperature.or(core.config.llm.temperature),
-        max_tokens: Some(conversation.max_tokens.map_or(most, |asked| asked.min(most))),
+        max_tokens: Some(conversation.max_tokens.map_or(limit, |asked| asked.min(limit))),
         time_left: None,
         reading: None,
     }
 }
 
-fn finish(calls: &ModelCalls, prepared: &Prepared, outcome: Outcome) -> Result<Timestamp> {
+fn finish(calls: &ModelCalls, prepared: &PreparedChat, outcome: Outcome) -> Result<Timestamp> {
     let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
     let config = Arc::clone(&calls.core.config);
-    model_calls::write_down(calls, &prepared.trace_id, move |tx| {
+    model_calls::store_outcome(calls, &prepared.trace_id, move |tx| {
         if !finish_in(tx, &trace_id, &outcome)? {
             return Ok(None);
         }
@@ -228,8 +228,8 @@ fn finish(calls: &ModelCalls, prepared: &Prepared, outcome: Outcome) -> Result<T
     })
 }
 
-/// Deletes what is over beyond the user's newest `kept`, a few at a time.
-fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+/// Deletes finished records beyond the user's newest `kept`, a few at a time.
+fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from chats where id in (select id from chats where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running'",
@@ -254,7 +254,7 @@ fn begin_in(
     .map(drop)
 }
 
-/// Writes what came of a call; false if the record does not say that it runs.
+/// Finishes a record. Returns false if it is not in the state "running".
 fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> {
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     let finished = tx.execute(
@@ -279,7 +279,7 @@ fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<bool> 
     Ok(finished == 1)
 }
 
-/// Says of all calls that run that they were interrupted, counts them, and says how many they were.
+/// Marks running calls as interrupted, counts their usage, and returns their number.
 pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     let closed = tx.all(
         "update chats set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
@@ -289,8 +289,8 @@ pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     )?;
     let count = closed.len();
     for (provider, model, created_at) in closed {
-        let used = Used::interrupted(KIND, provider, model);
-        budget::count_in(tx, &zone.today(created_at).to_string(), &used)?;
+        let usage = CallUsage::interrupted(CALL_KIND, provider, model);
+        budget::count_in(tx, &zone.today(created_at).to_string(), &usage)?;
     }
     Ok(count)
 }
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_within_ten_years() {
+    fn age_is_disclosed_as_ten_year_band() {
         let today = jiff::civil::date(2026, 3, 1);
         let band = |text: &str| age_band(text.parse().unwrap(), today);
         assert_eq!((band("1996-03-01").as_str(), band("1996-03-02").as_str()), ("30-39", "20-29"));

@@ -1,22 +1,22 @@
-//! Model calls that no process runs any more: those that a stop or a crash cut off.
+//! Model calls that a stop or crash of the service interrupted.
 
 use super::{budget, chat, interpretation};
 use crate::{core::Core, error::Result, store::Write};
 
-/// Says of them that they were interrupted, and takes what they had set aside as spent. For a server's start and end,
-/// when none can be running. All at once: a call that ended by itself in between would be charged twice.
+/// Marks running calls as interrupted and charges their whole reservations. Runs when the server starts and stops, when
+/// no call can be running. One transaction, so that no call that finishes meanwhile is charged twice.
 ///
 /// # Errors
 /// Storage errors.
-pub fn close(core: &Core) -> Result<()> {
+pub fn close_interrupted(core: &Core) -> Result<()> {
     let zone = core.config.limits.time_zone.clone();
-    let close = move |tx: &Write<'_>| {
-        budget::take_reserved_as_spent_in(tx)?;
+    let update = move |tx: &Write<'_>| {
+        budget::spend_reservations_in(tx)?;
         Ok((interpretation::close_interrupted_in(tx, &zone)?, chat::close_interrupted_in(tx, &zone)?))
     };
-    let (interpretations, conversations) = core.store.write(close).wait()?;
-    if interpretations + conversations > 0 {
-        tracing::warn!(interpretations, conversations, "model calls were interrupted by a stop of the service");
+    let (interpretations, chats) = core.store.write(update).wait()?;
+    if interpretations + chats > 0 {
+        tracing::warn!(interpretations, chats, "marked model calls as interrupted because the service stopped");
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Castings that first-generation clients store here, each under the client's own record id.
+//! History records: castings that clients of the old API store under their own record ids.
 //!
-//! What the client sent as `jsonData` and `timestamp` is kept and given back to the byte, and means nothing to the
-//! service: order and limits follow the server's own sequence. Deactivating hides a user's records for some weeks
-//! before they are deleted; saving one of them again makes it a new record.
+//! `jsonData` and `timestamp` are stored and returned byte for byte; the service never interprets them. Order and limits
+//! follow a sequence that the server assigns. Deactivating hides a user's records for some weeks before they are deleted;
+//! saving a hidden record again makes it the newest.
 
 mod orphans;
 
@@ -21,12 +21,12 @@ use crate::{
 
 pub use orphans::{delete_orphans_in, next_owner_in};
 
-/// Records that one unpaged list holds at most.
+/// The most records of a list without paging.
 const UNPAGED: u32 = 1000;
 
-/// A casting as the client saves it.
+/// A record as the client sends it.
 #[derive(Clone, Debug)]
-pub struct Draft<'text> {
+pub struct HistoryDraft<'text> {
     pub local_record_id: Cow<'text, str>,
     pub question_type: Option<Cow<'text, str>>,
     pub question: Option<Cow<'text, str>>,
@@ -35,8 +35,8 @@ pub struct Draft<'text> {
     pub client_timestamp: Option<JsonText<'text>>,
 }
 
-/// What a record goes on saying because the draft says nothing of it.
-struct Rest {
+/// The stored values of fields that a draft leaves out.
+struct StoredFields {
     question_type: Option<String>,
     question: Option<String>,
     json_data: Option<String>,
@@ -44,66 +44,66 @@ struct Rest {
     client_timestamp: Option<String>,
 }
 
-impl Draft<'_> {
-    fn completed_by(self, rest: Rest) -> Self {
+impl HistoryDraft<'_> {
+    fn with_defaults(self, stored: StoredFields) -> Self {
         Self {
             local_record_id: self.local_record_id,
-            question_type: self.question_type.or(rest.question_type.map(Cow::Owned)),
-            question: self.question.or(rest.question.map(Cow::Owned)),
-            json_data: self.json_data.or(rest.json_data.map(JsonText::from_stored)),
-            ai_result: self.ai_result.or(rest.ai_result.map(Cow::Owned)),
-            client_timestamp: self.client_timestamp.or(rest.client_timestamp.map(JsonText::from_stored)),
+            question_type: self.question_type.or(stored.question_type.map(Cow::Owned)),
+            question: self.question.or(stored.question.map(Cow::Owned)),
+            json_data: self.json_data.or(stored.json_data.map(JsonText::from_stored)),
+            ai_result: self.ai_result.or(stored.ai_result.map(Cow::Owned)),
+            client_timestamp: self.client_timestamp.or(stored.client_timestamp.map(JsonText::from_stored)),
         }
     }
 }
 
-/// A casting as it is kept.
+/// A stored record.
 #[derive(Clone, Debug)]
-pub struct Record<'text> {
-    pub draft: Draft<'text>,
+pub struct HistoryRecord<'text> {
+    pub draft: HistoryDraft<'text>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A record that was saved, and whether it is a new one.
+/// A saved record.
 #[derive(Clone, Debug)]
 pub struct SavedRecord {
-    pub record: Record<'static>,
+    pub record: HistoryRecord<'static>,
     pub is_new: bool,
 }
 
-/// Saves a record, or changes what is said of the one that has the same record id; the rest of that stays.
+/// Saves a record, or updates the record with the same id; fields that the draft leaves out keep their values.
 ///
 /// # Errors
-/// `unauthenticated` for a user who has left; `history_full` when the user has as many records as are kept.
-pub fn save(core: &Core, user: UserId, draft: Draft<'static>) -> Pending<SavedRecord> {
+/// `unauthenticated` if the account was deleted; `history_full` when the user has the maximum number of records.
+pub fn save(core: &Core, user: UserId, draft: HistoryDraft<'static>) -> Pending<SavedRecord> {
     let limit = i64::from(core.config.limits.history_records);
     core.store.write_without_savepoint(move |tx| {
         let sequence = newest_in(tx, user)? + 1;
-        // As long as the newest number is within the limit, so is the number of records, and nothing is counted.
+        // While the newest sequence number is within the limit, so is the number of records, and counting is unnecessary.
         if sequence > limit && count_in(tx, user, None)? >= limit && !has_in(tx, user, &draft.local_record_id)? {
             return Err(Code::HistoryFull.into());
         }
         if !insert_in(tx, user, sequence, &draft)? {
-            if let Some((created_at, rest)) = change_in(tx, user, &draft)? {
-                let record = Record { draft: draft.completed_by(rest), created_at, updated_at: tx.now };
+            if let Some((created_at, stored)) = update_in(tx, user, &draft)? {
+                let record = HistoryRecord { draft: draft.with_defaults(stored), created_at, updated_at: tx.now };
                 return Ok(SavedRecord { record, is_new: false });
             }
             renew_in(tx, user, sequence, &draft)?;
         }
-        let record = Record { draft, created_at: tx.now, updated_at: tx.now };
+        let record = HistoryRecord { draft, created_at: tx.now, updated_at: tx.now };
         Ok(SavedRecord { record, is_new: true })
     })
 }
 
-/// Hands over the user's records where they lie, newest first, until that is enough, and says how many there are: those
-/// of one page, or without one up to a thousand.
+/// Passes the user's records to `each`, newest first, until it breaks; returns their total. Without a page, passes up
+/// to a thousand. Records are borrowed from the row, to save copies.
 pub fn list(
     core: &Core,
     user: UserId,
     question_type: Option<&str>,
     page: Option<Page>,
-    mut each: impl FnMut(Record<'_>) -> Result<ControlFlow<()>>,
+    mut each: impl FnMut(HistoryRecord<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<i64> {
     let page = page.unwrap_or(Page { number: 1, size: UNPAGED });
     core.store.read(|tx| {
@@ -127,7 +127,7 @@ pub fn count(core: &Core, user: UserId) -> Result<i64> {
     core.store.read(|tx| count_in(tx, user, None))
 }
 
-/// Deletes the records with these ids and says how many there were.
+/// Deletes the records with these ids and returns the number of records deleted.
 pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pending<usize> {
     core.store.write(move |tx| {
         let mut deleted = 0;
@@ -144,11 +144,12 @@ pub fn delete(core: &Core, user: UserId, local_record_ids: Vec<String>) -> Pendi
     })
 }
 
-/// Hides all of the user's records and says how many there were. No more hidden ones are kept than a user may have of
-/// the others: the oldest go.
+/// Hides all of the user's records and returns their number. Hidden records beyond the limit for visible ones are
+/// deleted, oldest first.
 pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
     let limit = core.config.limits.history_records;
-    // Nothing in it can fail but the disk, and what it rewrites may be too much to be kept in memory for an undoing.
+    // Without a savepoint: nothing but the disk can fail, and the changed rows may be too many to hold in memory for a
+    // rollback.
     core.store.write_without_savepoint(move |tx| {
         let hidden = tx.execute(
             "update history set deactivated_at = ?2 where user_id = ?1 and deactivated_at is null",
@@ -166,18 +167,18 @@ pub fn deactivate_all(core: &Core, user: UserId) -> Pending<usize> {
     })
 }
 
-/// Deletes all of the user's records, hidden ones too.
+/// Deletes all of the user's records, including hidden ones.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from history where user_id = ?1", [user.0]).map(drop)
 }
 
-/// The user's records, hidden ones too.
+/// Exports the user's records, including hidden ones.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let hidden = "select local_record_id, question_type, question, json_data, ai_result, client_timestamp, created_at, \
                   updated_at, json_data_crc32, deactivated_at from history where user_id = ?1 order by sequence";
     tx.each(hidden, [user.0], |row| {
         let deactivated_at: Option<i64> = row.get(9)?;
-        let Record { draft, created_at, updated_at } = record_of(row)?;
+        let HistoryRecord { draft, created_at, updated_at } = record_of(row)?;
         each(json!({
             "localRecordId": draft.local_record_id,
             "questionType": draft.question_type,
@@ -192,7 +193,7 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// Deletes up to `limit` records that were deactivated longer ago than `age`.
+/// Deletes up to `limit` records that have been hidden for longer than `age`.
 pub fn delete_deactivated_in(tx: &Write<'_>, age: Duration, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from history where id in (select id from history where deactivated_at <= ?1 \
@@ -210,7 +211,7 @@ fn count_in(tx: &Read<'_>, user: UserId, question_type: Option<&str>) -> Result<
     )
 }
 
-/// Whether the user has an active record by this id.
+/// Returns true if the user has an active record with this id.
 fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
     tx.one(
         "select exists (select 1 from history where local_record_id = ?1 and user_id = ?2 and deactivated_at is null)",
@@ -219,12 +220,12 @@ fn has_in(tx: &Read<'_>, user: UserId, local_record_id: &str) -> Result<bool> {
     )
 }
 
-/// Inserts the record as the user's newest, unless there is one by its id; true if it was inserted. The reference to
-/// the user refuses it if the account was deleted since the token was looked at.
+/// Inserts the record as the user's newest, unless its id exists; returns true if it was inserted. The foreign key
+/// rejects it if the account was deleted since the token was checked.
 ///
-/// A plain statement: one that selects what it inserts, or returns what it inserted, makes a temporary table each time,
-/// which costs as much as the row.
-fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<bool> {
+/// A plain `values` statement, because `insert … select` and `returning` build a temporary table each time, which costs as
+/// much as the row.
+fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<bool> {
     let inserted = tx.execute(
         "insert into history (user_id, sequence, local_record_id, question_type, question, json_data, ai_result, \
          client_timestamp, created_at, updated_at, json_data_crc32) \
@@ -235,13 +236,13 @@ fn insert_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> 
     Ok(inserted == 1)
 }
 
-/// The sequence number of the user's newest record, 0 without any.
+/// Returns the sequence number of the user's newest record, or 0.
 fn newest_in(tx: &Read<'_>, user: UserId) -> Result<i64> {
     tx.one("select coalesce(max(sequence), 0) from history where user_id = ?1", [user.0], |row| row.get(0))
 }
 
-/// Makes a deactivated record the user's newest, with what it now says.
-fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> Result<()> {
+/// Makes a hidden record the user's newest, with the content of the draft.
+fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &HistoryDraft<'_>) -> Result<()> {
     tx.execute(
         "update history set sequence = ?2, question_type = ?4, question = ?5, json_data = ?6, ai_result = ?7, \
          client_timestamp = ?8, created_at = ?9, updated_at = ?9, json_data_crc32 = ?10, deactivated_at = null \
@@ -251,9 +252,9 @@ fn renew_in(tx: &Write<'_>, user: UserId, sequence: i64, draft: &Draft<'_>) -> R
     .map(drop)
 }
 
-/// Has the active record by this id say what the draft says, if there is one, and tells when it was made and what it
-/// says of that which the draft leaves out.
-fn change_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<(Timestamp, Rest)>> {
+/// Updates the active record with this id, if there is one. Returns its creation time and the stored values of the
+/// fields that the draft leaves out.
+fn update_in(tx: &Write<'_>, user: UserId, draft: &HistoryDraft<'_>) -> Result<Option<(Timestamp, StoredFields)>> {
     tx.first(
         "update history set question_type = coalesce(?3, question_type), question = coalesce(?4, question), \
          json_data = coalesce(?5, json_data), ai_result = coalesce(?6, ai_result), \
@@ -275,21 +276,25 @@ fn change_in(tx: &Write<'_>, user: UserId, draft: &Draft<'_>) -> Result<Option<(
             draft.json_data.as_ref().map(JsonText::checksum),
         ),
         |row| {
-            let rest = Rest {
+            let stored = StoredFields {
                 question_type: row.get(1)?,
                 question: row.get(2)?,
                 json_data: row.get(3)?,
                 ai_result: row.get(4)?,
                 client_timestamp: row.get(5)?,
             };
-            Ok((Timestamp(row.get(0)?), rest))
+            Ok((Timestamp(row.get(0)?), stored))
         },
     )
 }
 
-/// User, sequence, record id, what the record says, the time, and the checksum: what the statements that make a record
-/// new take.
-fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft Draft<'_>) -> impl Params + use<'draft> {
+/// Returns the parameters of the statements that make a record the newest.
+fn new_row<'draft>(
+    tx: &Write<'_>,
+    user: UserId,
+    sequence: i64,
+    draft: &'draft HistoryDraft<'_>,
+) -> impl Params + use<'draft> {
     (
         user.0,
         sequence,
@@ -304,11 +309,11 @@ fn new_row<'draft>(tx: &Write<'_>, user: UserId, sequence: i64, draft: &'draft D
     )
 }
 
-fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<Record<'row>> {
+fn record_of<'row>(row: &'row Row<'_>) -> rusqlite::Result<HistoryRecord<'row>> {
     let checksum = row.get(8)?;
     let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
-    Ok(Record {
-        draft: Draft {
+    Ok(HistoryRecord {
+        draft: HistoryDraft {
             local_record_id: row.get_ref(0)?.as_str()?.into(),
             question_type: text(1)?.map(Cow::Borrowed),
             question: text(2)?.map(Cow::Borrowed),

@@ -1,10 +1,10 @@
-//! Castings, their history, and what language models make of them.
+//! Castings, their history, and their interpretation by language models.
 
-pub mod budget;
-pub mod chat;
-pub mod crash_recovery;
 pub mod hexagram;
-pub mod history;
-pub mod interpretation;
+pub mod budget;
 pub mod model_calls;
+pub mod interpretation;
+pub mod chat;
+pub mod history;
 pub mod sessions;
+pub mod crash_recovery;

@@ -9,7 +9,7 @@ use crate::{
     app::App,
     domain::{
         divination::{
-            history::{self, Draft},
+            history::{self, HistoryDraft},
             interpretation::{self, Question},
         },
         identity::{
@@ -154,7 +154,7 @@ fn cast(app: &App, user: UserId, number: usize, question_type: &str, question: &
     };
     let prepared = interpretation::prepare(&app.model_calls, user, asked)?;
     let record = interpretation::run(&app.model_calls, &prepared, &mut |_| Flow::Continue)?;
-    let draft = Draft {
+    let draft = HistoryDraft {
         local_record_id: format!("demo-{number}").into(),
         question_type: Some(question_type.to_owned().into()),
         question: Some(question.to_owned().into()),

@@ -36,7 +36,7 @@ fn sweep_while(app: &App, goes_on: &dyn Fn() -> bool) -> Result<usize> {
     sweep.in_slices(move |tx| idempotency::delete_older_in(tx, retention.idempotency_keys, SLICE));
     sweep.in_slices(move |tx| known_emails::forget_parked_in(tx, retention.parked_points, SLICE));
     sweep.in_slices(move |tx| budget::delete_old_spending_in(tx, &zone, SLICE));
-    sweep.in_slices(|tx| model_calls::hourly::delete_old_in(tx, SLICE));
+    sweep.in_slices(|tx| model_calls::hourly_limit::delete_old_in(tx, SLICE));
     sweep.in_slices(move |tx| notifications::delete_expired_in(tx, retention.expired_notifications, SLICE));
     sweep.in_slices(move |tx| violations::delete_older_in(tx, retention.violations, SLICE));
     sweep.in_slices(move |tx| shadow::delete_older_in(tx, retention.violations, SLICE));

@@ -9,7 +9,7 @@ use crate::{
     domain::{
         divination::{
             history,
-            interpretation::{self, Record},
+            interpretation::{self, CallRecord},
         },
         identity::{
             codes::{self, LiveCode, Recipient, SentCode},
@@ -53,7 +53,7 @@ pub struct Sheet {
     pub changes: Vec<Change>,
     pub orders: Vec<Order>,
     pub castings: i64,
-    pub records: Vec<Record>,
+    pub records: Vec<CallRecord>,
     /// Texts that were refused, masked as they are kept.
     pub violations: Vec<violations::Recorded>,
     pub violations_total: i64,

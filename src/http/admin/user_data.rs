@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::{
     app::App,
     domain::{
-        divination::chat::{self, Attachment},
+        divination::chat::{self, ChatContext},
         identity::{
             user_data::{self, Fix, Issue, Synchronised, Validation, Who},
             users::Gender,
@@ -292,14 +292,14 @@ pub struct ModelAttachment {
 }
 
 impl ModelAttachment {
-    pub fn of(user_id: UserId, Attachment { reference, introduction, message }: Attachment) -> Self {
+    pub fn of(user_id: UserId, ChatContext { reference, introduction, message }: ChatContext) -> Self {
         let chat::Introduction { nickname, gender, age } = introduction;
         Self { user_id, reference, nickname, gender, age, message }
     }
 }
 
 pub async fn show_attachment(call: Call, of: OfUser) -> Result<Json<ModelAttachment>> {
-    let attached = chat::attachment(&call.app, of.user_id, call.locale())?;
+    let attached = chat::context(&call.app, of.user_id, call.locale())?;
     call.context.subject.get_or_init(|| of.user_id);
     Ok(Json(ModelAttachment::of(of.user_id, attached)))
 }

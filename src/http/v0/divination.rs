@@ -9,8 +9,8 @@ use crate::{
     app::App,
     domain::{
         divination::{
-            interpretation::{self, Record},
-            model_calls::Status,
+            interpretation::{self, CallRecord},
+            model_calls::CallStatus,
         },
         identity::preferences,
     },
@@ -118,7 +118,7 @@ pub struct InterpretationRecord {
     /// As it was sent.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     divination_data: Option<JsonText<'static>>,
-    #[schema(value_type = Status)]
+    #[schema(value_type = CallStatus)]
     status: &'static str,
     #[schema(example = "builtin")]
     provider: String,
@@ -153,8 +153,8 @@ pub struct InterpretationRecord {
     finished_at: Option<Timestamp>,
 }
 
-impl From<Record> for InterpretationRecord {
-    fn from(record: Record) -> Self {
+impl From<CallRecord> for InterpretationRecord {
+    fn from(record: CallRecord) -> Self {
         Self {
             usage: Usage::from(&record),
             trace_id: record.trace_id,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{
     domain::{
-        divination::history::{self, Draft},
+        divination::history::{self, HistoryDraft},
         identity::users::User,
     },
     error::{Error, Fault, FieldCode, Result},
@@ -101,7 +101,10 @@ pub struct HistoryRecord<'text> {
 }
 
 impl<'text> HistoryRecord<'text> {
-    fn new(user: &User, history::Record { draft, created_at, updated_at }: history::Record<'text>) -> Self {
+    fn new(
+        user: &User,
+        history::HistoryRecord { draft, created_at, updated_at }: history::HistoryRecord<'text>,
+    ) -> Self {
         Self {
             user_id: user.id,
             phone_number: user.phone_number.clone(),
@@ -119,7 +122,7 @@ impl<'text> HistoryRecord<'text> {
 
 pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord<'static>>> {
     let user = call.acting_user(&claims(save.user_id, save.phone_number))?;
-    let draft = Draft {
+    let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
         question_type: save.question_type.map(|Label(text)| text.into()),
         question: save.question.map(|Question(text)| text.into()),

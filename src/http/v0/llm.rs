@@ -16,8 +16,8 @@ use crate::{
     app::App,
     domain::{
         divination::{
-            chat::{self, Answered, Conversation, Prepared},
-            model_calls::Place,
+            chat::{self, ChatAnswer, Conversation, PreparedChat},
+            model_calls::CallPermit,
         },
         identity::preferences,
     },
@@ -170,8 +170,8 @@ pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
 
 async fn answer(
     call: &Call,
-    prepare: impl FnOnce(&App) -> Result<Prepared> + Send + 'static,
-    place: Place,
+    prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
+    place: CallPermit,
 ) -> Result<Relayed> {
     let document = call.blocking(move |app| {
         let _place = place;
@@ -189,7 +189,7 @@ async fn answer(
 }
 
 /// A completion of our own making, for models that do not speak in documents, or in those of a stream.
-fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
+fn own_completion(trace_id: &str, answered: ChatAnswer) -> Bytes {
     let message = ChatMessage { role: "assistant", content: answered.text };
     let completion = ChatCompletion {
         id: format!("chatcmpl-{trace_id}"),
@@ -205,8 +205,8 @@ fn own_completion(trace_id: &str, answered: Answered) -> Bytes {
 /// Passes the answer on from its first event. What fails before that is a problem like any other.
 async fn relay(
     call: &Call,
-    prepare: impl FnOnce(&App) -> Result<Prepared> + Send + 'static,
-    place: Place,
+    prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
+    place: CallPermit,
 ) -> Result<Relayed> {
     let last_event = LastEvent::data(&error_document(&cut_off(), &call.context));
     let told = tell_from_one_thread(call, place, last_event, prepare, |app, context, events, prepared, begun| {
@@ -215,7 +215,7 @@ async fn relay(
     Ok(Relayed::Stream(told.await?))
 }
 
-fn narrate(app: &App, context: &Context, events: &Events, prepared: &Prepared, begun: Beginning) {
+fn narrate(app: &App, context: &Context, events: &Events, prepared: &PreparedChat, begun: Beginning) {
     let mut begun = Some(begun);
     let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, were_ours: false };
     let mut sink = |piece: Piece<'_>| {
@@ -284,7 +284,7 @@ impl Chunks<'_> {
         }
     }
 
-    fn last(&self, answered: &Answered) -> Value {
+    fn last(&self, answered: &ChatAnswer) -> Value {
         let mut chunk = self.own(&answered.model, &json!({}), &json!(answered.finish_reason));
         if let Some(usage) = answered.usage {
             chunk["usage"] = json!(ChatUsage::from(usage));

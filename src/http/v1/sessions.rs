@@ -14,8 +14,8 @@ use crate::{
         divination::{
             hexagram::{self, Cast, Line, Lines},
             sessions::{
-                self, Casting, Draft, Method, NewSession,
-                interpreting::{self, Asked},
+                self, Casting, Method, NewSession, SessionDraft,
+                interpretation::{self, Preparation},
             },
         },
         identity::preferences,
@@ -219,7 +219,7 @@ impl From<hexagram::Trigram> for TrigramShown {
 pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> {
     let user = call.user()?;
     let CastMoment { cast_at, time_zone } = cast.moment;
-    let draft = Draft {
+    let draft = SessionDraft {
         question: cast.question.0,
         question_type: cast.question_type.map(|Label(text)| text),
         casting: cast.casting,
@@ -243,7 +243,7 @@ fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
 
 pub async fn find(call: Call, of: OfSession) -> Result<Json<Session>> {
     let session = sessions::find(&call.app, call.user()?, &of.id.0)?;
-    let interpretation = interpreting::stored(&call.app, &session)?.map(Into::into);
+    let interpretation = interpretation::stored(&call.app, &session)?.map(Into::into);
     Ok(Json(Session { interpretation, ..Session::from(&session) }))
 }
 
@@ -255,16 +255,16 @@ pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
 pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
     let (user, asked, id) = (call.user()?, call.locale(), of.id.0);
     // What is there already takes nobody's place at the model.
-    if let Some(record) = interpreting::stored(&call.app, &sessions::find(&call.app, user, &id)?)? {
+    if let Some(record) = interpretation::stored(&call.app, &sessions::find(&call.app, user, &id)?)? {
         return Ok(answer_stored(&call, record));
     }
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, asked)?;
-        Ok(match interpreting::prepare(&app.model_calls, user, &id, locale)? {
-            Asked::Stored(record) => Begun::Stored(record),
-            Asked::Pending(pending) => {
+        Ok(match interpretation::prepare(&app.model_calls, user, &id, locale)? {
+            Preparation::Stored(record) => Begun::Stored(record),
+            Preparation::Pending(pending) => {
                 let trace_id = pending.prepared.trace_id.clone();
-                let run: Run = Box::new(move |app, sink| interpreting::run(&app.model_calls, &pending, sink));
+                let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &pending, sink));
                 Begun::Pending { trace_id, run }
             }
         })

@@ -214,11 +214,11 @@ fn money_over_all_ends_with_warnings_before() {
     let mut server = asking(&vendor).with("LLM_PRICES", "first=1000/1000").with("LLM_COST_PER_DAY", "0.2").start();
     let (user, other) = (server.sign_in(PHONE), server.sign_in(OTHER));
     ask(&server, &user).send().expect(200);
-    server.wait_for_line("per_cent=50");
+    server.wait_for_line("percent=50");
     ask(&server, &other).send().expect(200);
-    server.wait_for_line("per_cent=80");
+    server.wait_for_line("percent=80");
     chat(&server, &user).send().expect_problem(503, "budget_spent");
-    let warned = server.lines().iter().filter(|line| line.contains("per_cent")).count();
+    let warned = server.lines().iter().filter(|line| line.contains("percent=")).count();
     assert_eq!(warned, 2, "{:#?}", server.lines());
 }
 

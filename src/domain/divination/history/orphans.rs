@@ -1,4 +1,4 @@
-//! Castings whose user is gone. There should be none: deleting a user takes their castings along.
+//! History records without a user. There should be none: deleting a user deletes them.
 
 use crate::{
     error::Result,
@@ -6,14 +6,14 @@ use crate::{
     types::UserId,
 };
 
-/// The next user after this one who has castings.
+/// Returns the next user id after this one that has records.
 pub fn next_owner_in(tx: &Read<'_>, after: UserId) -> Result<Option<UserId>> {
     tx.first("select user_id from history where user_id > ?1 order by user_id limit 1", [after.0], |row| {
         row.get(0).map(UserId)
     })
 }
 
-/// Deletes up to `limit` castings of a user whom the caller knows to be gone.
+/// Deletes up to `limit` records of a user that the caller knows to be deleted.
 pub fn delete_orphans_in(tx: &Write<'_>, owner: UserId, limit: u32) -> Result<usize> {
     tx.execute(
         "delete from history where id in (select id from history where user_id = ?1 order by sequence limit ?2)",

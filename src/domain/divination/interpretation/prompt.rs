@@ -1,21 +1,21 @@
-//! What a model is told: instructions of ours, and the user's words as data apart from them.
+//! The prompt: our instructions, and the user's words as data apart from them.
 
 use serde_json::json;
 
-use super::Question;
+use super::question::Question;
 use crate::{
     domain::divination::hexagram::Facts,
     providers::llm::{Message, Role, builtin::Reading},
     types::{JsonText, Locale},
 };
 
-/// The version of the instructions, kept with every record.
+/// The version of the instructions, stored with every record.
 pub(super) const VERSION: &str = "1";
 
 const CHINESE: &str = include_str!("../../../../assets/prompts/interpretation.zh.txt");
 const ENGLISH: &str = include_str!("../../../../assets/prompts/interpretation.en.txt");
 
-/// The instructions as system message; question, casting and computed structure as one JSON object from the user.
+/// Returns the instructions as system message, and question, casting and computed structure as one JSON user message.
 pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<Message> {
     let instructions = match question.locale {
         Locale::Chinese => CHINESE,
@@ -33,7 +33,7 @@ pub(super) fn messages(question: &Question, facts: &Facts) -> Vec<Message> {
     ]
 }
 
-/// The same for the offline interpreter, which reads the structure itself.
+/// Returns the same for the offline interpreter, which reads the structure itself.
 pub(super) fn reading(question: &Question, facts: &Facts) -> Reading {
     Reading {
         locale: question.locale,

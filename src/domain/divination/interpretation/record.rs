@@ -1,17 +1,17 @@
-//! The record of an interpretation: begun before the call, finished after it.
+//! Interpretation records, written before the call and finished after it.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::Question;
+use super::question::Question;
 use crate::{
     core::Core,
     domain::{
         Each,
         divination::{
-            budget::{self, Used},
-            model_calls::{Outcome, Status},
+            budget::{self, CallUsage},
+            model_calls::{CallStatus, Outcome},
         },
         identity::users,
     },
@@ -29,68 +29,72 @@ macro_rules! columns {
     };
 }
 
-/// A call and all that is known of it.
+/// The kind under which calls are counted.
+pub(super) const CALL_KIND: &str = "interpretation";
+
+/// A record of an interpretation.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct CallRecord {
     pub trace_id: String,
     pub user: UserId,
     pub question_type: Option<String>,
-    /// Empty once the user has been erased.
+    /// Empty after the account was deleted.
     pub question: String,
     pub divination_data: Option<JsonText<'static>>,
-    pub status: Status,
+    pub status: CallStatus,
     pub provider: String,
     pub model: String,
     pub prompt_version: String,
     pub result: Option<String>,
-    /// As the provider counted; nothing where it did not say.
+    /// As counted by the provider, if it reported usage.
     pub prompt_tokens: Option<i64>,
     pub completion_tokens: Option<i64>,
-    /// By the price list; nothing where the tokens or the price are not known.
+    /// The cost by the price list, if tokens and price are known.
     pub cost: Option<Micros>,
-    /// What kept the first model from answering, if the second was asked.
+    /// The failure of the first model, if the failover model was called.
     pub failover: Option<String>,
     pub first_token_ms: Option<i64>,
     pub duration_ms: Option<i64>,
     pub error_class: Option<String>,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
-    /// `stop`, or `length` when the limit of tokens cut the result; nothing where there is none.
+    /// `stop`, or `length` if the token limit cut the result.
     pub finish_reason: Option<String>,
 }
 
-pub(super) struct Draft {
+/// A record as it is written before the call.
+pub(super) struct NewRecord {
     pub trace_id: String,
     pub user: UserId,
     pub question: Question,
     pub provider: &'static str,
     pub model: String,
     pub prompt_version: &'static str,
-    pub keeper: Keeper,
+    pub retention: RecordRetention,
 }
 
-/// What decides how long a record stays.
+/// The rule by which a record is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeper {
-    /// The session that it belongs to.
-    Session,
-    /// How many newer ones there are.
-    Age,
+pub(super) enum RecordRetention {
+    /// Deleted with its session.
+    WithSession,
+    /// Deleted once the user has enough newer records.
+    Newest,
 }
 
-/// The user's records, newest first.
-pub fn list_of_user(core: &Core, user: UserId, page: Page) -> Result<Listing<Record>> {
+/// Returns the user's records, newest first.
+pub fn list_of_user(core: &Core, user: UserId, page: Page) -> Result<Listing<CallRecord>> {
     list_of_user_between(core, user, Timestamp(i64::MIN), Timestamp(i64::MAX), page)
 }
 
-/// The user's records of `[from, to)`, newest first.
+/// Returns the user's records of `[from, to)`, newest first.
 pub fn list_of_user_between(
     core: &Core,
     user: UserId,
     from: Timestamp,
     to: Timestamp,
     page: Page,
-) -> Result<Listing<Record>> {
+) -> Result<Listing<CallRecord>> {
     core.store.read(|tx| {
         let items = tx.all(
             concat!(
@@ -107,8 +111,8 @@ pub fn list_of_user_between(
     })
 }
 
-/// Calls that failed or were interrupted, newest first.
-pub fn list_failed(core: &Core, page: Page) -> Result<Listing<Record>> {
+/// Returns calls that failed or were interrupted, newest first.
+pub fn list_failed(core: &Core, page: Page) -> Result<Listing<CallRecord>> {
     core.store.read(|tx| {
         let items = tx.all(
             concat!(
@@ -124,12 +128,12 @@ pub fn list_failed(core: &Core, page: Page) -> Result<Listing<Record>> {
     })
 }
 
-/// Calls that took at least so long, newest first.
-pub fn list_slow(core: &Core, duration: Duration, page: Page) -> Result<Listing<Record>> {
+/// Returns calls that took at least this long, newest first.
+pub fn list_slow(core: &Core, duration: Duration, page: Page) -> Result<Listing<CallRecord>> {
     let duration_ms = milliseconds(duration);
     core.store.read(|tx| {
-        // The `+` keeps the planner from walking the whole table in the order of ids: slow calls are few, and of those
-        // only as many ids are sorted as are shown.
+        // The `+` stops the planner from scanning the whole table in order of id. Slow calls are few, so sorting their ids is
+        // cheap, and only rows of the page are read in full.
         let items = tx.all(
             concat!(
                 "select ",
@@ -150,17 +154,17 @@ pub fn count_of_user(core: &Core, user: UserId) -> Result<i64> {
     core.store.read(|tx| tx.one(count, [user.0], |row| row.get(0)))
 }
 
-/// How many calls began in `[from, to)`.
+/// Returns the number of calls that began in `[from, to)`.
 pub fn count_between(core: &Core, from: Timestamp, to: Timestamp) -> Result<i64> {
     let count = "select count(*) from interpretations where created_at >= ?1 and created_at < ?2";
     core.store.read(|tx| tx.one(count, (from.0, to.0), |row| row.get(0)))
 }
 
-/// The record with this trace id; with an owner, only if it is theirs.
+/// Returns the record with this trace id; with an owner, only if it belongs to them.
 ///
 /// # Errors
-/// `not_found` also for the record of somebody else than the owner.
-pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Result<Record> {
+/// `not_found` also for another user's record.
+pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Result<CallRecord> {
     core.store.read(|tx| {
         tx.first(
             concat!(
@@ -175,18 +179,18 @@ pub fn find_by_trace(core: &Core, owner: Option<UserId>, trace_id: &str) -> Resu
     })
 }
 
-/// Where the record stands among all, by its age, and how its call does.
-pub fn standing_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, Status)>> {
+/// Returns the record's position by age and its status.
+pub fn position_and_status_in(tx: &Read<'_>, trace_id: &str) -> Result<Option<(i64, CallStatus)>> {
     let sql = "select id, status from interpretations where trace_id = ?1";
-    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.get_parsed(1, Status::named)?)))
+    tx.first(sql, [trace_id], |row| Ok((row.get(0)?, row.get_parsed(1, CallStatus::named)?)))
 }
 
-/// Deletes a record. What a running call answers is then dropped.
+/// Deletes a record. The answer of a call that still runs is then dropped.
 pub fn delete_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
     tx.execute("delete from interpretations where trace_id = ?1", [trace_id]).map(drop)
 }
 
-/// Takes the texts out of the user's records, and ends the calls that are running. How long calls took stays known.
+/// Clears the texts of the user's records and marks running calls as cancelled. Durations stay for the statistics.
 pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute(
         "update interpretations set question_type = null, question = '', divination_data = null, result = null, \
@@ -197,7 +201,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     .map(drop)
 }
 
-/// Whether the record is gone, or has nothing more to say because its user is.
+/// Returns true if the record was deleted, or erased with its user's account.
 pub(super) fn is_erased_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
     tx.one(
         "select not exists (select 1 from interpretations where trace_id = ?1 and question <> '')",
@@ -206,7 +210,7 @@ pub(super) fn is_erased_in(tx: &Read<'_>, trace_id: &str) -> Result<bool> {
     )
 }
 
-/// The user's records.
+/// Exports the user's records.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     let sql = concat!("select ", columns!(), " from interpretations where user_id = ?1 order by created_at, id");
     tx.each(sql, [user.0], |row| {
@@ -228,9 +232,9 @@ pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     })
 }
 
-/// Deletes what is over beyond the user's newest `kept`, unless a session has it. A few at a time, as they become too
-/// many one by one.
-pub(super) fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
+/// Deletes finished records beyond the user's newest `kept`, except those of sessions. Deletes a few at a time, since
+/// each new record makes one surplus record at most.
+pub(super) fn delete_surplus_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()> {
     tx.execute(
         "delete from interpretations where id in (select id from interpretations where user_id = ?1 \
          order by created_at desc, id desc limit ?2 offset ?3) and status <> 'running' and of_session = 0",
@@ -239,29 +243,29 @@ pub(super) fn make_room_in(tx: &Write<'_>, user: UserId, kept: u32) -> Result<()
     .map(drop)
 }
 
-pub(super) fn begin_in(tx: &Write<'_>, draft: &Draft) -> Result<()> {
-    users::require_in(tx, draft.user)?;
+pub(super) fn begin_in(tx: &Write<'_>, record: &NewRecord) -> Result<()> {
+    users::require_in(tx, record.user)?;
     tx.execute(
         "insert into interpretations (trace_id, user_id, question_type, question, divination_data, status, provider, \
          model, prompt_version, created_at, of_session) values (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7, ?8, ?9, ?10)",
         (
-            &draft.trace_id,
-            draft.user.0,
-            &draft.question.question_type,
-            &draft.question.question,
-            draft.question.divination_data.as_ref().map(JsonText::as_str),
-            draft.provider,
-            &draft.model,
-            draft.prompt_version,
+            &record.trace_id,
+            record.user.0,
+            &record.question.question_type,
+            &record.question.question,
+            record.question.divination_data.as_ref().map(JsonText::as_str),
+            record.provider,
+            &record.model,
+            record.prompt_version,
             tx.now.0,
-            draft.keeper == Keeper::Session,
+            record.retention == RecordRetention::WithSession,
         ),
     )
     .map(drop)
 }
 
-/// Writes what came of a call. Nothing if the record does not say that it runs.
-pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<Option<Record>> {
+/// Finishes a record. Returns `None` if it is not in the state "running".
+pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Result<Option<CallRecord>> {
     let (prompt_tokens, completion_tokens) = outcome.tokens();
     tx.first(
         concat!(
@@ -290,7 +294,7 @@ pub(super) fn finish_in(tx: &Write<'_>, trace_id: &str, outcome: &Outcome) -> Re
     )
 }
 
-/// Says of all calls that run that they were interrupted, counts them, and says how many they were.
+/// Marks running calls as interrupted, counts their usage, and returns their number.
 pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     let closed = tx.all(
         "update interpretations set status = 'interrupted', error_class = 'interrupted', finished_at = ?1 \
@@ -300,20 +304,20 @@ pub fn close_interrupted_in(tx: &Write<'_>, zone: &TimeZone) -> Result<usize> {
     )?;
     let count = closed.len();
     for (provider, model, created_at) in closed {
-        let used = Used::interrupted(super::KIND, provider, model);
-        budget::count_in(tx, &zone.today(created_at).to_string(), &used)?;
+        let usage = CallUsage::interrupted(CALL_KIND, provider, model);
+        budget::count_in(tx, &zone.today(created_at).to_string(), &usage)?;
     }
     Ok(count)
 }
 
-fn record_of(row: &Row<'_>) -> rusqlite::Result<Record> {
-    Ok(Record {
+fn record_of(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
+    Ok(CallRecord {
         trace_id: row.get(0)?,
         user: UserId(row.get(1)?),
         question_type: row.get(2)?,
         question: row.get(3)?,
         divination_data: row.get::<Option<String>>(4)?.map(JsonText::from_stored),
-        status: row.get_parsed(5, Status::named)?,
+        status: row.get_parsed(5, CallStatus::named)?,
         provider: row.get(6)?,
         model: row.get(7)?,
         prompt_version: row.get(8)?,

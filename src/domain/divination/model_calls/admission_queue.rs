@@ -1,7 +1,7 @@
-//! Places among the running calls: so many over all, so many for each user, and a queue that ends.
+//! Admission of model calls: a limit for all users, a limit per user, and a bounded queue.
 //!
-//! A user's waiting calls count like running ones, so that nobody fills the queue alone. Places are given in the order
-//! of coming. The queue holds no thread: whoever waits has a receipt, which HTTP awaits.
+//! The calls of one user that wait count against the user's limit like running ones, so that no user fills the queue.
+//! Permits are granted in order of arrival. Waiting holds no thread: a caller gets a future.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,21 +19,21 @@ use crate::{
     types::UserId,
 };
 
-/// How many model calls may run and wait.
-pub struct Places {
-    over_all: u32,
-    of_user: u32,
-    queue: u32,
-    state: Shared,
+/// Limits how many model calls run and wait.
+pub struct AdmissionQueue {
+    max_running: u32,
+    max_per_user: u32,
+    max_waiting: u32,
+    state: SharedState,
 }
 
-type Shared = Arc<Mutex<State>>;
+type SharedState = Arc<Mutex<State>>;
 
 #[derive(Default)]
 struct State {
     running: u32,
     /// Running and waiting calls by user.
-    of_user: HashMap<UserId, u32>,
+    calls_by_user: HashMap<UserId, u32>,
     waiting: VecDeque<Waiter>,
     next_number: u64,
 }
@@ -41,97 +41,100 @@ struct State {
 struct Waiter {
     number: u64,
     user: UserId,
-    sender: oneshot::Sender<Place>,
+    sender: oneshot::Sender<CallPermit>,
 }
 
-/// The place of one running call, taken until it is dropped.
-pub struct Place {
-    state: Shared,
+/// A permit for one running call, released on drop.
+pub struct CallPermit {
+    state: SharedState,
     user: UserId,
 }
 
-/// The way to a place. Dropping it gives the turn to the next.
-#[must_use = "a place is only there once this was waited for"]
-pub struct Entering(Turn);
+/// A future that resolves to a permit. Dropping it leaves the queue.
+#[must_use = "the permit is granted only when this future resolves"]
+pub struct PermitFuture(PermitState);
 
-enum Turn {
-    Now(Option<Place>),
-    Waiting { receiver: AsyncReceiver<Place>, number: u64, user: UserId, state: Shared },
+enum PermitState {
+    Ready(Option<CallPermit>),
+    Queued { receiver: AsyncReceiver<CallPermit>, number: u64, user: UserId, state: SharedState },
 }
 
-impl Places {
-    pub fn new(over_all: u32, of_user: u32, queue: u32) -> Self {
-        Self { over_all, of_user, queue, state: Arc::default() }
+impl AdmissionQueue {
+    pub fn new(max_running: u32, max_per_user: u32, max_waiting: u32) -> Self {
+        Self { max_running, max_per_user, max_waiting, state: Arc::default() }
     }
 
-    /// Asks for a place for a call of this user.
+    /// Requests a permit for a call of this user.
     ///
     /// # Errors
-    /// `too_many_calls` when the user has enough running or waiting, `overloaded` when the queue is full.
-    pub fn enter(&self, user: UserId) -> Result<Entering> {
+    /// `too_many_calls` when the user has enough calls running or waiting, `overloaded` when the queue is full.
+    pub fn acquire(&self, user: UserId) -> Result<PermitFuture> {
         let mut state = locked(&self.state);
-        if state.of_user.get(&user).copied().unwrap_or(0) >= self.of_user {
+        if state.calls_by_user.get(&user).copied().unwrap_or(0) >= self.max_per_user {
             return Err(Code::TooManyCalls.into());
         }
-        if state.running < self.over_all {
+        if state.running < self.max_running {
             state.running += 1;
-            state.count(user);
-            return Ok(Entering(Turn::Now(Some(Place { state: Arc::clone(&self.state), user }))));
+            state.add_call(user);
+            let permit = CallPermit { state: Arc::clone(&self.state), user };
+            return Ok(PermitFuture(PermitState::Ready(Some(permit))));
         }
-        if state.waiting.len() >= self.queue as usize {
+        if state.waiting.len() >= self.max_waiting as usize {
             return Err(overloaded());
         }
         let (sender, receiver) = oneshot::async_channel();
         let number = state.next_number;
         state.next_number += 1;
-        state.count(user);
+        state.add_call(user);
         state.waiting.push_back(Waiter { number, user, sender });
-        Ok(Entering(Turn::Waiting { receiver, number, user, state: Arc::clone(&self.state) }))
+        Ok(PermitFuture(PermitState::Queued { receiver, number, user, state: Arc::clone(&self.state) }))
     }
 
-    /// Calls that run and calls that wait.
-    pub fn taken(&self) -> (u32, usize) {
+    /// Returns the number of running and of waiting calls.
+    pub fn running_and_waiting(&self) -> (u32, usize) {
         let state = locked(&self.state);
         (state.running, state.waiting.len())
     }
 }
 
-/// What those are told for whom there is no place.
+/// The error for a call that gets no permit.
 pub fn overloaded() -> Error {
     Error::new(Code::Overloaded).detail("Too many calls of the language model are running.")
 }
 
-impl Future for Entering {
-    type Output = Result<Place>;
+impl Future for PermitFuture {
+    type Output = Result<CallPermit>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Turn::Now(place) => Poll::Ready(place.take().ok_or_else(|| Error::internal("a place was asked for twice"))),
-            Turn::Waiting { receiver, .. } => {
-                Pin::new(receiver).poll(context).map(|place| place.map_err(|_| overloaded()))
+            PermitState::Ready(permit) => {
+                Poll::Ready(permit.take().ok_or_else(|| Error::internal("a permit was polled after it was granted")))
+            }
+            PermitState::Queued { receiver, .. } => {
+                Pin::new(receiver).poll(context).map(|permit| permit.map_err(|_| overloaded()))
             }
         }
     }
 }
 
-impl Drop for Entering {
+impl Drop for PermitFuture {
     fn drop(&mut self) {
-        if let Turn::Waiting { number, user, state, .. } = &self.0 {
+        if let PermitState::Queued { number, user, state, .. } = &self.0 {
             let mut state = locked(state);
-            // If the turn has come meanwhile, the place is in the receiver and is freed with it.
+            // If the permit was granted meanwhile, the receiver holds it and releases it on drop.
             if let Some(index) = state.waiting.iter().position(|waiter| waiter.number == *number) {
                 state.waiting.remove(index);
-                state.discount(*user);
+                state.remove_call(*user);
             }
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         let next = {
             let mut state = locked(&self.state);
-            state.discount(self.user);
+            state.remove_call(self.user);
             let next = state.waiting.pop_front();
             if next.is_none() {
                 state.running -= 1;
@@ -139,22 +142,22 @@ impl Drop for Place {
             next
         };
         if let Some(Waiter { user, sender, .. }) = next {
-            // A waiter who has just left gives the place back, and so frees it for the next one.
+            // If the waiter has just been dropped, sending fails, drops the permit, and so grants it to the next waiter.
             drop(sender.send(Self { state: Arc::clone(&self.state), user }));
         }
     }
 }
 
 impl State {
-    fn count(&mut self, user: UserId) {
-        *self.of_user.entry(user).or_default() += 1;
+    fn add_call(&mut self, user: UserId) {
+        *self.calls_by_user.entry(user).or_default() += 1;
     }
 
-    fn discount(&mut self, user: UserId) {
-        if let Some(count) = self.of_user.get_mut(&user) {
+    fn remove_call(&mut self, user: UserId) {
+        if let Some(count) = self.calls_by_user.get_mut(&user) {
             *count -= 1;
             if *count == 0 {
-                self.of_user.remove(&user);
+                self.calls_by_user.remove(&user);
             }
         }
     }
@@ -168,65 +171,65 @@ mod tests {
         UserId(number)
     }
 
-    fn take(entering: Entering) -> Place {
-        pollster::block_on(entering).unwrap()
+    fn take(future: PermitFuture) -> CallPermit {
+        pollster::block_on(future).unwrap()
     }
 
-    /// The place, if it is there already.
-    fn poll(entering: &mut Entering) -> Option<Place> {
+    /// Returns the permit if it is already granted.
+    fn poll(future: &mut PermitFuture) -> Option<CallPermit> {
         let mut context = Context::from_waker(std::task::Waker::noop());
-        match Pin::new(entering).poll(&mut context) {
-            Poll::Ready(place) => Some(place.unwrap()),
+        match Pin::new(future).poll(&mut context) {
+            Poll::Ready(permit) => Some(permit.unwrap()),
             Poll::Pending => None,
         }
     }
 
     #[test]
-    fn a_user_has_so_many_running_and_waiting() {
-        let places = Places::new(1, 2, 9);
-        let _running = take(places.enter(user(1)).unwrap());
-        let waiting = places.enter(user(1)).unwrap();
-        assert_eq!(places.enter(user(1)).err().unwrap().code, Code::TooManyCalls);
+    fn limits_running_and_waiting_calls_of_a_user() {
+        let queue = AdmissionQueue::new(1, 2, 9);
+        let _running = take(queue.acquire(user(1)).unwrap());
+        let waiting = queue.acquire(user(1)).unwrap();
+        assert_eq!(queue.acquire(user(1)).err().unwrap().code, Code::TooManyCalls);
         drop(waiting);
-        assert!(places.enter(user(1)).is_ok());
+        assert!(queue.acquire(user(1)).is_ok());
     }
 
     #[test]
-    fn those_who_wait_come_in_their_order() {
-        let places = Places::new(1, 2, 2);
-        let running = take(places.enter(user(1)).unwrap());
-        let (mut first, mut second) = (places.enter(user(2)).unwrap(), places.enter(user(3)).unwrap());
-        assert_eq!(places.enter(user(4)).err().unwrap().code, Code::Overloaded);
+    fn grants_permits_in_order_of_arrival() {
+        let queue = AdmissionQueue::new(1, 2, 2);
+        let running = take(queue.acquire(user(1)).unwrap());
+        let (mut first, mut second) = (queue.acquire(user(2)).unwrap(), queue.acquire(user(3)).unwrap());
+        assert_eq!(queue.acquire(user(4)).err().unwrap().code, Code::Overloaded);
         assert!(poll(&mut first).is_none());
         drop(running);
         let running = poll(&mut first).unwrap();
         assert!(poll(&mut second).is_none());
-        assert_eq!(places.taken(), (1, 1));
+        assert_eq!(queue.running_and_waiting(), (1, 1));
         drop(running);
         drop(poll(&mut second).unwrap());
-        assert_eq!(places.taken(), (0, 0));
+        assert_eq!(queue.running_and_waiting(), (0, 0));
     }
 
     #[test]
-    fn who_leaves_the_queue_holds_nobody_up() {
-        let places = Places::new(1, 1, 3);
-        let running = take(places.enter(user(1)).unwrap());
-        let (left, mut stays) = (places.enter(user(2)).unwrap(), places.enter(user(3)).unwrap());
-        drop(left);
-        assert_eq!(places.taken(), (1, 1));
+    fn dropped_future_leaves_the_queue() {
+        let queue = AdmissionQueue::new(1, 1, 3);
+        let running = take(queue.acquire(user(1)).unwrap());
+        let (dropped, mut remaining) = (queue.acquire(user(2)).unwrap(), queue.acquire(user(3)).unwrap());
+        drop(dropped);
+        assert_eq!(queue.running_and_waiting(), (1, 1));
         drop(running);
-        drop(poll(&mut stays).unwrap());
-        assert_eq!(places.taken(), (0, 0));
+        drop(poll(&mut remaining).unwrap());
+        assert_eq!(queue.running_and_waiting(), (0, 0));
     }
 
     #[test]
-    fn a_place_given_to_one_who_has_just_left_goes_to_the_next() {
-        let places = Places::new(1, 1, 3);
-        let running = take(places.enter(user(1)).unwrap());
-        let (given, mut next) = (places.enter(user(2)).unwrap(), places.enter(user(3)).unwrap());
+    fn permit_of_a_dropped_waiter_passes_to_the_next() {
+        let queue = AdmissionQueue::new(1, 1, 3);
+        let running = take(queue.acquire(user(1)).unwrap());
+        let (granted, mut next) = (queue.acquire(user(2)).unwrap(), queue.acquire(user(3)).unwrap());
         drop(running);
-        drop(given);
+        drop(granted);
         drop(poll(&mut next).unwrap());
-        assert_eq!(places.taken(), (0, 0));
+        assert_eq!(queue.running_and_waiting(), (0, 0));
     }
 }

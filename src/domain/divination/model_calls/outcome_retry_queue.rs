@@ -1,67 +1,59 @@
-//! Outcomes that could not be written, kept until they can: a full disk must not leave records that run for ever.
+//! Outcomes that could not be stored, held in memory until they can be: a full disk must not leave records in the state
+//! "running".
 
 use std::sync::{Arc, Mutex};
 
-use super::ModelCalls;
 use crate::{
     concurrency::lock::locked,
     error::{Code, Result},
-    store::Write,
+    store::{Store, Write},
 };
 
-/// Far more than calls can be running: beyond it the disk has been full for so long that only a restart helps.
-const MOST: usize = 10_000;
+/// Far above the number of running calls: once it is reached, the disk has been full for so long that only a restart
+/// helps.
+const CAPACITY: usize = 10_000;
 
-type Finish = Arc<dyn Fn(&Write<'_>) -> Result<()> + Send + Sync>;
+type StoreOutcome = Arc<dyn Fn(&Write<'_>) -> Result<()> + Send + Sync>;
 
-/// Writes that finish records and have failed so far.
+/// Writes that finish call records and have failed so far.
 #[derive(Default)]
-pub struct Unwritten(Mutex<Vec<Waiting>>);
+pub struct OutcomeRetryQueue(Mutex<Vec<QueuedOutcome>>);
 
-struct Waiting {
-    finish: Finish,
-    /// That it fails for a reason of its own was logged.
-    is_told: bool,
+struct QueuedOutcome {
+    store: StoreOutcome,
+    /// A failure other than a full disk or a full queue was logged.
+    is_logged: bool,
 }
 
-impl Unwritten {
-    /// Keeps a write for later. It must do no harm if the first attempt was written after all.
-    pub fn keep(&self, finish: impl Fn(&Write<'_>) -> Result<()> + Send + Sync + 'static) {
-        let mut waiting = locked(&self.0);
-        if waiting.len() < MOST {
-            waiting.push(Waiting { finish: Arc::new(finish), is_told: false });
+impl OutcomeRetryQueue {
+    /// Queues a write for a later attempt. The write must be harmless if the first attempt did succeed.
+    pub fn push(&self, store: impl Fn(&Write<'_>) -> Result<()> + Send + Sync + 'static) {
+        let mut queued = locked(&self.0);
+        if queued.len() < CAPACITY {
+            queued.push(QueuedOutcome { store: Arc::new(store), is_logged: false });
         }
     }
 
-    fn take(&self) -> Vec<Waiting> {
-        std::mem::take(&mut locked(&self.0))
-    }
-
-    fn put_back(&self, waiting: impl IntoIterator<Item = Waiting>) {
-        locked(&self.0).extend(waiting);
-    }
-}
-
-/// Tries again to write what could not be written. For the clock.
-pub fn write_again(calls: &ModelCalls) -> Result<()> {
-    let mut waiting = calls.retry_queue.take().into_iter();
-    while let Some(one) = waiting.next() {
-        let again = Arc::clone(&one.finish);
-        match calls.core.store.write(move |tx| again(tx)).wait() {
-            Ok(()) => tracing::info!("the outcome of a model call is written at last"),
-            Err(error) if matches!(error.code, Code::StorageFull | Code::Overloaded) => {
-                tracing::debug!(%error, "the outcome of a model call can still not be written");
-                calls.retry_queue.put_back(std::iter::once(one).chain(waiting));
-                break;
-            }
-            // Only this one, perhaps: the others need not wait for it.
-            Err(error) => {
-                if !one.is_told {
-                    tracing::warn!(%error, "the outcome of a model call cannot be written");
+    /// Tries each queued write once; stops at the first that finds the disk or the write queue full.
+    pub(super) fn retry(&self, store: &Store) {
+        let mut queued = std::mem::take(&mut *locked(&self.0)).into_iter();
+        while let Some(outcome) = queued.next() {
+            let attempt = Arc::clone(&outcome.store);
+            match store.write(move |tx| attempt(tx)).wait() {
+                Ok(()) => tracing::info!("stored the outcome of a model call after a retry"),
+                Err(error) if matches!(error.code, Code::StorageFull | Code::Overloaded) => {
+                    tracing::debug!(%error, "cannot store the outcome of a model call yet");
+                    locked(&self.0).extend(std::iter::once(outcome).chain(queued));
+                    return;
                 }
-                calls.retry_queue.put_back([Waiting { is_told: true, ..one }]);
+                // The failure may concern this outcome alone, so the others are still tried.
+                Err(error) => {
+                    if !outcome.is_logged {
+                        tracing::warn!(%error, "cannot store the outcome of a model call");
+                    }
+                    locked(&self.0).push(QueuedOutcome { is_logged: true, ..outcome });
+                }
             }
         }
     }
-    Ok(())
 }

@@ -1,8 +1,8 @@
-//! The rows of sessions.
+//! Rows of sessions and of their model calls.
 
 use std::time::Duration;
 
-use super::Method;
+use super::casting::Method;
 use crate::{
     domain::{
         divination::{
@@ -16,7 +16,7 @@ use crate::{
     types::{Timestamp, UserId, milliseconds},
 };
 
-/// The columns in the order in which [`session_of`] reads them.
+/// Builds a query with the columns in the order in which [`session_of`] reads them.
 macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
@@ -27,34 +27,34 @@ macro_rules! select_sessions {
     };
 }
 
-/// Where sessions are made, as idempotency keys know it.
+/// The route that makes sessions, as stored with idempotency keys.
 const ROUTE: &str = "/api/v1/sessions";
 
-/// A casting that is kept.
+/// A stored session.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub id: String,
     pub user: UserId,
-    /// Counts the user's sessions in the order in which they were made.
+    /// The number of the session among the user's, in order of creation.
     pub sequence: i64,
     pub question: String,
     pub question_type: Option<String>,
     pub method: Method,
     pub cast: Cast,
-    /// When the user cast, by their own account.
+    /// The time of the casting, as reported by the user.
     pub cast_at: Timestamp,
     pub time_zone: String,
     pub points_spent: i64,
-    /// The key of the request that made it, whose kept answer goes with the session.
+    /// The idempotency key of the request that made it, whose stored response is deleted with the session.
     pub idempotency_key: Option<String>,
     /// The first interpretation that succeeded.
-    pub interpretation: Option<Interpreted>,
+    pub interpretation: Option<SessionInterpretation>,
     pub created_at: Timestamp,
 }
 
-/// What a session knows of its interpretation.
+/// The facts about an interpretation that are stored with the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interpreted {
+pub struct SessionInterpretation {
     pub trace_id: String,
     pub model: String,
     pub duration: Duration,
@@ -93,8 +93,8 @@ pub(super) fn find_in(tx: &Read<'_>, user: UserId, id: &str) -> Result<Session> 
         .ok_or_else(|| Code::NotFound.into())
 }
 
-/// The user's sessions before this one, newest first.
-pub(super) fn before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
+/// Returns the user's sessions before this sequence number, newest first.
+pub(super) fn list_before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
     tx.all(
         select_sessions!("where user_id = ?1 and sequence < ?2 order by sequence desc limit ?3"),
         (user.0, sequence, limit),
@@ -102,8 +102,8 @@ pub(super) fn before_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) 
     )
 }
 
-/// The user's sessions after this one, the oldest first.
-pub(super) fn after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
+/// Returns the user's sessions after this sequence number, oldest first.
+pub(super) fn list_after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -> Result<Vec<Session>> {
     tx.all(
         select_sessions!("where user_id = ?1 and sequence > ?2 order by sequence limit ?3"),
         (user.0, sequence, limit),
@@ -111,13 +111,13 @@ pub(super) fn after_in(tx: &Read<'_>, user: UserId, sequence: i64, limit: u32) -
     )
 }
 
-/// Deletes a call of a session and its record.
+/// Deletes a model call of a session and its record.
 pub(super) fn delete_call_in(tx: &Write<'_>, trace_id: &str) -> Result<()> {
     interpretation::delete_in(tx, trace_id)?;
     tx.execute("delete from session_calls where trace_id = ?1", [trace_id]).map(drop)
 }
 
-/// The model calls that the session caused.
+/// Returns the trace ids of the session's model calls.
 pub(super) fn calls_in(tx: &Read<'_>, session_id: &str) -> Result<Vec<String>> {
     tx.all("select trace_id from session_calls where session_id = ?1", [session_id], |row| row.get(0))
 }
@@ -127,17 +127,27 @@ pub(super) fn add_call_in(tx: &Write<'_>, session_id: &str, trace_id: &str) -> R
     tx.execute(add, (trace_id, session_id)).map(drop)
 }
 
-/// Notes the first interpretation that succeeded; a later one changes nothing.
-pub(super) fn note_interpretation_in(tx: &Write<'_>, session_id: &str, interpreted: &Interpreted) -> Result<()> {
+/// Stores the first interpretation that succeeded; later ones change nothing.
+pub(super) fn set_interpretation_in(
+    tx: &Write<'_>,
+    session_id: &str,
+    interpretation: &SessionInterpretation,
+) -> Result<()> {
     tx.execute(
         "update sessions set trace_id = ?2, model = ?3, duration_ms = ?4, interpreted_at = ?5 \
          where id = ?1 and trace_id is null",
-        (session_id, &interpreted.trace_id, &interpreted.model, milliseconds(interpreted.duration), interpreted.at.0),
+        (
+            session_id,
+            &interpretation.trace_id,
+            &interpretation.model,
+            milliseconds(interpretation.duration),
+            interpretation.at.0,
+        ),
     )
     .map(drop)
 }
 
-/// Deletes the session and everything that says what was in it.
+/// Deletes the session, its interpretations and its stored response.
 pub(super) fn delete_in(tx: &Write<'_>, session: &Session) -> Result<()> {
     for trace_id in calls_in(tx, &session.id)? {
         interpretation::delete_in(tx, &trace_id)?;
@@ -153,7 +163,7 @@ fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
     let trace_id: Option<String> = row.get(12)?;
     let interpretation = match trace_id {
         None => None,
-        Some(trace_id) => Some(Interpreted {
+        Some(trace_id) => Some(SessionInterpretation {
             trace_id,
             model: row.get(13)?,
             duration: Duration::from_millis(row.get::<i64>(14)?.unsigned_abs()),

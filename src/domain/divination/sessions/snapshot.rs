@@ -1,21 +1,21 @@
-//! What stays of a deleted session: what may be counted, and nothing by which it could be found again.
+//! Anonymous snapshots of deleted sessions, kept for statistics.
 //!
-//! A snapshot's key is drawn for it alone and its rows stand in that order, so that neither says when or for whom it
-//! was taken. It has a day and no time, and the speed of the interpretation in tenths of a second, because an exact
-//! duration would be found in other tables. A question type is the client's own text: unless it is one of the usual
-//! ones it is kept as `other`.
+//! Keys are random and rows are stored in their order, so that neither reveals when or for whom a snapshot was taken. A
+//! snapshot has a day but no time, and the interpretation time in tenths of a second, because an exact duration could be
+//! matched in other tables. Question types are the client's own text, so unusual ones are stored as `other`.
 
 use std::time::Duration;
 
+use super::record::Session;
 use crate::{
-    domain::divination::{hexagram::Hexagram, sessions::Session},
+    domain::divination::hexagram::Hexagram,
     error::Result,
     store::Write,
     types::{TimeZone, random_bytes},
 };
 
-/// Question types that tell nobody apart.
-const USUAL_TYPES: [&str; 36] = [
+/// Question types that are too common to identify anybody.
+const COMMON_TYPES: [&str; 36] = [
     "career",
     "work",
     "job",
@@ -54,8 +54,8 @@ const USUAL_TYPES: [&str; 36] = [
     "其他",
 ];
 
-/// Writes the session's snapshot. Days are those of `home`.
-pub(super) fn take_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Result<()> {
+/// Writes the session's snapshot. Days follow the time zone `home`.
+pub(super) fn insert_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Result<()> {
     let interpretation = session.interpretation.as_ref();
     tx.execute(
         "insert into session_snapshots (id, question_type, method, lines, primary_hexagram, relating_hexagram, \
@@ -63,7 +63,7 @@ pub(super) fn take_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Res
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         (
             random_bytes::<16>()?,
-            session.question_type.as_deref().map(usual_type),
+            session.question_type.as_deref().map(common_type),
             session.method.name(),
             session.cast.lines().to_string(),
             session.cast.primary().number(),
@@ -79,14 +79,14 @@ pub(super) fn take_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Res
     .map(drop)
 }
 
-/// Up to an hour, so that no value stands alone.
+/// Returns tenths of a second, capped at an hour so that no rare value identifies a session.
 fn tenths(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis().div_ceil(100)).unwrap_or(u32::MAX).min(36_000)
 }
 
-fn usual_type(label: &str) -> &'static str {
+fn common_type(label: &str) -> &'static str {
     let label = label.trim().to_lowercase();
-    USUAL_TYPES.into_iter().find(|usual| *usual == label).unwrap_or("other")
+    COMMON_TYPES.into_iter().find(|common| *common == label).unwrap_or("other")
 }
 
 #[cfg(test)]
@@ -94,11 +94,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_usual_question_types_are_kept() {
+    fn stores_only_common_question_types() {
         for (label, kept) in
             [("career", "career"), (" Love ", "love"), ("事业", "事业"), ("my aunt Mei", "other"), ("", "other")]
         {
-            assert_eq!(usual_type(label), kept, "{label}");
+            assert_eq!(common_type(label), kept, "{label}");
         }
     }
 }

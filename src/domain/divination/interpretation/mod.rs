@@ -1,0 +1,19 @@
+//! Interprets a casting with a language model: one call, one record.
+//!
+//! The record is written before the call and finished after it, so that a crash loses no call. The question is screened
+//! before anything is sent to the provider, and reaches the model as data, apart from the instructions. No transaction is
+//! open during the call.
+
+mod question;
+mod prompt;
+mod record;
+mod run;
+
+pub use question::Question;
+pub use record::{
+    CallRecord, close_interrupted_in, count_between, count_of_user, delete_in, erase_user_in, export_in, find_by_trace,
+    list_failed, list_of_user, list_of_user_between, list_slow, position_and_status_in,
+};
+pub use run::{PreparedInterpretation, prepare, prepare_for_session, run, run_with};
+
+pub use crate::domain::divination::model_calls::CallStatus;

@@ -1,0 +1,169 @@
+//! Prepares and runs the model call of an interpretation.
+
+use std::sync::Arc;
+
+use super::{
+    prompt,
+    question::Question,
+    record::{self, CallRecord, NewRecord, RecordRetention},
+};
+use crate::{
+    core::Core,
+    domain::{
+        divination::{
+            budget::{self, Reservation},
+            hexagram::{self, Facts},
+            model_calls::{
+                self, CallReport, Caller, ModelCalls, Outcome,
+                hourly_limit::{self, LimitedCall},
+            },
+        },
+        moderation::{self, Field},
+    },
+    error::Result,
+    providers::llm::{Flow, Request},
+    store::{Pending, Write},
+    types::{JsonText, UserId},
+};
+
+/// A call that may run. Its record is written; unless it is run, the record stays in the state "running".
+pub struct PreparedInterpretation {
+    pub trace_id: String,
+    user: UserId,
+    request: Box<Request>,
+    reservation: Reservation,
+}
+
+/// Screens the question and its type, reserves the budget and writes the record. The casting is read from the client's
+/// own data.
+///
+/// # Errors
+/// `content_rejected` if moderation rejects the question; `too_many_requests`; `budget_spent`.
+pub fn prepare(calls: &ModelCalls, user: UserId, question: Question) -> Result<PreparedInterpretation> {
+    begin(calls, user, question, RecordRetention::Newest, |_, _| Ok(()))
+}
+
+/// Like [`prepare`], for a session: the record is deleted with the session. `also` gets the trace id and runs in the
+/// transaction that writes the record.
+///
+/// # Errors
+/// Those of [`prepare`] and of `also`.
+pub fn prepare_for_session(
+    calls: &ModelCalls,
+    user: UserId,
+    question: Question,
+    also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
+) -> Result<PreparedInterpretation> {
+    begin(calls, user, question, RecordRetention::WithSession, also)
+}
+
+fn begin(
+    calls: &ModelCalls,
+    user: UserId,
+    question: Question,
+    retention: RecordRetention,
+    also: impl FnOnce(&Write<'_>, &str) -> Result<()> + Send + 'static,
+) -> Result<PreparedInterpretation> {
+    let core = &calls.core;
+    // Checked here to reject the call before moderation is asked, and again when the call is counted.
+    let allowed = core.config.llm.calls_per_user_hour;
+    core.store.read(|tx| hourly_limit::check_in(tx, user, LimitedCall::Interpretation, allowed))?;
+    let facts = hexagram::read(&question.divination_data.as_ref().map(JsonText::content).unwrap_or_default());
+    let fields = Field::of_question(&question.question, question.question_type.as_deref());
+    if let Some(refusal) = moderation::screen(&calls.moderation, user, &fields) {
+        return refusal.record::<PreparedInterpretation>(core).wait();
+    }
+    let trace_id = model_calls::new_trace_id()?;
+    let request = request(core, &trace_id, user, &question, &facts);
+    let amount = calls.max_usage(&request);
+    let config = Arc::clone(&core.config);
+    let record = NewRecord {
+        trace_id: trace_id.clone(),
+        user,
+        question,
+        provider: calls.models.name(),
+        model: calls.models.model().to_owned(),
+        prompt_version: prompt::VERSION,
+        retention,
+    };
+    let begin: Pending<Reservation> = core.store.write(move |tx| {
+        hourly_limit::count_in(tx, user, LimitedCall::Interpretation, allowed)?;
+        let reservation = budget::reserve_in(tx, &config.llm, &config.limits.time_zone, user, amount)?;
+        record::begin_in(tx, &record)?;
+        record::delete_surplus_in(tx, user, config.records_kept())?;
+        also(tx, &record.trace_id)?;
+        Ok(reservation)
+    });
+    Ok(PreparedInterpretation { trace_id, user, request: Box::new(request), reservation: begin.wait()? })
+}
+
+/// Calls the model and finishes the record, whatever the outcome. Blocks on the provider.
+///
+/// `sink` gets the text as it arrives; [`Flow::Stop`] cancels the call.
+///
+/// # Errors
+/// `provider_failed`, `provider_unavailable` or `provider_timeout`, or `content_rejected` if moderation rejects the
+/// answer, each with the trace id.
+pub fn run(
+    calls: &ModelCalls,
+    prepared: &PreparedInterpretation,
+    sink: &mut dyn FnMut(&str) -> Flow,
+) -> Result<CallRecord> {
+    run_with(calls, prepared, sink, |_, _| Ok(()))
+}
+
+/// Like [`run`]. `also` runs in the transaction that finishes the record, whatever the outcome.
+///
+/// # Errors
+/// Those of [`run`] and of `also`; `not_found` if the record was deleted meanwhile.
+pub fn run_with(
+    calls: &ModelCalls,
+    prepared: &PreparedInterpretation,
+    sink: &mut dyn FnMut(&str) -> Flow,
+    also: impl Fn(&Write<'_>, &CallRecord) -> Result<()> + Send + Sync + 'static,
+) -> Result<CallRecord> {
+    let caller = Caller { user: Some(prepared.user), kind: record::CALL_KIND };
+    let CallReport { outcome, failure } =
+        model_calls::run(calls, caller, Request::clone(&prepared.request), &mut |piece| sink(piece.text));
+    let record = finish(calls, prepared, outcome, also)?;
+    match failure {
+        None => Ok(record),
+        Some(error) => Err(error.of_trace(&prepared.trace_id)),
+    }
+}
+
+fn finish(
+    calls: &ModelCalls,
+    prepared: &PreparedInterpretation,
+    outcome: Outcome,
+    also: impl Fn(&Write<'_>, &CallRecord) -> Result<()> + Send + Sync + 'static,
+) -> Result<CallRecord> {
+    let (trace_id, reservation) = (prepared.trace_id.clone(), prepared.reservation.clone());
+    let config = Arc::clone(&calls.core.config);
+    model_calls::store_outcome(calls, &prepared.trace_id, move |tx| {
+        let record = record::finish_in(tx, &trace_id, &outcome)?;
+        // Usage is settled also if the record was deleted meanwhile, but only once.
+        if record.is_none() && !record::is_erased_in(tx, &trace_id)? {
+            return Ok(None);
+        }
+        let warnings = outcome.settle_in(tx, &config.llm, &reservation)?;
+        let Some(record) = record else { return Ok(None) };
+        also(tx, &record)?;
+        Ok(Some((record, warnings)))
+    })
+}
+
+fn request(core: &Core, trace_id: &str, user: UserId, question: &Question, facts: &Facts) -> Request {
+    Request {
+        trace_id: trace_id.to_owned(),
+        user_reference: model_calls::user_reference(core, user),
+        messages: prompt::messages(question, facts),
+        // Streamed also for JSON responses: a stalled provider is then noticed long before the total timeout.
+        stream: true,
+        is_told_documents: false,
+        temperature: core.config.llm.temperature,
+        max_tokens: Some(core.config.llm.max_tokens),
+        time_left: None,
+        reading: Some(prompt::reading(question, facts)),
+    }
+}

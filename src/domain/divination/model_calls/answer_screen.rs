@@ -1,0 +1,260 @@
+//! Screens a model's output before the client sees it, sentence by sentence, so that a stream keeps moving.
+//!
+//! Sentence boundaries depend on characters alone, so the ruling does not depend on how the provider splits its output.
+//! Each sentence is screened together with the end of the text before it, since a match can span both; only matches that
+//! reach into the new sentence count. Raw provider documents push on only what was screened. If screening is off, every
+//! piece passes at once, unchanged.
+
+use std::collections::VecDeque;
+
+use super::outcome::Caller;
+use crate::{
+    domain::moderation::{self, Moderation, Refusal},
+    providers::llm::{Flow, Piece, Request, with_the_answer_only},
+    types::UserId,
+};
+
+/// Characters that end a sentence.
+const SENTENCE_ENDS: [char; 8] = ['。', '！', '？', '；', '…', '!', '?', '\n'];
+/// Ends a sentence unless a letter or digit follows: points stand within names and numbers.
+const FULL_STOP: char = '.';
+/// Longer sentences, in characters, are screened before they end.
+const MAX_SENTENCE: usize = 200;
+/// The context, in characters, that is screened with a sentence: longer than any listed word or allowed phrase.
+const CONTEXT_LENGTH: usize = 64;
+
+/// Holds back the output of a model until it is screened.
+pub(super) struct AnswerScreen<'run> {
+    moderation: &'run Moderation,
+    /// The user whose violation a rejection is. `None` turns screening off.
+    user: Option<UserId>,
+    /// Raw provider documents are passed on, with their reasoning.
+    passes_documents: bool,
+    held: VecDeque<HeldPiece>,
+    /// The text of the held pieces that is not screened yet.
+    unscreened: String,
+    /// Bytes at the start of the held pieces that may be released.
+    screened: usize,
+    /// The end of the text that was screened.
+    context: String,
+    refusal: Option<Refusal>,
+}
+
+/// A piece of output. Its reasoning is empty unless it is passed on.
+#[derive(Default)]
+struct HeldPiece {
+    text: String,
+    reasoning: String,
+    document: Option<String>,
+    is_whole: bool,
+    model: String,
+}
+
+/// The start of the unscreened text, in bytes: how much is screened, and how much of the text is read for it.
+struct Segment {
+    screened: usize,
+    read: usize,
+}
+
+impl<'run> AnswerScreen<'run> {
+    pub(super) fn new(moderation: &'run Moderation, caller: Caller, request: &Request) -> Self {
+        Self {
+            moderation,
+            user: caller.user.filter(|_| moderation.core.config.moderation.screen_answers),
+            passes_documents: request.is_told_documents,
+            held: VecDeque::new(),
+            unscreened: String::new(),
+            screened: 0,
+            context: String::new(),
+            refusal: None,
+        }
+    }
+
+    /// Takes a piece, and releases the pieces that are screened.
+    pub(super) fn push(&mut self, piece: Piece<'_>, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+        if self.user.is_none() {
+            return sink(piece);
+        }
+        let document = piece.document.filter(|_| self.passes_documents);
+        if piece.text.is_empty() && document.is_none() {
+            return sink(Piece::SIGN_OF_LIFE);
+        }
+        let reasoning = if self.passes_documents { piece.reasoning } else { "" };
+        self.unscreened.push_str(reasoning);
+        self.unscreened.push_str(piece.text);
+        self.held.push_back(HeldPiece {
+            text: piece.text.to_owned(),
+            reasoning: reasoning.to_owned(),
+            document: document.map(with_the_answer_only),
+            is_whole: piece.is_whole,
+            model: piece.model.to_owned(),
+        });
+        self.release_screened(piece.is_whole, sink)
+    }
+
+    /// Screens and releases the rest of a complete answer.
+    pub(super) fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+        if self.held.is_empty() { Flow::Continue } else { self.release_screened(true, sink) }
+    }
+
+    /// Returns the refusal if the answer was rejected.
+    pub(super) fn into_refusal(self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    fn release_screened(&mut self, is_complete: bool, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+        let mut segment = Segment::next(&self.unscreened, is_complete);
+        if segment.is_none() && !is_complete {
+            // The sink must be able to report a disconnected client also while nothing can be released.
+            return sink(Piece::SIGN_OF_LIFE);
+        }
+        // The external moderator is called once for all sentences at hand. The word list screens each by itself, as it would
+        // in a slow stream.
+        let screens_all = segment.is_some() && moderation::asks_outside(&self.moderation.core);
+        while let Some(next) = segment {
+            let next = if screens_all { next.extended(&self.unscreened, is_complete) } else { next };
+            if !self.screen_segment(&next) {
+                self.release(sink);
+                return Flow::Stop;
+            }
+            segment = Segment::next(&self.unscreened, is_complete);
+        }
+        self.release(sink)
+    }
+
+    /// Screens a segment and returns true if it is allowed.
+    fn screen_segment(&mut self, segment: &Segment) -> bool {
+        let Some(user) = self.user else { return true };
+        let text = [self.context.as_str(), &self.unscreened[..segment.read]].concat();
+        let (begin, end) = (self.context.len(), self.context.len() + segment.screened);
+        self.refusal = moderation::check_answer(self.moderation, user, &text, begin..end);
+        if self.refusal.is_some() {
+            return false;
+        }
+        self.unscreened.drain(..segment.screened);
+        self.screened += segment.screened;
+        let context_start = text[..end].char_indices().rev().nth(CONTEXT_LENGTH - 1).map_or(0, |(index, _)| index);
+        text[context_start..end].clone_into(&mut self.context);
+        true
+    }
+
+    /// Releases the held pieces that are screened. A piece without a document can be released in segment.
+    fn release(&mut self, sink: &mut dyn FnMut(Piece<'_>) -> Flow) -> Flow {
+        while let Some(mut held) = self.held.pop_front() {
+            if held.length() > self.screened {
+                if self.screened == 0 || held.document.is_some() || !held.reasoning.is_empty() {
+                    self.held.push_front(held);
+                    break;
+                }
+                let text = held.text.split_off(self.screened);
+                self.held.push_front(HeldPiece { text, model: held.model.clone(), ..HeldPiece::default() });
+            }
+            self.screened -= held.length();
+            let HeldPiece { text, reasoning, document, is_whole, model } = &held;
+            let document = document.as_deref();
+            if sink(Piece { text, reasoning, document, is_whole: *is_whole, model, ..Piece::SIGN_OF_LIFE })
+                == Flow::Stop
+            {
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
+    }
+}
+
+impl HeldPiece {
+    fn length(&self) -> usize {
+        self.reasoning.len() + self.text.len()
+    }
+}
+
+impl Segment {
+    /// Returns the next sentence, if it is complete.
+    fn next(text: &str, is_complete: bool) -> Option<Self> {
+        let length_of = |count: usize| text.char_indices().nth(count - 1).map(|(start, last)| start + last.len_utf8());
+        let longest = length_of(MAX_SENTENCE);
+        let mut sentence = None;
+        for (start, character) in text[..longest.unwrap_or(text.len())].char_indices() {
+            let end = start + character.len_utf8();
+            let is_end = match text[end..].chars().next() {
+                _ if character != FULL_STOP => SENTENCE_ENDS.contains(&character),
+                Some(next) => !next.is_alphanumeric(),
+                None if is_complete => true,
+                // The next character decides.
+                None => return None,
+            };
+            if is_end {
+                sentence = Some(end);
+                break;
+            }
+        }
+        let rest = Some(text.len()).filter(|length| is_complete && *length > 0);
+        match (sentence, longest) {
+            // A sentence that is cut has no natural end, so the text after the cut is read, too.
+            (None, Some(read)) => Some(Self { screened: length_of(MAX_SENTENCE - CONTEXT_LENGTH)?, read }),
+            (sentence, _) => sentence.or(rest).map(|length| Self { screened: length, read: length }),
+        }
+    }
+
+    /// Extends the segment to all complete sentences after it.
+    fn extended(mut self, text: &str, is_complete: bool) -> Self {
+        while let Some(next) = Self::next(&text[self.screened..], is_complete) {
+            self.read = self.screened + next.read;
+            self.screened += next.screened;
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the segments of a text whose characters arrive one by one, or all at once.
+    fn segments(text: &str, one_by_one: bool) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut unscreened = String::new();
+        let mut take = |unscreened: &mut String, is_complete| {
+            while let Some(segment) = Segment::next(unscreened, is_complete) {
+                found.push(unscreened.drain(..segment.screened).collect());
+            }
+        };
+        for character in text.chars() {
+            unscreened.push(character);
+            if one_by_one {
+                take(&mut unscreened, false);
+            }
+        }
+        take(&mut unscreened, true);
+        found
+    }
+
+    #[test]
+    fn segments_depend_on_characters_alone() {
+        let long = "卦".repeat(200);
+        let at_the_limit = |end: &str| format!("{}{end}", &long[3..]);
+        for text in [
+            "",
+            "吉",
+            "吉。",
+            "吉。凶",
+            "a.b!\n？",
+            "1.5 a.b. c...",
+            &long,
+            &format!("{long}。"),
+            &at_the_limit("。吉"),
+            &at_the_limit(". a"),
+            &at_the_limit(".a"),
+            &at_the_limit("."),
+        ] {
+            let segments = segments(text, false);
+            assert_eq!(segments, self::segments(text, true), "{text}");
+            assert_eq!(segments.concat(), text);
+        }
+        assert_eq!(segments("宜守。不急", false), ["宜守。", "不急"]);
+        assert_eq!(segments("In 1.5 years. a.com.", false), ["In 1.5 years.", " a.com."]);
+        assert_eq!(segments(&long, false).iter().map(|segment| segment.chars().count()).collect::<Vec<_>>(), [136, 64]);
+        let whole = Segment::next("一。二。三", false).map(|segment| segment.extended("一。二。三", false).screened);
+        assert_eq!(whole, Some("一。二。".len()));
+    }
+}

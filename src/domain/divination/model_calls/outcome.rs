@@ -1,0 +1,284 @@
+//! The outcome of a model call: status, text, usage and cost.
+
+use std::time::{Duration, Instant};
+
+use super::service::ModelCalls;
+use crate::{
+    config,
+    domain::divination::budget::{self, Amount, BudgetWarning, CallUsage, Reservation},
+    error::Result,
+    providers::{
+        Failure, FailureKind,
+        llm::{Completion, Piece, Request, Usage, offline},
+    },
+    store::Write,
+    types::{Micros, UserId, milliseconds, named},
+};
+
+/// The failure code of a call that was cancelled before the model was called.
+pub(super) const NOT_ASKED: &str = "not_asked";
+
+named! {
+    /// The status of a model call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CallStatus {
+        Running = "running",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        /// The client disconnected before the answer was complete.
+        Cancelled = "cancelled",
+        /// The service stopped while the call ran.
+        Interrupted = "interrupted",
+    }
+}
+
+/// The user who makes a call, and the kind under which it is counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// `None` for the operator's test call.
+    pub user: Option<UserId>,
+    /// `interpretation`, `chat` or `test`.
+    pub kind: &'static str,
+}
+
+/// Everything that is recorded of a finished call. The only text in it is the answer.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub status: CallStatus,
+    /// The whole answer of a call that succeeded.
+    pub text: Option<String>,
+    /// `stop`, or `length` if the token limit cut the answer.
+    pub finish_reason: Option<String>,
+    pub provider: &'static str,
+    /// The model that answered, or else the one that was called.
+    pub model: String,
+    /// The failure of the first model, if the failover model was called.
+    pub failover: Option<String>,
+    /// As counted by the provider, if it reported usage.
+    pub usage: Option<Usage>,
+    pub cost: Option<Micros>,
+    pub first_token: Option<Duration>,
+    pub duration: Duration,
+    pub error_class: Option<String>,
+    call_usage: CallUsage,
+}
+
+impl Outcome {
+    /// Settles the budgets, in the transaction that finishes the caller's record.
+    pub fn settle_in(
+        &self,
+        tx: &Write<'_>,
+        settings: &config::Llm,
+        reservation: &Reservation,
+    ) -> Result<Vec<BudgetWarning>> {
+        budget::settle_in(tx, settings, reservation, &self.call_usage)
+    }
+
+    /// Counts a call for which no budget was reserved.
+    pub fn count_in(&self, tx: &Write<'_>, day: &str) -> Result<()> {
+        budget::count_in(tx, day, &self.call_usage)
+    }
+
+    pub fn duration_ms(&self) -> i64 {
+        milliseconds(self.duration)
+    }
+
+    pub fn first_token_ms(&self) -> Option<i64> {
+        self.first_token.map(milliseconds)
+    }
+
+    /// Returns prompt and completion tokens as the store holds them.
+    pub fn tokens(&self) -> (Option<i64>, Option<i64>) {
+        let count = |tokens: fn(Usage) -> u64| self.usage.map(|usage| i64::try_from(tokens(usage)).unwrap_or(i64::MAX));
+        (count(|usage| usage.prompt_tokens), count(|usage| usage.completion_tokens))
+    }
+}
+
+/// The output received so far, from which usage is estimated if the provider reports none.
+#[derive(Default)]
+pub(super) struct StreamProgress {
+    first_model: ModelProgress,
+    failover_model: ModelProgress,
+    first_token: Option<Duration>,
+}
+
+/// The output received from one model.
+#[derive(Clone, Copy, Default)]
+struct ModelProgress {
+    tokens: u64,
+    /// Attempts whose connection broke and that were retried: the provider may charge for each.
+    broken_attempts: u64,
+}
+
+impl StreamProgress {
+    pub(super) fn record(&mut self, piece: Piece<'_>, begun: Instant) {
+        if !piece.text.is_empty() {
+            self.first_token.get_or_insert_with(|| begun.elapsed());
+        }
+        let model = if piece.is_of_second { &mut self.failover_model } else { &mut self.first_model };
+        model.tokens += budget::estimate_tokens(piece.text) + budget::estimate_tokens(piece.reasoning);
+        model.broken_attempts += u64::from(piece.is_after_lost_try);
+    }
+}
+
+/// A finished call, whose outcome is to be computed.
+pub(super) struct FinishedCall<'run> {
+    pub(super) caller: Caller,
+    pub(super) request: &'run Request,
+    pub(super) progress: &'run StreamProgress,
+    /// The provider that was called last.
+    pub(super) provider: &'static str,
+    /// The model that was requested last.
+    pub(super) model: String,
+    /// The failure of the first model, if the failover model was called.
+    pub(super) failover: Option<Failure>,
+    pub(super) duration: Duration,
+}
+
+/// The part of a call that one model handled.
+struct ModelShare<'run> {
+    provider: &'static str,
+    model: &'run str,
+    request: &'run Request,
+    /// As counted by the provider.
+    usage: Option<Usage>,
+    progress: ModelProgress,
+    /// The provider did not process the request, unless output arrived.
+    is_free: bool,
+}
+
+impl ModelShare<'_> {
+    /// Returns the amount to charge: as counted by the provider, or else estimated. A broken attempt is charged for
+    /// its prompt only, since its output is unknown.
+    fn amount(&self, settings: &config::Llm) -> Amount {
+        if self.provider == offline::NAME {
+            return Amount::default();
+        }
+        let messages = self.request.messages.iter();
+        let prompt_tokens = messages.map(|message| budget::estimate_tokens(&message.content)).sum::<u64>();
+        let amount = |prompt, completion| budget::amount(settings, self.model, prompt, completion);
+        let last_attempt = match self.usage {
+            Some(usage) => amount(usage.prompt_tokens, usage.completion_tokens),
+            None if self.is_free && self.progress.tokens == 0 => Amount::default(),
+            None => amount(prompt_tokens, self.progress.tokens),
+        };
+        last_attempt.plus(amount(prompt_tokens * self.progress.broken_attempts, 0))
+    }
+}
+
+/// Returns true if the provider certainly did not process the request.
+fn is_free_failure(failure: &Failure) -> bool {
+    failure.is_certainly_not_accepted() || failure.code == NOT_ASKED
+}
+
+/// The result of a call, without the facts about its provider and duration.
+pub(super) struct CallResult {
+    status: CallStatus,
+    text: Option<String>,
+    finish_reason: Option<String>,
+    model: Option<String>,
+    usage: Option<Usage>,
+    error_class: Option<String>,
+    /// The provider certainly did not process the request.
+    is_free: bool,
+}
+
+impl CallResult {
+    pub(super) fn succeeded(completion: Completion) -> Self {
+        Self {
+            status: CallStatus::Succeeded,
+            text: Some(completion.text),
+            finish_reason: Some(completion.finish_reason),
+            model: Some(completion.model),
+            usage: completion.usage,
+            error_class: None,
+            is_free: false,
+        }
+    }
+
+    pub(super) fn failed(failure: &Failure) -> Self {
+        let is_cancelled = failure.kind == FailureKind::Cancelled;
+        Self {
+            status: if is_cancelled { CallStatus::Cancelled } else { CallStatus::Failed },
+            usage: failure.usage,
+            is_free: is_free_failure(failure),
+            ..Self::without_text(&failure.kind.to_string())
+        }
+    }
+
+    /// The result of a call that panicked: a bug, after an unknown part of the work.
+    pub(super) fn panicked() -> Self {
+        Self::without_text("panicked")
+    }
+
+    /// The result of a call whose answer was rejected by content moderation. Its usage is still charged.
+    pub(super) fn rejected(answer: Result<Completion, Failure>) -> Self {
+        let (model, usage) = match answer {
+            Ok(answer) => (Some(answer.model), answer.usage),
+            Err(failure) => (None, failure.usage),
+        };
+        Self { model, usage, ..Self::without_text("answer withheld") }
+    }
+
+    fn without_text(error_class: &str) -> Self {
+        Self {
+            status: CallStatus::Failed,
+            text: None,
+            finish_reason: None,
+            model: None,
+            usage: None,
+            error_class: Some(error_class.to_owned()),
+            is_free: false,
+        }
+    }
+
+    /// Adds provider, duration and cost.
+    pub(super) fn into_outcome(self, calls: &ModelCalls, call: FinishedCall<'_>) -> Outcome {
+        let charged = self.charged(calls, &call);
+        let FinishedCall { caller, progress, provider, model, failover, duration, .. } = call;
+        let cost = self.usage.and_then(|usage| budget::cost(&calls.core.config.llm, &model, usage));
+        let call_usage = CallUsage {
+            kind: caller.kind,
+            provider: provider.to_owned(),
+            model: model.clone(),
+            outcome: self.status.name(),
+            prompt_tokens: self.usage.map_or(0, |usage| usage.prompt_tokens),
+            completion_tokens: self.usage.map_or(0, |usage| usage.completion_tokens),
+            cost: cost.unwrap_or_default(),
+            duration_ms: milliseconds(duration),
+            charged,
+        };
+        Outcome {
+            status: self.status,
+            text: self.text,
+            finish_reason: self.finish_reason,
+            provider,
+            model: self.model.unwrap_or(model),
+            failover: failover.map(|failure| failure.kind.to_string()),
+            usage: self.usage,
+            cost,
+            first_token: progress.first_token,
+            duration,
+            error_class: self.error_class,
+            call_usage,
+        }
+    }
+
+    /// Returns the amount for both models. A first model that only sent reasoning before it failed costs, too.
+    fn charged(&self, calls: &ModelCalls, call: &FinishedCall<'_>) -> Amount {
+        let FinishedCall { request, progress, provider, ref model, ref failover, .. } = *call;
+        let settings = &calls.core.config.llm;
+        let last_progress = if failover.is_some() { progress.failover_model } else { progress.first_model };
+        let (usage, is_free) = (self.usage, self.is_free);
+        let last = ModelShare { provider, model, request, usage, progress: last_progress, is_free };
+        let first = failover.as_ref().map(|failure| ModelShare {
+            provider: calls.models.name(),
+            model: calls.models.model(),
+            request,
+            usage: failure.usage,
+            progress: progress.first_model,
+            is_free: is_free_failure(failure),
+        });
+        first.map_or_else(Amount::default, |first| first.amount(settings)).plus(last.amount(settings))
+    }
+}

@@ -1,0 +1,175 @@
+//! Runs a model call, and stores its outcome in the caller's record.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    answer_screen::AnswerScreen,
+    outcome::{CallResult, Caller, FinishedCall, NOT_ASKED, Outcome, StreamProgress},
+    service::ModelCalls,
+};
+use crate::{
+    core::Core,
+    domain::{divination::budget::BudgetWarning, moderation},
+    error::{Code, Error, Result},
+    providers::{
+        Failure, FailureKind,
+        llm::{Flow, Piece, Request, models::Asked},
+    },
+    store::Write,
+    types::{UserId, hex, random_hex},
+};
+
+/// The outcome of a call and, if it failed, the error for the caller.
+pub struct CallReport {
+    pub outcome: Outcome,
+    pub failure: Option<Error>,
+}
+
+/// Returns a new trace id: 32 hexadecimal digits.
+pub fn new_trace_id() -> Result<String> {
+    random_hex::<16>()
+}
+
+/// Returns the opaque reference by which a provider knows the user. It never changes and reveals nothing.
+pub fn user_reference(core: &Core, user: UserId) -> String {
+    hex(&core.keys.authenticate(&["model user", &user.to_string()])[..16])
+}
+
+/// Calls the model and returns the outcome. Blocks on the provider.
+///
+/// `sink` gets each piece of the output; [`Flow::Stop`] cancels the call. It is also asked once before the model is
+/// called, so that no call is made for a client that has disconnected.
+///
+/// A panic becomes a failed outcome, because the caller's record must be finished.
+pub fn run(
+    calls: &ModelCalls,
+    caller: Caller,
+    request: Request,
+    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+) -> CallReport {
+    let request = Request { time_left: Some(calls.core.config.llm.total_timeout), ..request };
+    let begun = Instant::now();
+    let mut progress = StreamProgress::default();
+    let response = catch_unwind(AssertUnwindSafe(|| call_model(calls, caller, &request, begun, &mut progress, sink)));
+    let response = response.unwrap_or_else(|_| ModelResponse {
+        result: CallResult::panicked(),
+        failure: Some(Error::internal("a model call panicked")),
+        provider: calls.models.name(),
+        model: calls.models.model().to_owned(),
+        failover: None,
+        duration: begun.elapsed(),
+    });
+    let ModelResponse { result, failure, provider, model, failover, duration } = response;
+    let call = FinishedCall { caller, request: &request, progress: &progress, provider, model, failover, duration };
+    CallReport { outcome: result.into_outcome(calls, call), failure }
+}
+
+/// The result of a call, and the model that was called last.
+struct ModelResponse {
+    result: CallResult,
+    failure: Option<Error>,
+    provider: &'static str,
+    model: String,
+    failover: Option<Failure>,
+    duration: Duration,
+}
+
+fn call_model(
+    calls: &ModelCalls,
+    caller: Caller,
+    request: &Request,
+    begun: Instant,
+    progress: &mut StreamProgress,
+    sink: &mut dyn FnMut(Piece<'_>) -> Flow,
+) -> ModelResponse {
+    let mut screen = AnswerScreen::new(&calls.moderation, caller, request);
+    let Asked { provider, model, failover, result } = match sink(Piece::SIGN_OF_LIFE) {
+        Flow::Stop => calls.models.not_asked(Failure::new(FailureKind::Cancelled, calls.models.name(), NOT_ASKED)),
+        Flow::Continue => calls.models.converse(|| calls.core.clock.now().0, request, &mut |piece| {
+            progress.record(piece, begun);
+            screen.push(piece, sink)
+        }),
+    };
+    let duration = begun.elapsed();
+    let result = result.and_then(|completion| match screen.finish(sink) {
+        Flow::Continue => Ok(completion),
+        Flow::Stop => Err(Failure::new(FailureKind::Cancelled, provider, "cancelled")),
+    });
+    let (result, failure) = match (result, screen.into_refusal()) {
+        (result, Some(refusal)) => {
+            let error = refusal.record::<()>(&calls.core).wait().err().unwrap_or_else(answer_rejected);
+            (CallResult::rejected(result), Some(error))
+        }
+        (Ok(completion), None) => (CallResult::succeeded(completion), None),
+        (Err(failure), None) => {
+            log_failure(&failure, caller, &request.trace_id);
+            (CallResult::failed(&failure), Some(caller_error(failure)))
+        }
+    };
+    ModelResponse { result, failure, provider, model, failover, duration }
+}
+
+/// Finishes the caller's record and settles the budgets. A write that fails is queued and retried.
+///
+/// `finish` returns `None`, and changes nothing, if the record is already finished or deleted.
+///
+/// # Errors
+/// `not_found` if `finish` returns `None`; storage errors, although the record will be finished later.
+pub fn store_outcome<T, F>(calls: &ModelCalls, trace_id: &str, finish: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Fn(&Write<'_>) -> Result<Option<(T, Vec<BudgetWarning>)>> + Send + Sync + 'static,
+{
+    let finish = Arc::new(finish);
+    let first_attempt = Arc::clone(&finish);
+    match calls.core.store.write(move |tx| first_attempt(tx)).wait() {
+        Ok(Some((record, warnings))) => {
+            log_warnings(&warnings);
+            Ok(record)
+        }
+        Ok(None) => Err(Error::new(Code::NotFound).detail("The record of this model call was deleted while it ran.")),
+        Err(error) => {
+            calls.retry_queue.push(move |tx| finish(tx).map(drop));
+            Err(error.of_trace(trace_id))
+        }
+    }
+}
+
+fn log_warnings(warnings: &[BudgetWarning]) {
+    for BudgetWarning { user, resource, percent } in warnings {
+        match user {
+            None => tracing::warn!(resource, percent, "the daily budget of the language model is nearly spent"),
+            Some(user) => tracing::warn!(%user, resource, percent, "the daily model budget of a user is nearly spent"),
+        }
+    }
+}
+
+fn log_failure(failure: &Failure, caller: Caller, trace_id: &str) {
+    let kind = caller.kind;
+    match failure.kind {
+        FailureKind::Misconfigured => {
+            tracing::error!(trace_id, %failure, kind, "the language model rejects all calls: check its settings");
+        }
+        FailureKind::Cancelled => tracing::debug!(trace_id, %failure, kind, "a model call was cancelled"),
+        _ => tracing::warn!(trace_id, %failure, kind, "a model call failed"),
+    }
+}
+
+/// Converts a provider's failure into the error that the caller gets.
+fn caller_error(failure: Failure) -> Error {
+    match failure.kind {
+        // The provider does not say whether it rejected the question or its own output.
+        FailureKind::ContentRefused => Error::from(failure).in_fields(vec![moderation::rejected("answer")]),
+        // Output arrived, but not all of it.
+        FailureKind::OutcomeUnknown => Error::new(Code::ProviderFailed).caused_by(failure),
+        _ => Error::from(failure),
+    }
+}
+
+fn answer_rejected() -> Error {
+    Error::new(Code::ContentRejected).detail("Content moderation rejected the model's answer.")
+}

@@ -1,0 +1,44 @@
+//! The service that calls language models.
+
+use std::sync::Arc;
+
+use super::{admission_queue::AdmissionQueue, outcome_retry_queue::OutcomeRetryQueue};
+use crate::{
+    core::Core,
+    domain::{
+        divination::budget::{self, Amount},
+        moderation::Moderation,
+    },
+    providers::llm::{Request, models::Models},
+};
+
+/// Admission, the models behind their circuit breakers, and the outcomes that are not stored yet.
+pub struct ModelCalls {
+    pub core: Core,
+    /// Screens the output of the models.
+    pub moderation: Arc<Moderation>,
+    /// The first model and the failover model, each behind its circuit breaker.
+    pub models: Models,
+    /// Limits running and queued calls.
+    pub queue: AdmissionQueue,
+    /// Outcomes that could not be stored yet.
+    pub retry_queue: OutcomeRetryQueue,
+}
+
+impl ModelCalls {
+    pub fn new(core: Core, moderation: Arc<Moderation>, models: Models) -> Self {
+        let settings = &core.config.llm;
+        let queue = AdmissionQueue::new(settings.calls, settings.calls_per_user, settings.queue);
+        Self { core, moderation, models, queue, retry_queue: OutcomeRetryQueue::default() }
+    }
+
+    /// Returns the most that a request can use of the first model.
+    pub fn max_usage(&self, request: &Request) -> Amount {
+        budget::max_usage(&self.core.config.llm, self.models.name(), self.models.model(), request)
+    }
+
+    /// Tries again to store outcomes that could not be stored. A periodic job calls it.
+    pub fn retry_outcomes(&self) {
+        self.retry_queue.retry(&self.core.store);
+    }
+}

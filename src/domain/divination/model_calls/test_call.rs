@@ -1,0 +1,38 @@
+//! A model call that the operator makes to test the model and to measure how fast it answers.
+
+use super::{CallReport, Caller, ModelCalls, new_trace_id, run};
+use crate::{
+    domain::divination::hexagram,
+    error::Result,
+    providers::llm::{Flow, Message, Request, Role, builtin::Reading},
+    types::Locale,
+};
+
+const QUESTION: &str = "In one sentence: what does hexagram 11 of the I Ching stand for?";
+const HEXAGRAM: &str = "11";
+/// Enough for a sentence, and for the reasoning before it.
+const MAX_TOKENS: u32 = 500;
+
+/// Makes the call and counts it as a test. It needs no permit and no budget of the users' calls. Blocks on the provider.
+pub fn make(calls: &ModelCalls) -> Result<CallReport> {
+    let (locale, settings) = (Locale::English, &calls.core.config.llm);
+    let request = Request {
+        trace_id: new_trace_id()?,
+        messages: vec![Message { role: Role::User, content: QUESTION.to_owned() }],
+        stream: true,
+        temperature: settings.temperature,
+        max_tokens: Some(settings.max_tokens.min(MAX_TOKENS)),
+        reading: Some(Reading {
+            locale,
+            question_type: None,
+            question: QUESTION.to_owned(),
+            facts: hexagram::read(HEXAGRAM).described(locale),
+        }),
+        ..Request::default()
+    };
+    let caller = Caller { user: None, kind: "test" };
+    let report = run(calls, caller, request, &mut |_| Flow::Continue);
+    let (outcome, zone) = (report.outcome.clone(), calls.core.config.limits.time_zone.clone());
+    calls.core.store.write(move |tx| outcome.count_in(tx, &zone.today(tx.now).to_string())).wait()?;
+    Ok(report)
+}

@@ -1,0 +1,177 @@
+//! Casts, lists, exports and deletes sessions.
+
+use serde_json::{Value, json};
+
+use super::{
+    casting::Casting,
+    record::{self, Session},
+    snapshot,
+};
+use crate::{
+    core::Core,
+    domain::{
+        Each,
+        divination::hexagram::{Cast, Hexagram, Lines},
+        moderation::{self, Field, Moderation},
+        money::points,
+        operations::{
+            free_space_scrub,
+            idempotency::{Answered, Once},
+        },
+    },
+    error::Result,
+    store::{Pending, Read, Write},
+    types::{Slice, Span, TimeZone, Timestamp, UserId, random_hex},
+};
+
+/// Sessions of an export that are held in memory at once.
+const EXPORT_BATCH: u32 = 100;
+
+/// A request for a casting.
+#[derive(Clone, Debug)]
+pub struct SessionDraft {
+    pub question: String,
+    pub question_type: Option<String>,
+    pub casting: Casting,
+    /// The time of the casting, as reported by the user; now if `None`.
+    pub cast_at: Option<Timestamp>,
+    /// The user's time zone.
+    pub time_zone: TimeZone,
+}
+
+/// A new session, and the balance of points after it.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    pub session: Session,
+    pub balance: i64,
+}
+
+/// Casts, charges the price and stores the session in one transaction.
+///
+/// # Errors
+/// `content_rejected` if moderation rejects the question; `insufficient_points`, `account_inconsistent`; those of
+/// [`Once::run_in`].
+pub fn cast(
+    moderation: &Moderation,
+    user: UserId,
+    draft: SessionDraft,
+    once: Once<NewSession>,
+) -> Pending<Answered<NewSession>> {
+    let core = &moderation.core;
+    // A replay comes before the screening, whose ruling may have changed since.
+    match once.answered_before(core) {
+        Ok(None) => {}
+        Ok(Some(stored)) => return Pending::ready(Ok(Answered::Before(stored))),
+        Err(error) => return Pending::ready(Err(error)),
+    }
+    let fields = Field::of_question(&draft.question, draft.question_type.as_deref());
+    if let Some(refusal) = moderation::screen(moderation, user, &fields) {
+        return refusal.record(core);
+    }
+    let new = match random_hex::<16>().and_then(|id| Ok((id, draft.casting.lines()?))) {
+        Ok(new) => new,
+        Err(error) => return Pending::ready(Err(error)),
+    };
+    let price = core.config.points.cast;
+    let key = once.key().map(ToOwned::to_owned);
+    core.store.write(move |tx| once.run_in(tx, |tx| cast_in(tx, user, &draft, new, key.as_deref(), price)))
+}
+
+/// Returns a slice of the user's sessions, newest first.
+pub fn list(core: &Core, user: UserId, span: Span) -> Result<Slice<Session>> {
+    let rows = core.store.read(|tx| record::list_before_in(tx, user, span.upper_bound(), span.rows_to_read()))?;
+    Ok(span.slice(rows, |session| session.sequence))
+}
+
+/// Returns the user's session with this id.
+///
+/// # Errors
+/// `not_found`, also for another user's session.
+pub fn find(core: &Core, user: UserId, id: &str) -> Result<Session> {
+    core.store.read(|tx| record::find_in(tx, user, id))
+}
+
+/// Deletes a session and leaves its anonymous snapshot.
+///
+/// # Errors
+/// `not_found`, also for another user's session.
+pub fn delete(core: &Core, user: UserId, id: String) -> Pending<()> {
+    let home = core.config.limits.time_zone.clone();
+    core.store.write(move |tx| {
+        let session = record::find_in(tx, user, &id)?;
+        erase_in(tx, &home, &session)?;
+        free_space_scrub::request_in(tx)
+    })
+}
+
+/// Exports the user's sessions with the trace ids of their model calls, oldest first.
+pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
+    let mut last = 0;
+    loop {
+        let sessions = record::list_after_in(tx, user, last, EXPORT_BATCH)?;
+        let Some(newest) = sessions.last() else { return Ok(()) };
+        last = newest.sequence;
+        for session in &sessions {
+            each(to_json_in(tx, session)?)?;
+        }
+    }
+}
+
+/// Deletes all sessions of a user whose account is deleted, and leaves their snapshots. Days follow the time zone `home`.
+pub fn erase_user_in(tx: &Write<'_>, home: &TimeZone, user: UserId) -> Result<()> {
+    for session in record::list_before_in(tx, user, i64::MAX, u32::MAX)? {
+        erase_in(tx, home, &session)?;
+    }
+    Ok(())
+}
+
+fn to_json_in(tx: &Read<'_>, session: &Session) -> Result<Value> {
+    Ok(json!({
+        "id": session.id,
+        "question": session.question,
+        "questionType": session.question_type,
+        "method": session.method.name(),
+        "lines": session.cast.lines().values(),
+        "primaryHexagram": session.cast.primary().number(),
+        "relatingHexagram": session.cast.relating().map(Hexagram::number),
+        "castAt": session.cast_at,
+        "timeZone": session.time_zone,
+        "pointsSpent": session.points_spent,
+        "traceIds": record::calls_in(tx, &session.id)?,
+        "interpretedAt": session.interpretation.as_ref().map(|interpreted| interpreted.at),
+        "createdAt": session.created_at,
+    }))
+}
+
+fn cast_in(
+    tx: &Write<'_>,
+    user: UserId,
+    draft: &SessionDraft,
+    (id, lines): (String, Lines),
+    key: Option<&str>,
+    price: u32,
+) -> Result<NewSession> {
+    let balance = points::charge_cast_in(tx, user, price, format!("session:{id}"))?;
+    let session = Session {
+        id,
+        user,
+        sequence: record::next_sequence_in(tx, user)?,
+        question: draft.question.clone(),
+        question_type: draft.question_type.clone(),
+        method: draft.casting.method(),
+        cast: Cast::from_lines(lines),
+        cast_at: draft.cast_at.unwrap_or(tx.now),
+        time_zone: draft.time_zone.to_string(),
+        points_spent: i64::from(price),
+        idempotency_key: key.map(ToOwned::to_owned),
+        interpretation: None,
+        created_at: tx.now,
+    };
+    record::insert_in(tx, &session)?;
+    Ok(NewSession { session, balance })
+}
+
+fn erase_in(tx: &Write<'_>, home: &TimeZone, session: &Session) -> Result<()> {
+    snapshot::insert_in(tx, home, session)?;
+    record::delete_in(tx, session)
+}
