@@ -52,7 +52,7 @@ pub struct Call<'a> {
     pub body: &'a [u8],
 }
 
-/// What a signed call consists of, beside its body. It has no `Debug` for the same reason.
+/// The parts of a signed call other than its body. It has no `Debug` for the same reason.
 pub struct SignedCall {
     /// The encoded query without its question mark; empty when there is none.
     pub query: String,
@@ -66,7 +66,7 @@ pub struct ErrorBody {
     /// The code on which decisions rest. Text for the gateway and most products.
     #[serde(default, rename = "Code", alias = "code", deserialize_with = "code_as_text")]
     pub code: Option<String>,
-    /// The identifier to name to the vendor's support.
+    /// The identifier to quote to the provider's support.
     #[serde(default, rename = "RequestId", alias = "requestId", alias = "request_id")]
     pub request_id: Option<String>,
 }
@@ -103,7 +103,7 @@ pub fn canonical_query(parameters: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-/// What a code of the gateway, or one that every product uses, means. `None` when the code is not one of them.
+/// Maps a code of the gateway, or one common to every product, to a failure kind. `None` for other codes.
 pub fn kind_of_gateway_code(code: &str) -> Option<FailureKind> {
     if code == "Throttling" || code.starts_with("Throttling.") {
         return Some(FailureKind::Busy);
@@ -220,7 +220,7 @@ mod tests {
         object.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect()
     }
 
-    /// Signs the case as the drivers do and gives back the query and the headers.
+    /// Signs the case as the drivers do and returns the query and the headers.
     fn sign_case(case: &Value, headers: &Value, credentials: &Credentials) -> SignedCall {
         let time: Timestamp = text(headers, "x-acs-date").parse().unwrap();
         sign(

@@ -1,9 +1,9 @@
-//! A circuit breaker: after several faults of a vendor in a row it refuses further calls at once, and lets a
-//! single one through from time to time to see whether the vendor is back.
+//! A circuit breaker: after several consecutive faults of a provider it rejects further calls at once, and lets a
+//! single probe through from time to time.
 //!
-//! It owns the counting and nothing else: no call, no clock. Only faults of the vendor count; an answer that refuses
-//! one request, or is of no use, shows a vendor in good health. Time is handed in as milliseconds since 1970, and a
-//! clock that was set back restarts the waiting instead of prolonging it.
+//! Owns the counting, not the calls or the clock. Only faults of the provider count: a response that refuses one
+//! request shows a healthy provider. Time is passed in as milliseconds since 1970; a clock that was set back restarts
+//! the wait instead of prolonging it.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::{
 /// The code of the failure with which an open breaker answers.
 pub const BREAKER_OPEN: &str = "breaker_open";
 
-/// A breaker for one vendor, shared by all callers.
+/// A breaker for one provider, shared by all callers.
 #[derive(Debug)]
 pub struct Breaker {
     provider: &'static str,
@@ -28,16 +28,16 @@ pub struct Breaker {
     tally: Tally,
 }
 
-/// What came of the calls since the start.
+/// Counts of call outcomes since the start.
 #[derive(Debug)]
 pub struct Tally {
-    /// The vendor did what it was asked.
+    /// Successful calls.
     pub answered: Counter,
-    /// The vendor, or the way to it, was at fault.
+    /// Calls that failed because of the provider or the network.
     pub failed: Counter,
-    /// The vendor is well and refused the request, or answered what is of no use.
+    /// Calls that a healthy provider refused, or answered without a usable result.
     pub refused: Counter,
-    /// Our own caller went away before the vendor had answered.
+    /// Calls whose caller disconnected before the response.
     pub cancelled: Counter,
     /// The breaker was open.
     pub not_made: Counter,
@@ -54,7 +54,7 @@ pub struct Permit<'a> {
     begun: Instant,
 }
 
-/// What operators are shown.
+/// The breaker's state as shown to operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Calls pass; so many faults have been counted in a row.
@@ -66,7 +66,7 @@ pub enum Condition {
     Open {
         /// Milliseconds since 1970.
         since_millis: i64,
-        /// Whether a probe is on its way.
+        /// True while a probe is in flight.
         probing: bool,
     },
 }
@@ -96,17 +96,17 @@ impl Breaker {
         }
     }
 
-    /// What it stands before.
+    /// Returns the protected provider.
     pub fn provider(&self) -> &'static str {
         self.provider
     }
 
-    /// What came of the calls so far.
+    /// Returns the counts of call outcomes.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Whether calls are refused.
+    /// Returns true if calls are rejected.
     pub fn is_open(&self) -> bool {
         matches!(self.condition(), Condition::Open { .. })
     }
@@ -134,7 +134,7 @@ impl Breaker {
         }
     }
 
-    /// Makes a call under the breaker: asks for leave, calls, and records what came of it.
+    /// Calls through the breaker: acquires permission, calls, and records the outcome.
     pub fn run<T>(&self, clock: impl Fn() -> i64, call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         let permit = self.enter(clock())?;
         let result = call();
@@ -142,7 +142,7 @@ impl Breaker {
         result
     }
 
-    /// What the breaker is doing.
+    /// Returns the breaker's state.
     pub fn condition(&self) -> Condition {
         match *locked(&self.state) {
             State::Closed { faults } => Condition::Closed { faults },
@@ -151,7 +151,7 @@ impl Breaker {
     }
 
     fn refusal(&self, left_millis: i64) -> Failure {
-        // While a probe is on its way nobody knows how long it takes; a second is a polite guess.
+        // The duration of a probe in flight is unknown; a second is a reasonable guess.
         let left = Duration::from_millis(u64::try_from(left_millis).unwrap_or(0)).max(Duration::from_secs(1));
         Failure::new(FailureKind::Busy, self.provider, BREAKER_OPEN).with_retry_after(Some(left))
     }
@@ -183,7 +183,7 @@ impl Breaker {
 }
 
 impl Permit<'_> {
-    /// Records what came of the call: `None` for success.
+    /// Records the outcome of the call: `None` for success.
     pub fn record(mut self, failure: Option<&Failure>, now_millis: i64) {
         let tally = &self.breaker.tally;
         tally.durations.add_duration(self.begun.elapsed());

@@ -1,7 +1,7 @@
 //! The one place that builds HTTP clients: limits on time and size, no redirects, no proxy from the environment,
 //! and the translation of transport errors into [`Failure`].
 //!
-//! It refuses to follow redirects, because a vendor that redirects a signed request is not the vendor that was
+//! It refuses to follow redirects, because a provider that redirects a signed request is not the provider that was
 //! configured. Plain `http://` is allowed: a model server on the same host speaks nothing else.
 //!
 //! The surprise: the same kind of I/O error means "certainly not accepted" before the request was written and "nobody
@@ -26,7 +26,7 @@ pub use self::wanted::{LOOK_UP_EVERY, Wanted, to_its_end, while_wanted};
 use self::wanted::{Unwanted, pass_on};
 use super::{Failure, FailureKind};
 
-/// The code of the only time limit after which the vendor certainly has not acted.
+/// The code of the only time limit after which the provider certainly has not acted.
 pub const CONNECT_TIMEOUT: &str = "connect_timeout";
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
@@ -36,7 +36,7 @@ const LONGEST_RESPONSE_HEAD: usize = 8 * 1024;
 const INPUT_BUFFER: usize = LONGEST_RESPONSE_HEAD + 2 * 1024;
 /// What a connection holds of a request. Its head must fit; bodies go out in pieces.
 const OUTPUT_BUFFER: usize = 6 * 1024;
-/// Vendors answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
+/// Providers answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
 /// How long a call may take, and whether its connection is kept for the next one.
@@ -70,7 +70,7 @@ pub struct Post<'a> {
     pub comes_whole: bool,
 }
 
-/// A client of one vendor.
+/// A client of one provider.
 pub struct Client {
     provider: &'static str,
     agent: Agent,

@@ -1,8 +1,8 @@
-//! The outside world: every vendor the service talks to, behind one trait a subject.
+//! The outside world: every provider the service talks to, behind one trait a subject.
 //!
-//! This room owns the vendors' protocols and the judgement of what their answers mean; nothing else in the
+//! This room owns the providers' protocols and the judgement of what their answers mean; nothing else in the
 //! program opens an HTTP connection. It refuses to know users, tables, prices or HTTP statuses of our own,
-//! and it never hands a vendor's free text onwards, because such text may repeat what a user typed.
+//! and it never hands a provider's free text onwards, because such text may repeat what a user typed.
 //!
 //! The one surprise: the calls block. A caller runs them on the pool for long work, behind its own number of
 //! permits, and passes wall-clock time in; only elapsed time is measured here.
@@ -28,23 +28,23 @@ use std::{fmt, time::Duration};
 use self::llm::Usage;
 use crate::error::{Code, Error};
 
-/// Why a vendor did not do what it was asked.
+/// Why a provider did not do what it was asked.
 ///
 /// Everything in it is fit for a log line: codes and identifiers only, shortened and cleaned, no secret, no
-/// address, no text of the vendor.
+/// address, no text of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// What the caller should do about it.
     pub kind: FailureKind,
     /// The driver that failed, as it is named in the configuration.
     pub provider: &'static str,
-    /// The vendor's own code where it sent one, else a code of this room such as `connect_timeout` or `http_502`.
+    /// The provider's own code where it sent one, else a code of this room such as `connect_timeout` or `http_502`.
     pub code: String,
-    /// The identifier under which the vendor's support finds the call.
+    /// The identifier under which the provider's support finds the call.
     pub request_id: Option<String>,
-    /// How long the vendor asked us to stay away, or how long its limit lasts.
+    /// How long the provider asked us to stay away, or how long its limit lasts.
     pub retry_after: Option<Duration>,
-    /// What the vendor of a language model counted all the same: an answer that is none has been paid for, too.
+    /// What the provider of a language model counted all the same: an answer that is none has been paid for, too.
     pub usage: Option<Usage>,
 }
 
@@ -53,24 +53,24 @@ pub struct Failure {
 pub enum FailureKind {
     /// No connection came about (name not found, refused, TLS handshake failed): certainly not accepted.
     Unreachable,
-    /// A time limit passed. Unless it was the limit for connecting, the vendor may have acted all the same.
+    /// A time limit passed. Unless it was the limit for connecting, the provider may have acted all the same.
     TimedOut,
-    /// The connection was lost, or the vendor broke down, after the request had been sent.
+    /// The connection was lost, or the provider broke down, after the request had been sent.
     OutcomeUnknown,
-    /// Throttled or overloaded: the vendor did nothing and may do it later.
+    /// Throttled or overloaded: the provider did nothing and may do it later.
     Busy,
-    /// The vendor's frequency limit for this one recipient. The vendor is well and serves everybody else.
+    /// The provider's frequency limit for this one recipient. The provider is well and serves everybody else.
     RecipientLimited,
     /// This request is refused for good; another one may pass.
     Refused,
-    /// The vendor refuses the content of the request or withholds its answer because of it.
+    /// The provider refuses the content of the request or withholds its answer because of it.
     ContentRefused,
     /// Key, rights, template, model name or balance: no request will pass until the operator acts.
     Misconfigured,
-    /// The vendor answered something that cannot be understood, or not the whole of it.
+    /// The provider answered something that cannot be understood, or not the whole of it.
     Nonsense,
-    /// The vendor answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended
-    /// for a reason nobody knows. It may be what was asked for, so that it says nothing of the vendor's health.
+    /// The provider answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended
+    /// for a reason nobody knows. It may be what was asked for, so that it says nothing of the provider's health.
     Unusable,
     /// Our own caller went away and the call was dropped for it.
     Cancelled,
@@ -82,7 +82,7 @@ impl Failure {
         Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None }
     }
 
-    /// The same failure with the vendor's request identifier, cleaned for logs.
+    /// The same failure with the provider's request identifier, cleaned for logs.
     #[must_use]
     pub fn with_request_id(mut self, request_id: Option<&str>) -> Self {
         self.request_id = request_id.and_then(clean_code);
@@ -126,7 +126,7 @@ impl Failure {
         }
     }
 
-    /// Whether the vendor certainly did not act, so that repeating the call cannot do a thing twice and a quota
+    /// Whether the provider certainly did not act, so that repeating the call cannot do a thing twice and a quota
     /// taken for it may be given back.
     pub fn is_certainly_not_accepted(&self) -> bool {
         match self.kind {
@@ -143,8 +143,8 @@ impl Failure {
         }
     }
 
-    /// Whether the vendor, or the way to it, is at fault, which is what a breaker counts: nothing that a user can bring
-    /// about by what they ask, or one user could have the vendor left alone for everybody.
+    /// Whether the provider, or the way to it, is at fault, which is what a breaker counts: nothing that a user can bring
+    /// about by what they ask, or one user could have the provider left alone for everybody.
     pub fn is_fault_of_provider(&self) -> bool {
         matches!(
             self.kind,
@@ -203,12 +203,12 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// The longest code or identifier of a vendor that is kept.
+/// The longest code or identifier of a provider that is kept.
 const LONGEST_CODE: usize = 64;
 
-/// A vendor's code made fit for logs: the characters that codes are made of, and not many of them.
+/// A provider's code made fit for logs: the characters that codes are made of, and not many of them.
 ///
-/// `None` when nothing is left. A vendor decides what stands in these members, so they are not trusted to be
+/// `None` when nothing is left. A provider decides what stands in these members, so they are not trusted to be
 /// codes: line breaks and blanks would let it write log lines of its own.
 pub fn clean_code(text: &str) -> Option<String> {
     let kept: String = text

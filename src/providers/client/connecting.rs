@@ -1,5 +1,5 @@
-//! Errors of looking up, connecting and the TLS handshake, marked where they happen: from the error alone they cannot
-//! be told from those that come once the request was written.
+//! Marks errors of name resolution, connecting and the TLS handshake at their source: the error alone does not tell
+//! them from errors after the request was written.
 
 use std::{fmt, io};
 
@@ -15,7 +15,7 @@ use ureq::{
 
 use super::wanted::Attentive;
 
-/// Why no connection came about; travels inside the transport's own error type.
+/// The reason why no connection was established; wrapped in the transport's own error type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotConnected {
     TimedOut,

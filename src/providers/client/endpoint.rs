@@ -1,10 +1,10 @@
-//! A vendor's address, as an operator spells it.
+//! A provider's address as configured.
 
 use ureq::http::Uri;
 
 use crate::providers::{Failure, FailureKind};
 
-/// A vendor's base address, checked.
+/// A validated base address of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     base: String,
@@ -53,7 +53,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// The value of the `host` header: the port stands in it only when it is not the scheme's own.
+    /// Returns the value of the `host` header, with the port unless it is the scheme's default.
     pub fn host_header(&self) -> &str {
         &self.host_header
     }

@@ -1,13 +1,13 @@
-//! Whose certificates are believed.
+//! The certificate authorities that a client trusts.
 
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Whose certificates are believed.
+/// The certificate authorities that a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Those that browsers believe.
+    /// The public authorities that browsers trust.
     Web,
-    /// Those of these roots alone, for an authority of one's own.
+    /// These roots alone, for a private authority.
     Only(Vec<Certificate<'static>>),
     /// Any: for asking this machine whether a service answers, and for nothing else.
     Anybody,

@@ -1,7 +1,7 @@
 //! Waiting for an answer only as long as somebody wants it.
 //!
 //! The transport waits in one call for as long as its limits allow. Here it looks up in between, and a thread whose
-//! listener has gone away stops waiting and drops the connection, which ends the vendor's work, too.
+//! listener has gone away stops waiting and drops the connection, which ends the provider's work, too.
 
 use std::{
     cell::RefCell,

@@ -25,14 +25,14 @@ const PROBE: &str = "QuerySmsTemplate";
 const VERSION: &str = "2017-05-25";
 const CONNECT: Duration = Duration::from_secs(3);
 const TOTAL: Duration = Duration::from_secs(5);
-/// With less than this left a second attempt could only end in doubt; the vendor asks for at least a second.
+/// With less than this left a second attempt could only end in doubt; the provider asks for at least a second.
 const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
 const LARGEST_ANSWER: usize = 64 * 1024;
 
-/// Milliseconds since 1970, read anew for every request: the vendor refuses a request dated 15 minutes off.
+/// Milliseconds since 1970, read anew for every request: the provider refuses a request dated 15 minutes off.
 pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
 
-/// What the vendor's console says about the account. `Debug` masks the secret.
+/// What the provider's console says about the account. `Debug` masks the secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `https://dysmsapi.aliyuncs.com`, or the address of another region.
@@ -157,12 +157,12 @@ impl SmsSender for Aliyun {
     }
 
     fn probe(&self) -> Result<(), Failure> {
-        // The key must be allowed to ask about templates, which the vendor's rights for sending include.
+        // The key must be allowed to ask about templates, which the provider's rights for sending include.
         self.call(PROBE, &[("TemplateCode", self.settings.template_code.clone())], self.total).map(drop)
     }
 }
 
-/// The number as the vendor writes it: mainland numbers without a country code, all others without the plus sign.
+/// The number as the provider writes it: mainland numbers without a country code, all others without the plus sign.
 fn recipient(phone_number: &str) -> String {
     let digits = phone_number.trim_start_matches('+');
     match digits.strip_prefix("86") {
@@ -211,7 +211,7 @@ fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<Rec
 fn judge_refused_request(status: u16, body: &[u8], retry_after: Option<Duration>) -> Failure {
     let outcome = ErrorBody::parse(body);
     let kind = match (&outcome.code, status) {
-        // A 5xx without a code comes from something between us and the vendor, which may have passed the request on.
+        // A 5xx without a code comes from something between us and the provider, which may have passed the request on.
         (None, 500..) => FailureKind::OutcomeUnknown,
         (None, 429) => FailureKind::Busy,
         (None, _) => FailureKind::Misconfigured,
@@ -260,7 +260,7 @@ fn kind_of_business_code(code: &str) -> FailureKind {
         | "isv.SMS_SIGN_ILLEGAL"
         | "isv.SMS_CONTENT_ILLEGAL"
         | "isv.EXTEND_CODE_ERROR" => FailureKind::Misconfigured,
-        // Faults on the vendor's side are temporary, known or not.
+        // Faults on the provider's side are temporary, known or not.
         _ if code.starts_with("isp.") => FailureKind::Busy,
         _ => FailureKind::Refused,
     }

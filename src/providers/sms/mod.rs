@@ -1,7 +1,7 @@
 //! Text messages that carry a verification code.
 //!
-//! One trait, one driver a vendor. A driver refuses to decide who may be sent a code and how often; it only
-//! reports what the vendor made of one message. Accepted means accepted by the vendor, not delivered.
+//! One trait, one driver a provider. A driver refuses to decide who may be sent a code and how often; it only
+//! reports what the provider made of one message. Accepted means accepted by the provider, not delivered.
 
 pub mod aliyun;
 pub mod console;
@@ -17,13 +17,13 @@ pub trait SmsSender: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Hands one message to the vendor, blocking for some seconds at most.
+    /// Hands one message to the provider, blocking for some seconds at most.
     ///
     /// Sending cannot be taken back or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the
     /// message is certainly not on its way.
     fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure>;
 
-    /// Asks the vendor something that sends nothing and costs nothing: whether it answers and takes our key.
+    /// Asks the provider something that sends nothing and costs nothing: whether it answers and takes our key.
     fn probe(&self) -> Result<(), Failure>;
 }
 
@@ -38,10 +38,10 @@ pub struct CodeMessage {
     pub expires_in_minutes: u32,
 }
 
-/// The vendor's word that it has taken a message.
+/// The provider's word that it has taken a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Under which the vendor keeps the message, if it keeps one.
+    /// Under which the provider keeps the message, if it keeps one.
     pub provider_id: Option<String>,
 }
 
