@@ -1,11 +1,11 @@
-//! The one place that builds HTTP clients: limits on time and size, no redirects, no proxy from the environment,
-//! and the translation of transport errors into [`Failure`].
+//! The one place that builds HTTP clients: limits on time and size, no redirects, no proxy from the environment, and
+//! the translation of transport errors into [`Failure`].
 //!
-//! It refuses to follow redirects, because a provider that redirects a signed request is not the provider that was
-//! configured. Plain `http://` is allowed: a model server on the same host speaks nothing else.
+//! It follows no redirects, because a provider that redirects a signed request is not the one that was configured.
+//! Plain `http://` is allowed: a model server on the same host may speak nothing else.
 //!
-//! The surprise: the same kind of I/O error means "certainly not accepted" before the request was written and "nobody
-//! knows" after it, which is why `connecting` marks its own.
+//! The same kind of I/O error means "certainly not accepted" before the request was written and "outcome unknown" after
+//! it, which is why `connecting` marks its own.
 
 mod connecting;
 mod endpoint;
@@ -31,15 +31,15 @@ pub const CONNECT_TIMEOUT: &str = "connect_timeout";
 
 const USER_AGENT: &str = concat!("yarrow/", env!("CARGO_PKG_VERSION"));
 const LONGEST_RESPONSE_HEAD: usize = 8 * 1024;
-/// What a connection holds of a response. It must be more than the longest head: a buffer that is full without a head
-/// looks like a connection that was lost, and that leaves an outcome unknown. Every running stream has one.
+/// Bytes of a response that a connection buffers. It must exceed the longest head: a full buffer without a complete
+/// head looks like a lost connection, whose outcome is unknown. Every running stream has one.
 const INPUT_BUFFER: usize = LONGEST_RESPONSE_HEAD + 2 * 1024;
-/// What a connection holds of a request. Its head must fit; bodies go out in pieces.
+/// Bytes of a request that a connection buffers. The head must fit; bodies are written in pieces.
 const OUTPUT_BUFFER: usize = 6 * 1024;
-/// Providers answer errors in a few hundred bytes; what a confused proxy sends beyond this is not read.
+/// Error responses have a few hundred bytes; anything beyond this is not read.
 const LONGEST_ERROR_BODY: usize = 64 * 1024;
 
-/// How long a call may take, and whether its connection is kept for the next one.
+/// The time limits of a call, and whether its connection is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Looking up the name, and again opening the connection including TLS.
@@ -51,8 +51,8 @@ pub struct Limits {
     pub idle: Duration,
     /// The whole call.
     pub total: Duration,
-    /// Whether connections are reused. A reused connection may turn out dead only after the request was written,
-    /// which leaves the outcome unknown; a call that must not be repeated is better off with a fresh one.
+    /// True to reuse connections. A reused connection may turn out dead only after the request was written, which
+    /// leaves the outcome unknown; calls that must not be repeated use a fresh one.
     pub reuse_connections: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct Post<'a> {
     pub comes_whole: bool,
 }
 
-/// A client of one provider.
+/// An HTTP client for one provider.
 pub struct Client {
     provider: &'static str,
     agent: Agent,
@@ -108,7 +108,7 @@ impl Client {
         Self::trusting(provider, limits, Trust::Web)
     }
 
-    /// The same with a say in whose certificates are believed.
+    /// Creates a client with an explicit set of trusted authorities.
     pub fn trusting(provider: &'static str, limits: Limits, trust: Trust) -> Self {
         let config = Config::builder()
             .tls_config(trust.config())
@@ -162,8 +162,8 @@ impl Client {
         self.answer(sent)
     }
 
-    /// The same for a large body: when all of it is written, much may still be on its way, so that for the answer only
-    /// the limit of the whole call has a meaning. A write that gets no further is given up as in any request.
+    /// Sends a large body. Much of it may still be in flight when all is written, so only the total limit applies to
+    /// the response. A stalled write fails as in any request.
     pub fn upload(&self, method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, Failure> {
         let total = Some(self.limits.total);
         let request = self.agent.configure_request(self.request(method, url, headers, body)?);
@@ -209,8 +209,8 @@ impl Client {
     }
 }
 
-/// The calls that open a connection are deep, and a thread keeps the stack that it once used. On a thread of their own
-/// they leave nothing behind in a stream, which runs for long beside many others.
+/// Opening a connection uses a deep stack, and a thread keeps the stack it once used. A separate thread leaves nothing
+/// behind in a long-running stream.
 fn on_its_own_stack<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     let work = pass_on(work);
     std::thread::scope(|scope| {
@@ -225,7 +225,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The whole body, or `Nonsense` with code `answer_too_large` when it is longer than `limit` bytes.
+    /// Returns the whole body, or fails with code `answer_too_large` if it exceeds `limit` bytes.
     pub fn read_all(self, limit: usize) -> Result<Vec<u8>, Failure> {
         self.into_pieces().read_all(Vec::new(), limit)
     }
@@ -233,7 +233,7 @@ impl Answer {
     /// The beginning of an error's body, as much of it as arrives: a broken error message is still an error.
     pub fn read_error(self) -> Vec<u8> {
         let mut body = Vec::new();
-        // Whether it came to its end changes nothing of what there is.
+        // A truncated error body is good enough.
         drop(self.into_pieces().read_up_to(&mut body, LONGEST_ERROR_BODY));
         body
     }
@@ -256,14 +256,14 @@ impl Pieces {
         }
     }
 
-    /// The whole body, of which `body` was read before, or `Nonsense` with code `answer_too_large` when it is longer
-    /// than `limit` bytes.
+    /// Returns the whole body, with `body` already read, or fails with code `answer_too_large` if it exceeds `limit`
+    /// bytes.
     pub fn read_all(mut self, mut body: Vec<u8>, limit: usize) -> Result<Vec<u8>, Failure> {
         let is_complete = self.read_up_to(&mut body, limit)?;
         if is_complete { Ok(body) } else { Err(Failure::new(FailureKind::Nonsense, self.provider, "answer_too_large")) }
     }
 
-    /// Adds what comes to the body; false if there is more than `limit` bytes have room for.
+    /// Appends to the body. Returns false if it exceeds `limit` bytes.
     fn read_up_to(&mut self, body: &mut Vec<u8>, limit: usize) -> Result<bool, Failure> {
         let mut buffer = [0_u8; 8 * 1024];
         loop {
@@ -280,8 +280,7 @@ impl Pieces {
     }
 }
 
-/// What a transport error says about the request. The error's own text may hold the address with its query, so
-/// none of it is kept.
+/// Maps a transport error to a failure. The error's text may hold the address with its query, so it is dropped.
 fn failure_of(provider: &'static str, error: &Error) -> Failure {
     let (kind, code) = match error {
         Error::Other(other) if other.is::<Unwanted>() => (FailureKind::Cancelled, "cancelled"),

@@ -1,6 +1,6 @@
-//! Which drivers there are by the settings. A name that none has stops the start before it comes here.
+//! Builds the drivers that the settings name. Unknown names are rejected earlier, when the configuration is loaded.
 //!
-//! The payment gateway is made in `ops/payment`, because the sandbox keeps its books in the store.
+//! The payment gateway is built in `domain/money/payments`, because the sandbox stores its books in the database.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use crate::{
 /// The ports that mail servers listen on, by how they encrypt.
 const SMTP_PORTS: [(EmailTls, u16); 3] = [(EmailTls::None, 25), (EmailTls::Starttls, 587), (EmailTls::Tls, 465)];
 
-/// Prints a line for whoever runs the program; the development drivers speak through it.
+/// Prints a line to the operator's console; the development drivers use it.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Who sends text messages.
+/// Builds the SMS driver.
 pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn SmsSender> {
     match config.sms.provider {
         SmsProvider::Console => {
@@ -49,10 +49,10 @@ pub fn sms_sender(config: &Config, clock: Clock, announce: &Announce) -> Box<dyn
     }
 }
 
-/// Who sends email.
+/// Builds the email driver.
 ///
 /// # Errors
-/// `configuration` for a sender or certificates that are none.
+/// `configuration` for an invalid sender or invalid certificates.
 pub fn email_sender(config: &Config, clock: Clock, announce: &Announce) -> Result<Box<dyn EmailSender>> {
     let email = &config.email;
     if email.provider == EmailProvider::Console {

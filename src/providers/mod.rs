@@ -1,11 +1,11 @@
-//! The outside world: every provider the service talks to, behind one trait a subject.
+//! External providers, each behind one trait per subject.
 //!
-//! This room owns the providers' protocols and the judgement of what their answers mean; nothing else in the
-//! program opens an HTTP connection. It refuses to know users, tables, prices or HTTP statuses of our own,
-//! and it never hands a provider's free text onwards, because such text may repeat what a user typed.
+//! Owns the providers' protocols and the meaning of their responses; nothing else in the program opens an HTTP
+//! connection. It knows no users, tables, prices or HTTP statuses of our own. It never passes on a provider's free
+//! text, because it may repeat the user's words.
 //!
-//! The one surprise: the calls block. A caller runs them on the pool for long work, behind its own number of
-//! permits, and passes wall-clock time in; only elapsed time is measured here.
+//! The calls block. A caller runs them on the blocking pool behind its own semaphore, and passes wall-clock time in;
+//! only elapsed time is measured here.
 
 pub mod acs3;
 pub mod authority;
@@ -28,23 +28,23 @@ use std::{fmt, time::Duration};
 use self::llm::Usage;
 use crate::error::{Code, Error};
 
-/// Why a provider did not do what it was asked.
+/// A failed call to a provider.
 ///
-/// Everything in it is fit for a log line: codes and identifiers only, shortened and cleaned, no secret, no
-/// address, no text of the provider.
+/// Everything in it is fit for a log line: codes and identifiers only, shortened and cleaned, no secret, no address, no
+/// text of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the caller should do about it.
+    /// The kind, which decides the caller's reaction.
     pub kind: FailureKind,
     /// The driver that failed, as it is named in the configuration.
     pub provider: &'static str,
-    /// The provider's own code where it sent one, else a code of this room such as `connect_timeout` or `http_502`.
+    /// The provider's own code if it sent one, else one of our own, such as `connect_timeout` or `http_502`.
     pub code: String,
     /// The identifier under which the provider's support finds the call.
     pub request_id: Option<String>,
-    /// How long the provider asked us to stay away, or how long its limit lasts.
+    /// The delay that the provider asked for, or the length of its limit's window.
     pub retry_after: Option<Duration>,
-    /// What the provider of a language model counted all the same: an answer that is none has been paid for, too.
+    /// The usage that a language model's provider counted: unusable responses are billed, too.
     pub usage: Option<Usage>,
 }
 
@@ -53,24 +53,24 @@ pub struct Failure {
 pub enum FailureKind {
     /// No connection came about (name not found, refused, TLS handshake failed): certainly not accepted.
     Unreachable,
-    /// A time limit passed. Unless it was the limit for connecting, the provider may have acted all the same.
+    /// A time limit passed. Unless it was the limit for connecting, the provider may have acted.
     TimedOut,
-    /// The connection was lost, or the provider broke down, after the request had been sent.
+    /// The connection was lost, or the provider crashed, after the request had been sent.
     OutcomeUnknown,
     /// Throttled or overloaded: the provider did nothing and may do it later.
     Busy,
-    /// The provider's frequency limit for this one recipient. The provider is well and serves everybody else.
+    /// The provider's rate limit for this one recipient. It serves all others.
     RecipientLimited,
     /// This request is refused for good; another one may pass.
     Refused,
-    /// The provider refuses the content of the request or withholds its answer because of it.
+    /// The provider refuses the content of the request or withholds its response because of it.
     ContentRefused,
     /// Key, rights, template, model name or balance: no request will pass until the operator acts.
     Misconfigured,
-    /// The provider answered something that cannot be understood, or not the whole of it.
+    /// The response is invalid or incomplete.
     Nonsense,
-    /// The provider answered to an end of its own choice, and it is of no use: it says nothing, or far too much, or ended
-    /// for a reason nobody knows. It may be what was asked for, so that it says nothing of the provider's health.
+    /// The provider ended normally with an unusable response: empty, far too long, or with an unknown finish reason.
+    /// The request may have caused it, so it says nothing about the provider's health.
     Unusable,
     /// Our own caller went away and the call was dropped for it.
     Cancelled,
@@ -82,34 +82,34 @@ impl Failure {
         Self { kind, provider, code: code.into(), request_id: None, retry_after: None, usage: None }
     }
 
-    /// The same failure with the provider's request identifier, cleaned for logs.
+    /// Adds the provider's request identifier, cleaned for logs.
     #[must_use]
     pub fn with_request_id(mut self, request_id: Option<&str>) -> Self {
         self.request_id = request_id.and_then(clean_code);
         self
     }
 
-    /// The same failure with `request_id`, unless it has one already.
+    /// Adds `request_id` if there is none yet.
     #[must_use]
     pub fn or_request_id(self, request_id: Option<&str>) -> Self {
         if self.request_id.is_some() { self } else { self.with_request_id(request_id) }
     }
 
-    /// The same failure with the time to stay away.
+    /// Adds the delay that the provider asked for.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
         self
     }
 
-    /// The same failure with what was counted before it, if anything was.
+    /// Adds the usage counted before the failure, if any.
     #[must_use]
     pub fn with_usage(mut self, usage: Option<Usage>) -> Self {
         self.usage = usage.or(self.usage);
         self
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Returns true if the same call may succeed later without any change.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             FailureKind::Unreachable
@@ -126,8 +126,7 @@ impl Failure {
         }
     }
 
-    /// Whether the provider certainly did not act, so that repeating the call cannot do a thing twice and a quota
-    /// taken for it may be given back.
+    /// Returns true if the provider certainly did not act, so that the call can be repeated and its quota refunded.
     pub fn is_certainly_not_accepted(&self) -> bool {
         match self.kind {
             FailureKind::Unreachable
@@ -143,8 +142,8 @@ impl Failure {
         }
     }
 
-    /// Whether the provider, or the way to it, is at fault, which is what a breaker counts: nothing that a user can bring
-    /// about by what they ask, or one user could have the provider left alone for everybody.
+    /// Returns true if the provider or the network is at fault; a breaker counts these. A user's request cannot cause
+    /// such a failure, or one user could block the provider for all.
     pub fn is_fault_of_provider(&self) -> bool {
         matches!(
             self.kind,
@@ -170,7 +169,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl From<Failure> for Error {
-    /// What a caller of ours is told: the service behind is slow, away, or of no help.
+    /// Maps the failure to our own error: the provider is slow, unavailable, or failed.
     fn from(failure: Failure) -> Self {
         let code = match failure.kind {
             FailureKind::TimedOut | FailureKind::OutcomeUnknown => Code::ProviderTimeout,
@@ -203,13 +202,13 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// The longest code or identifier of a provider that is kept.
+/// Characters of a provider's code or identifier that are kept.
 const LONGEST_CODE: usize = 64;
 
-/// A provider's code made fit for logs: the characters that codes are made of, and not many of them.
+/// Cleans a provider's code for logs: only the characters of codes, and few of them.
 ///
-/// `None` when nothing is left. A provider decides what stands in these members, so they are not trusted to be
-/// codes: line breaks and blanks would let it write log lines of its own.
+/// `None` if nothing is left. The provider controls these members, so they are not trusted to be codes: line breaks
+/// could forge log lines.
 pub fn clean_code(text: &str) -> Option<String> {
     let kept: String = text
         .chars()

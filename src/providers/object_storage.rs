@@ -1,8 +1,8 @@
-//! Object storage that speaks the S3 protocol: files under names, put, listed, fetched and deleted.
+//! Object storage with the S3 protocol: put, list, get and delete.
 //!
-//! Requests are signed in their addresses by the library, each try anew; this file owns how they are sent, repeated and
-//! judged. A large file goes up in parts, each of which is repeated by itself, and is not there at all before the last.
-//! What goes up carries its MD5, which every server compares: it proves nothing to anybody, and tells half a file.
+//! The library signs each request in its URL; this module owns sending, retries and the meaning of responses. A large
+//! object is uploaded in parts, each retried on its own, and exists only after the last. Uploads carry their MD5, which
+//! every server compares: it detects truncation and authenticates nothing.
 
 use std::{
     fs::File,
@@ -27,7 +27,7 @@ use super::{
 /// The driver's name.
 pub const NAME: &str = "s3";
 
-/// What is sent at once. A larger file goes up in parts of this size.
+/// Size of a part. Larger objects are uploaded in parts.
 const PART: usize = 16 << 20;
 const TRIES: u32 = 3;
 const CONNECT: Duration = Duration::from_secs(10);
@@ -36,20 +36,20 @@ const FIRST_BYTE: Duration = Duration::from_mins(1);
 const TOTAL: Duration = Duration::from_mins(30);
 /// For a whole file on its way down: what comes no more ends long before.
 const WHOLE_FILE: Duration = Duration::from_hours(24);
-/// How many parts the protocol knows.
+/// The protocol's maximum number of parts.
 const MOST_PARTS: u64 = 10_000;
-/// How long an address stays valid: longer than one request may take.
+/// Validity of a signed URL: longer than one request may take.
 const VALID: Duration = Duration::from_hours(1);
 const LARGEST_LIST: usize = 8 << 20;
 
-/// Where the storage is and how it is entered. `Debug` masks the secret.
+/// The endpoint and the credentials. `Debug` masks the secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `https://s3.eu-central-1.amazonaws.com`, or any other server's.
     pub endpoint: String,
     pub bucket: String,
     pub region: String,
-    /// The bucket stands in the path, and not in the host name.
+    /// True to name the bucket in the path instead of the host.
     pub bucket_in_path: bool,
     pub access_key_id: String,
     pub secret_access_key: SecretString,
@@ -70,7 +70,7 @@ pub struct Object {
     pub bytes: u64,
 }
 
-/// Told now and then how many of how many bytes were sent or received.
+/// Receives the bytes transferred so far and the total.
 pub type Progress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
 impl ObjectStorage {
@@ -130,10 +130,10 @@ impl ObjectStorage {
         stored
     }
 
-    /// The files whose names begin with this.
+    /// Lists the objects with a prefix.
     ///
     /// # Errors
-    /// When they cannot be listed.
+    /// The listing failed.
     pub fn list(&self, prefix: &str) -> Result<Vec<Object>, Failure> {
         let (mut found, mut continuation) = (Vec::new(), None::<String>);
         loop {
@@ -156,10 +156,10 @@ impl ObjectStorage {
         }
     }
 
-    /// Writes a stored file to `target` and says how many bytes that were.
+    /// Writes an object to `target` and returns its size in bytes.
     ///
     /// # Errors
-    /// `Refused` when there is none by that name; when not all of it came.
+    /// `Refused` if there is no such object; other kinds if the transfer was incomplete.
     pub fn fetch(&self, key: &str, target: &mut impl Write, progress: Progress<'_>) -> Result<u64, Failure> {
         let url = self.bucket.get_object(Some(&self.credentials), key).sign(VALID);
         let answer = accepted(self.downloads.send("GET", url.as_ref(), &[], b"")?)?;
@@ -181,10 +181,10 @@ impl ObjectStorage {
         Ok(received)
     }
 
-    /// Deletes a stored file. One that is not there is as deleted as it can be.
+    /// Deletes an object. Deleting a missing object succeeds.
     ///
     /// # Errors
-    /// When it is still there, or when that is not known.
+    /// The object still exists, or its state is unknown.
     pub fn delete(&self, key: &str) -> Result<(), Failure> {
         let action = || self.bucket.delete_object(Some(&self.credentials), key).sign(VALID);
         repeated(|| accepted(self.send("DELETE", &action(), &[])?).map(drop))
@@ -242,7 +242,7 @@ impl Upload<'_> {
         let action = storage.bucket.complete_multipart_upload(Some(&storage.credentials), self.key, self.id, tags);
         let url = action.sign(VALID);
         let body = action.body();
-        // A server that has already begun to answer 200 says in the body that it failed after all.
+        // A server that has already sent status 200 reports a late failure in the body.
         let answer = text(accepted(storage.send("POST", &url, body.as_bytes())?)?)?;
         let not_completed = || Failure::new(FailureKind::OutcomeUnknown, NAME, "upload_not_completed");
         let document = whole("CompleteMultipartUploadResult", &answer, "upload_not_completed");
@@ -250,8 +250,8 @@ impl Upload<'_> {
         CompleteMultipartUploadResponse::parse(&document).map(drop).map_err(|_| not_completed())
     }
 
-    /// Takes back the parts that were sent, so that nobody pays for them. If that fails too, the bucket's own rule for
-    /// incomplete uploads has to.
+    /// Aborts the upload, so that its parts are not billed. If that fails too, the bucket's lifecycle rule for
+    /// incomplete uploads removes them.
     fn abort(&self) {
         let storage = self.storage;
         let action = || storage.bucket.abort_multipart_upload(Some(&storage.credentials), self.key, self.id);
@@ -285,10 +285,10 @@ fn repeated<T>(mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Fai
 fn accepted(answer: Answer) -> Result<Answer, Failure> {
     let kind = match answer.status {
         200..=299 => return Ok(answer),
-        // Whatever is asked of a bucket may be asked again.
+        // Every request to a bucket can be repeated.
         429 | 500 | 502 | 503 => FailureKind::Busy,
         401 | 403 | 301 | 307 => FailureKind::Misconfigured,
-        // There is no more room for us.
+        // Insufficient storage.
         507 => FailureKind::Refused,
         500.. => FailureKind::OutcomeUnknown,
         _ => FailureKind::Refused,
@@ -303,8 +303,8 @@ fn text(answer: Answer) -> Result<String, Failure> {
     String::from_utf8(answer.read_all(LARGEST_LIST)?).map_err(|_| nonsense("answer_not_text"))
 }
 
-/// An answer that reaches to the end of its document, in the protocol's namespace. The parser would take one that was
-/// cut in the middle for one that says less.
+/// Returns the response if its document is complete and in the protocol's namespace. The parser would accept a
+/// truncated one as a shorter one.
 fn whole(root: &str, answer: &str, otherwise: &'static str) -> Result<String, Failure> {
     let is_whole = answer.trim_end().ends_with(&format!("{root}>"));
     if is_whole { Ok(in_namespace(root, answer)) } else { Err(nonsense(otherwise)) }

@@ -1,11 +1,10 @@
 //! RSA keys in the forms that payment providers hand out, and PKCS#1 v1.5 signatures with SHA-256.
 //!
-//! A key is accepted as PEM or as bare base64 DER, with any whitespace in it: private keys as PKCS#8 or
-//! PKCS#1, public keys as `SubjectPublicKeyInfo` or PKCS#1. The format is found by trying, because the
-//! provider's tools put no label on the bare form.
+//! A key is accepted as PEM or as bare base64 DER, with any whitespace: private keys as PKCS#8 or PKCS#1, public keys
+//! as `SubjectPublicKeyInfo` or PKCS#1. The format is found by trying, because the bare form has no label.
 //!
-//! Refused: SHA-1 in any place, keys under 2048 bits, encrypted keys, certificates. The surprise: ring
-//! verifies with the inner PKCS#1 key only, so the usual outer wrapping is taken off here by hand.
+//! SHA-1, keys under 2048 bits, encrypted keys and certificates are rejected. ring verifies with the inner PKCS#1 key
+//! only, so the outer structure is removed here.
 
 use std::fmt;
 
@@ -22,7 +21,7 @@ pub struct PrivateKey(RsaKeyPair);
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(Vec<u8>);
 
-/// Why a configured key cannot be used. The texts are for the operator and never contain key material.
+/// The reason why a configured key is rejected. The texts are for the operator and never contain key material.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     #[error("the key is empty")]
@@ -110,7 +109,7 @@ impl PublicKey {
         Ok(Self(inner.to_vec()))
     }
 
-    /// Whether `signature` is this key's RSASSA-PKCS1-v1_5 signature with SHA-256 over `message`.
+    /// Returns true if `signature` is this key's RSASSA-PKCS1-v1_5 signature with SHA-256 over `message`.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &self.0).verify(message, signature).is_ok()
     }

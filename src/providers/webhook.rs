@@ -1,6 +1,6 @@
-//! Telling another program by HTTP that something happened: one POST of JSON to one configured address.
+//! Webhooks: one POST of JSON to a configured URL.
 //!
-//! With a secret, the body is signed, so that the receiver can tell our messages from anybody's.
+//! With a secret the body is signed, so that the receiver can authenticate it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const NAME: &str = "webhook";
 const SIGNATURE: &str = "x-yarrow-signature";
 const TIME: Duration = Duration::from_secs(10);
 
-/// One address to tell.
+/// One configured webhook.
 pub struct Webhook {
     url: String,
     key: Option<hmac::Key>,
@@ -50,15 +50,15 @@ impl Webhook {
         })?;
         match answer.status {
             200..=299 => Ok(()),
-            // Whatever it is, it is an answer, and not that the message was taken.
+            // Any other status means that the message was not accepted.
             status => Err(Failure::new(FailureKind::Refused, NAME, format!("http_{status}"))),
         }
     }
 
-    /// Whether its host answers at all. The rest of the address may be as good as a password, and is not sent.
+    /// Checks that the host responds. The rest of the URL may contain a secret and is not sent.
     ///
     /// # Errors
-    /// When it does not.
+    /// The host does not respond.
     pub fn probe(&self) -> Result<(), Failure> {
         let base = self.url.split(['?', '#']).next().unwrap_or_default();
         let origin = Endpoint::parse(NAME, base)?.origin();

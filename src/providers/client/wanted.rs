@@ -1,7 +1,7 @@
-//! Waiting for an answer only as long as somebody wants it.
+//! Cancellation of blocking calls.
 //!
-//! The transport waits in one call for as long as its limits allow. Here it looks up in between, and a thread whose
-//! listener has gone away stops waiting and drops the connection, which ends the provider's work, too.
+//! The transport waits in one call for as long as its limits allow. This module checks in between: a thread whose
+//! caller has disconnected stops waiting and drops the connection, which ends the provider's work, too.
 
 use std::{
     cell::RefCell,
@@ -15,23 +15,22 @@ use ureq::{
     unversioned::transport::{self, Buffers, NextTimeout, Transport},
 };
 
-/// How long it goes unnoticed that nobody wants an answer any more.
+/// Interval between two checks for cancellation.
 pub const LOOK_UP_EVERY: Duration = Duration::from_millis(250);
 
-/// Whether somebody still wants what a thread waits for.
+/// Returns true while the caller still waits for the result.
 pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {
     static WANTED: RefCell<Option<Wanted>> = const { RefCell::new(None) };
 }
 
-/// Does some work whose waiting for answers ends, as cancelled, soon after nobody wants it any more.
+/// Runs work whose blocking calls fail as cancelled soon after the caller disconnected.
 pub fn while_wanted<T>(is_wanted: Wanted, work: impl FnOnce() -> T) -> T {
     waiting_for(Some(is_wanted), work)
 }
 
-/// Does a part of such work that is to come to its end whoever wants it: it is short, and others look at what comes of
-/// it.
+/// Runs a part of such work without cancellation: it is short, and others depend on its outcome.
 pub fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
     waiting_for(None, work)
 }
@@ -48,7 +47,7 @@ fn waiting_for<T>(wanted: Option<Wanted>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The work for another thread, wanted as long as this thread's is.
+/// Wraps work for another thread, with this thread's cancellation.
 pub(super) fn pass_on<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let wanted = WANTED.with_borrow(Clone::clone);
     move || {
@@ -99,7 +98,7 @@ impl Transport for Attentive {
     }
 }
 
-/// Nobody wants the answer any more.
+/// The caller has disconnected.
 #[derive(Debug)]
 pub(super) struct Unwanted;
 

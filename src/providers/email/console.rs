@@ -1,6 +1,6 @@
-//! The driver for development: it shows the message to whoever runs the program and sends nothing.
+//! The development driver: it prints the message to the console and sends nothing.
 //!
-//! It prints nothing itself; where the line goes is decided by whoever opens the application.
+//! The code that opens the application passes in the function that prints.
 
 use super::{EmailSender, Message};
 use crate::providers::Failure;

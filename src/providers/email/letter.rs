@@ -1,8 +1,8 @@
-//! Messages from templates: a subject and paragraphs, as plain text and as HTML alike.
+//! Messages from templates: a subject and paragraphs, as plain text and as HTML.
 //!
-//! A template is a text file in `assets/messages`: the subject in its first line, then paragraphs between empty
-//! lines, with `{name}` where a value stands. A paragraph that is nothing but a value is shown large. The HTML is made
-//! from the same paragraphs, so that the two cannot say different things.
+//! A template is a text file in `assets/messages`: the subject in its first line, then paragraphs separated by empty
+//! lines, with `{name}` placeholders. A paragraph that is only a placeholder is shown large. The HTML is made from the
+//! same paragraphs, so that the two cannot differ.
 
 use std::fmt::Write as _;
 

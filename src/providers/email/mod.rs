@@ -17,10 +17,10 @@ pub trait EmailSender: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Hands one message over, blocking for some seconds at most.
+    /// Submits one message and blocks for up to some seconds.
     ///
-    /// Sending cannot be taken back or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the
-    /// message is certainly not on its way.
+    /// Sending cannot be undone or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the message
+    /// was certainly not accepted.
     fn send(&self, message: &Message) -> Result<(), Failure>;
 
     /// Goes as far as one can without sending anything: whether the server answers and takes our password.
@@ -34,7 +34,7 @@ pub struct Message {
     pub subject: String,
     /// The text for those who read plain text.
     pub text: String,
-    /// The same as HTML.
+    /// The text as HTML.
     pub html: String,
 }
 

@@ -1,8 +1,8 @@
-//! The driver for mail servers: SMTP, a connection a message.
+//! The driver for mail servers: SMTP, with a connection per message.
 //!
-//! The dialogue is led step by step, because what a failure means depends on the step: until the server has been
-//! handed the end of the message, nothing is on its way, however the connection ended. A connection is not kept: the
-//! first message after a pause would find it closed, and not know whether it was sent.
+//! The dialogue is explicit, because the meaning of a failure depends on the step: until the end of the message was
+//! written, nothing is accepted, however the connection ended. Connections are not reused: the first message after a
+//! pause would find its connection closed, with an unknown outcome.
 
 use std::{
     error::Error as _,
@@ -38,10 +38,10 @@ const NO_CERTIFICATES: &str = "email.ca: must be certificates in PEM format, not
 /// Tried in this order, by what the server offers.
 const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
 
-/// How the connection is encrypted.
+/// The encryption of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// Not at all: for a mail server on the same machine.
+    /// No encryption, for a mail server on the same machine.
     None,
     /// After a plain greeting; a server that does not offer it is refused.
     StartTls,
@@ -49,12 +49,12 @@ pub enum Encryption {
     Tls,
 }
 
-/// Where the mail server is, and who we are there.
+/// The mail server, and the credentials for it.
 pub struct Settings {
     pub host: String,
     pub port: u16,
     pub encryption: Encryption,
-    /// Certificates to trust beside the public ones, PEM.
+    /// Certificates to trust in addition to the public ones, PEM.
     pub ca: Option<String>,
     pub username: Option<String>,
     pub password: Option<SecretString>,
@@ -199,7 +199,7 @@ fn alternatives(message: &Message) -> MultiPart {
         .singlepart(part(ContentType::TEXT_HTML, &message.html))
 }
 
-/// The time that is left; never none, because no timeout at all would be the opposite.
+/// Returns the remaining time; never zero, because that would disable the timeout.
 fn left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
@@ -209,7 +209,7 @@ fn set_timeout(connection: &mut SmtpConnection, deadline: Instant) -> Result<(),
     set.map_err(|_| Failure::new(FailureKind::Unreachable, NAME, "connection_lost"))
 }
 
-/// What a failure means while nothing of the message has been sent.
+/// Maps a failure before any of the message was sent.
 fn before_message(error: &smtp::Error) -> Failure {
     match error.status() {
         Some(status) if error.is_transient() => Failure::new(FailureKind::Busy, NAME, format!("smtp_{status}")),
@@ -220,7 +220,7 @@ fn before_message(error: &smtp::Error) -> Failure {
     }
 }
 
-/// What a failure means when the server was told whom the message is for: one bad address is nobody else's trouble.
+/// Maps a failure after the recipient was named: one bad address affects no other recipient.
 fn of_recipient(error: &smtp::Error) -> Failure {
     match error.status() {
         Some(status) if error.is_transient() => {
@@ -231,7 +231,7 @@ fn of_recipient(error: &smtp::Error) -> Failure {
     }
 }
 
-/// What a failure means once the message was being sent: without the server's word, nobody knows.
+/// Maps a failure while the message was being sent: without the server's reply the outcome is unknown.
 fn of_message(error: &smtp::Error) -> Failure {
     match error.status() {
         Some(status) if error.is_transient() => Failure::new(FailureKind::Busy, NAME, format!("smtp_{status}")),

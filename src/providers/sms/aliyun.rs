@@ -1,10 +1,9 @@
 //! Aliyun short messages: the operation `SendSms` of Dysmsapi, version 2017-05-25.
 //!
-//! It owns the request, the one repetition that is safe, and the meaning of the business codes. It refuses to
-//! repeat anything whose outcome is in doubt: the service knows no idempotency key, and a user with two codes is
-//! worse off than one who asks again.
+//! Owns the request, the single safe retry, and the meaning of the business codes. Nothing with an unknown outcome is
+//! retried: the service has no idempotency key, and two codes confuse a user more than a failure.
 //!
-//! The surprise: a refusal usually arrives with HTTP 200, and its `Code` is the only thing that says so.
+//! A refusal usually arrives with HTTP 200, and only its `Code` tells.
 
 use std::time::{Duration, Instant};
 
@@ -25,14 +24,14 @@ const PROBE: &str = "QuerySmsTemplate";
 const VERSION: &str = "2017-05-25";
 const CONNECT: Duration = Duration::from_secs(3);
 const TOTAL: Duration = Duration::from_secs(5);
-/// With less than this left a second attempt could only end in doubt; the provider asks for at least a second.
+/// With less time left a second attempt could only end in doubt; the provider asks for at least a second.
 const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
 const LARGEST_ANSWER: usize = 64 * 1024;
 
-/// Milliseconds since 1970, read anew for every request: the provider refuses a request dated 15 minutes off.
+/// Milliseconds since 1970, read for every request: the provider rejects requests dated 15 minutes off.
 pub type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
 
-/// What the provider's console says about the account. `Debug` masks the secret.
+/// The account data from the provider's console. `Debug` masks the secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `https://dysmsapi.aliyuncs.com`, or the address of another region.
@@ -68,7 +67,7 @@ impl Aliyun {
         Self::with_total_timeout(settings, clock, TOTAL)
     }
 
-    /// The same with another limit than five seconds for a message, its repetition included.
+    /// Creates a driver with a time limit other than five seconds per message, retry included.
     pub fn with_total_timeout(settings: Settings, clock: Clock, total: Duration) -> Self {
         let limits = Limits {
             connect: CONNECT.min(total),
@@ -122,7 +121,7 @@ impl Aliyun {
         })?)
     }
 
-    /// How long to wait before the one repetition; `None` when there must not be one.
+    /// Returns the delay before the single retry; `None` if the call must not be retried.
     fn pause_before_repeating(failure: &Failure, left: Duration) -> Option<Duration> {
         if !failure.is_certainly_not_accepted()
             || !failure.is_retryable()
@@ -157,12 +156,12 @@ impl SmsSender for Aliyun {
     }
 
     fn probe(&self) -> Result<(), Failure> {
-        // The key must be allowed to ask about templates, which the provider's rights for sending include.
+        // Requires the permission to query templates, which the provider's permission to send includes.
         self.call(PROBE, &[("TemplateCode", self.settings.template_code.clone())], self.total).map(drop)
     }
 }
 
-/// The number as the provider writes it: mainland numbers without a country code, all others without the plus sign.
+/// Formats the number for the provider: mainland numbers without a country code, all others without the plus sign.
 fn recipient(phone_number: &str) -> String {
     let digits = phone_number.trim_start_matches('+');
     match digits.strip_prefix("86") {
@@ -211,12 +210,12 @@ fn judge_answer(body: &[u8], retry_after: Option<Duration>) -> Option<Result<Rec
 fn judge_refused_request(status: u16, body: &[u8], retry_after: Option<Duration>) -> Failure {
     let outcome = ErrorBody::parse(body);
     let kind = match (&outcome.code, status) {
-        // A 5xx without a code comes from something between us and the provider, which may have passed the request on.
+        // A 5xx without a code comes from a proxy in front of the provider, which may have passed the request on.
         (None, 500..) => FailureKind::OutcomeUnknown,
         (None, 429) => FailureKind::Busy,
         (None, _) => FailureKind::Misconfigured,
         (Some(code), _) => match kind_of_business_code(code) {
-            // Beside throttling, 503 alone says that nothing was done.
+            // Besides throttling, only 503 guarantees that nothing was done.
             FailureKind::Busy if status >= 500 && status != 503 && !code.starts_with("Throttling") => {
                 FailureKind::OutcomeUnknown
             }
@@ -260,14 +259,13 @@ fn kind_of_business_code(code: &str) -> FailureKind {
         | "isv.SMS_SIGN_ILLEGAL"
         | "isv.SMS_CONTENT_ILLEGAL"
         | "isv.EXTEND_CODE_ERROR" => FailureKind::Misconfigured,
-        // Faults on the provider's side are temporary, known or not.
+        // Faults of the provider are temporary, known or not.
         _ if code.starts_with("isp.") => FailureKind::Busy,
         _ => FailureKind::Refused,
     }
 }
 
-/// The length of the window whose limit is used up. Only the message tells it, so it is a hint for `Retry-After`
-/// and decides nothing.
+/// Returns the window of the exceeded limit. Only the message mentions it, so it is a mere hint for `Retry-After`.
 fn window_of_limit(body: &[u8]) -> Option<Duration> {
     #[derive(Deserialize)]
     struct Message {

@@ -1,7 +1,7 @@
-//! Text messages that carry a verification code.
+//! Text messages with a verification code.
 //!
-//! One trait, one driver a provider. A driver refuses to decide who may be sent a code and how often; it only
-//! reports what the provider made of one message. Accepted means accepted by the provider, not delivered.
+//! One trait, with one driver per provider. A driver does not decide who may receive a code and how often; it only
+//! reports the provider's response. Accepted means accepted by the provider, not delivered.
 
 pub mod aliyun;
 pub mod console;
@@ -17,13 +17,13 @@ pub trait SmsSender: Send + Sync {
     /// The driver's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Hands one message to the provider, blocking for some seconds at most.
+    /// Submits one message and blocks for up to some seconds.
     ///
-    /// Sending cannot be taken back or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the
-    /// message is certainly not on its way.
+    /// Sending cannot be undone or repeated safely. [`Failure::is_certainly_not_accepted`] tells whether the message
+    /// was certainly not accepted.
     fn send_code(&self, message: &CodeMessage) -> Result<Receipt, Failure>;
 
-    /// Asks the provider something that sends nothing and costs nothing: whether it answers and takes our key.
+    /// Checks, without sending and at no cost, that the provider responds and accepts our key.
     fn probe(&self) -> Result<(), Failure>;
 }
 
@@ -34,14 +34,14 @@ pub struct CodeMessage {
     pub phone_number: String,
     /// The code to show.
     pub code: SecretString,
-    /// How long the code will work; drivers whose template has no place for it leave it out.
+    /// Minutes until the code expires; drivers whose template has no such parameter omit it.
     pub expires_in_minutes: u32,
 }
 
-/// The provider's word that it has taken a message.
+/// The provider's confirmation that it accepted a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Under which the provider keeps the message, if it keeps one.
+    /// The provider's identifier of the message, if it has one.
     pub provider_id: Option<String>,
 }
 
