@@ -9,7 +9,7 @@ use super::{
     verifier::Candidate,
 };
 
-/// A group of equal letters of the word beside the text's run of them.
+/// A group of equal letters in the word, aligned with the text's run of them.
 #[derive(Clone, Copy)]
 pub(super) struct Group {
     /// Index of the group's first letter in the word.
@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub(super) last: usize,
 }
 
-/// Where the letters of the word lie in the text.
+/// The alignment of a word's letters with the text.
 pub(super) struct Alignment {
     pub(super) groups: Vec<Group>,
     /// With all repetitions of the first and last letters.

@@ -1,9 +1,9 @@
-//! Finds which of many symbol strings end at each place of a symbol stream: Aho and Corasick's automaton.
+//! An Aho-Corasick automaton: finds every key that ends at each position of a symbol stream.
 //!
-//! Written here, and not taken from a library, because the text is folded and thinned symbol by symbol on its way in,
-//! and because a changed word list must be in force at once. States are numbered breadth first, so that the children
-//! of a state stand together and building is one pass over the sorted keys. Most symbols of a text continue nothing:
-//! whether two symbols begin a key is answered by a small filter that stays in the cache, without knowing any state.
+//! Written here instead of taken from a library, because the text is folded and thinned symbol by symbol on its way in,
+//! and because a changed word list must be active at once. States are numbered breadth first, so that a state's
+//! children are adjacent and building is one pass over the sorted keys. Most symbols of a text continue no key: a small
+//! filter that fits in the cache tells whether two symbols begin a key, without a state.
 
 /// The state before any symbol.
 pub(super) const ROOT: u32 = 0;
@@ -20,11 +20,11 @@ pub(super) struct Automaton {
     /// For each state the symbol that leads to it.
     labels: Vec<u32>,
     outputs: Vec<Output>,
-    /// How many states are the root or behind one symbol.
+    /// Number of states at depth zero and one.
     shallow: u32,
 }
 
-/// How far a text has been read. Most symbols continue no key: then only the last one matters, and no state.
+/// The position of a scan. Most symbols continue no key: then only the last one matters, and no state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Walk {
     /// The state, if at least two symbols of some key have been read.
@@ -33,8 +33,8 @@ pub(super) struct Walk {
     outlook: Outlook,
 }
 
-/// What can be said of a state without looking at it: whether some key ends there, and with which symbols one may go
-/// on. Symbols share bits.
+/// A summary of a state that avoids loading it: whether a key ends there, and a bit set of the symbols that continue
+/// it. Several symbols share a bit.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Outlook(u32);
 
@@ -62,13 +62,14 @@ impl Walk {
         self.last
     }
 
-    /// Whether a state says more than the last symbol does.
+    /// Returns true if a state holds more than the last symbol.
     #[inline]
     pub(super) fn has_state(self) -> bool {
         self.state != ROOT
     }
 
-    /// Whether a key of at least two symbols, or its last one by itself, ends here. Says nothing without a state.
+    /// Returns true if a key of two or more symbols, or the last symbol as a key, ends here. Meaningful only with a
+    /// state.
     #[inline]
     pub(super) fn ends_key(self) -> bool {
         self.outlook.0 & Outlook::ENDS != 0
@@ -82,7 +83,7 @@ impl Outlook {
         onward.fold(Self(if ends { Self::ENDS } else { 0 }), |outlook, symbol| Self(outlook.0 | Self::bit(symbol)))
     }
 
-    /// For states of which only their children tell how they go on.
+    /// The summary of states whose continuations only their children know.
     fn open(ends: bool) -> Self {
         Self(if ends { u32::MAX } else { !Self::ENDS })
     }
@@ -151,7 +152,7 @@ impl Automaton {
             + self.pairs.size()
     }
 
-    /// The walk over two symbols, whatever stood before them.
+    /// Returns the scan after two symbols, independent of earlier ones.
     #[inline]
     fn begin(&self, first: u32, second: u32) -> Walk {
         match self.pairs.find(first, second) {
@@ -172,19 +173,19 @@ impl Automaton {
         self.begin(walk.last, symbol)
     }
 
-    /// Whether this state says no more than which symbol was the last.
+    /// Returns true if this state holds only the last symbol.
     #[inline]
     fn is_shallow(&self, state: u32) -> bool {
         state < self.shallow
     }
 
-    /// Whether any key ends in this state.
+    /// Returns true if a key ends in this state.
     #[inline]
     fn is_match(&self, state: u32) -> bool {
         self.nodes[state as usize].output != NOTHING
     }
 
-    /// Notes with each pair of first symbols how it goes on.
+    /// Stores the continuations of each pair of first symbols with the pair.
     fn look_ahead(&mut self) {
         let mut slots = std::mem::take(&mut self.pairs.slots);
         for pair in slots.iter_mut().filter(|pair| pair.state != ROOT) {
@@ -220,7 +221,7 @@ impl Automaton {
 /// of one word.
 struct Pairs {
     filter: Vec<u64>,
-    /// How far a hash is shifted to be a word of the filter.
+    /// Bits by which a hash is shifted to index the filter.
     filter_shift: u32,
     slots: Vec<Pair>,
     slot_mask: usize,
@@ -312,7 +313,7 @@ struct Range {
 struct Builder<'keys> {
     keys: &'keys [&'keys [u32]],
     automaton: Automaton,
-    /// The keys of the states that were placed last, whose children are not placed yet.
+    /// The key ranges of the newest states, whose children are not placed yet.
     level: Vec<Range>,
     depth: usize,
 }

@@ -1,23 +1,23 @@
-//! Numbers by which people want to be reached elsewhere, in whichever digits they are written.
+//! Detects contact numbers in any notation of digits.
 //!
-//! Han numerals count as digits here and nowhere else: a list with 三 in it must go on matching 三. A date is no number
-//! to call, and neither is a saying.
+//! Han numerals count as digits only here: a list with 三 in it must still match 三. Dates and numeric sayings are not
+//! contact numbers.
 
 use super::{
     Match,
     folding::{Fold, folding},
 };
 
-/// Digits from which a number is long enough to reach somebody.
+/// Digits of the shortest contact number.
 const SHORTEST: usize = 7;
-/// Numbers that are said for their sound, "I love you for ever", and that nobody can be reached by.
+/// Numbers used for their sound ("I love you for ever"), which are not contact numbers.
 const SAYINGS: &[&[u8]] = &[&[5, 2, 0, 1, 3, 1, 4], &[1, 3, 1, 4, 5, 2, 0], &[5, 2, 1, 1, 3, 1, 4]];
-/// Characters that may stand between two digits of one number.
+/// Characters allowed between two digits of one number.
 const WIDEST_GAP: usize = 3;
-/// What a match is called; the number itself is kept nowhere.
+/// The word reported for a match; the number itself is not stored.
 const NAME: &str = "contact number";
 
-/// The first number in the text by which somebody could be reached.
+/// Returns the first contact number in the text.
 pub fn contact_number(text: &str) -> Option<Match> {
     let mut number = Number::default();
     for (index, (byte, character)) in text.char_indices().enumerate() {
@@ -60,7 +60,7 @@ impl Number {
         self.gap = 0;
     }
 
-    /// Whether what has ended here is a number; if not, the search begins anew.
+    /// Returns true if a contact number ended here; otherwise resets the search.
     fn ends(&mut self) -> bool {
         if self.is_contact() {
             return true;

@@ -1,7 +1,7 @@
-//! Common Chinese words, to tell a listed word from two innocent ones that meet.
+//! A dictionary of common Chinese words, to tell a listed word from two adjacent innocent ones.
 //!
-//! Chinese has no spaces: 军刀 also stands in 海军刀枪. The likeliest way to cut the neighbourhood into words decides,
-//! and a cut through the listed word acquits. Knows words of one to four characters; it is not a segmenter for prose.
+//! Chinese has no spaces: 海军刀枪 contains 军刀. The most probable segmentation around a match decides, and a word boundary
+//! inside the match acquits. Knows words of one to four characters; it is not a segmenter for prose.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 �
 
 /// The longest word kept.
 const LONGEST: usize = 4;
-/// How far around a listed word the text is cut into words.
+/// Characters around a match that are segmented.
 const REACH: usize = 8;
 /// Twice the binary logarithm of the number of words counted for the frequencies.
 const TOTAL: i32 = 52;
@@ -43,12 +43,12 @@ pub(super) fn dictionary() -> &'static Dictionary {
 }
 
 impl Dictionary {
-    /// Whether these letters are a word.
+    /// Returns true if these letters are a word.
     pub(super) fn contains(&self, letters: &[char]) -> bool {
         letters.len() > 1 && self.class(letters).is_some()
     }
 
-    /// Whether a word begins before this place of a text and ends behind it.
+    /// Returns true if a word begins before this position of a text and ends after it.
     pub(super) fn straddles(&self, text: &[char], place: usize) -> bool {
         let starts = place.saturating_sub(LONGEST - 1)..place;
         starts
@@ -56,7 +56,7 @@ impl Dictionary {
             .any(|start| (place + 1..=(start + LONGEST).min(text.len())).any(|end| self.contains(&text[start..end])))
     }
 
-    /// Whether the likeliest reading cuts through the letters `first..=last` of a text without gaps.
+    /// Returns true if the most probable segmentation has a boundary inside `first..=last` of a text without gaps.
     pub(super) fn cuts(&self, text: &[char], first: usize, last: usize) -> bool {
         let window_start = first.saturating_sub(REACH);
         let window_end = (last + 1 + REACH).min(text.len());
@@ -107,7 +107,7 @@ impl Dictionary {
         Some(i32::from(class) - TOTAL)
     }
 
-    /// A listed word is taken for at least as frequent as 300, 10 or 3 counts, by length: long ones seldom arise by
+    /// Assumes a frequency of at least 300, 10 or 3 counts for a listed word, by length: long ones seldom occur by
     /// chance, but are rarer in any text.
     fn listed_weight(&self, letters: &[char]) -> i32 {
         let prior = match letters.len() {
@@ -176,7 +176,7 @@ struct Window<'text> {
 }
 
 impl Window<'_> {
-    /// Whether a word over `start..end` takes a part of the listed word and something beside it.
+    /// Returns true if a word over `start..end` overlaps the listed word only partly.
     fn is_cut_by(&self, start: usize, end: usize) -> bool {
         let enters = start < self.first && self.first < end && end <= self.last;
         let leaves = self.first < start && start <= self.last && self.last + 1 < end;

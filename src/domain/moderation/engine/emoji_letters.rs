@@ -1,8 +1,8 @@
-//! Emoji with a letter or a digit in them: a flag is two letters and a picture, 🆗 is two letters and a button.
+//! Emoji that contain letters or digits: a flag is two letters and a picture, 🆗 is two letters and a button.
 //!
-//! Such a character has two readings. A word may be spelled in them, and a word may be hidden behind them as behind any
-//! other emoji. The first reading is the text as it is; the second is the text with each of them replaced by an emoji
-//! without letters that takes as many bytes, so that the places found there are places in the text itself.
+//! Such a character has two readings: as its letters, and as an emoji that hides a word like any other. The first
+//! reading is the text as it is. The second replaces each of them by an emoji without letters and of the same length in
+//! bytes, so that positions in it are positions in the text.
 
 use std::ops::RangeInclusive;
 
@@ -48,7 +48,7 @@ pub(super) fn without_letters(text: &str) -> Option<String> {
     has_any.then_some(other)
 }
 
-/// Whether what follows a digit makes a key of it.
+/// Returns true if the following characters make a keycap of a digit.
 fn is_key(after: &str) -> bool {
     after.strip_prefix(PICTURE).unwrap_or(after).starts_with(KEYCAP)
 }

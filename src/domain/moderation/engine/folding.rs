@@ -1,8 +1,8 @@
-//! What each character is compared as: width, case, script and style are taken away, one character at a time.
+//! Folds each character to its comparison form: without width, case, script and style, one character at a time.
 //!
-//! The table is computed from Unicode's data and two committed lists when it is first needed (some milliseconds) and
-//! never changes. Folding looks at no neighbour, so offsets into the original text are never in doubt; the price is
-//! that conjoining Korean letters stay apart. Folding what was folded changes nothing.
+//! The table is computed from Unicode's data and two committed lists at first use (some milliseconds) and never
+//! changes. Folding ignores neighbours, so offsets into the original text stay exact; as a consequence, conjoining
+//! Korean letters stay separate. Folding is idempotent.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -13,40 +13,40 @@ use crate::types::is_invisible;
 
 const SIMPLIFIED: &str = include_str!("../../../../assets/traditional-simplified.tsv");
 
-/// How many mappings may follow one another, which bounds the work should two lists ever contradict each other.
+/// Maximum length of a chain of mappings, which bounds the work if two lists contradict each other.
 const LONGEST_CHAIN: usize = 6;
 
-/// From here on there are only tags, private characters, and such as nobody has given a meaning.
+/// From here on there are only tags, private-use and unassigned characters.
 const FIRST_UNUSED: u32 = 0x3_2400;
 /// Tags, and variants of the characters before them.
 const TAGS: Range<u32> = 0xE_0000..0xE_1000;
 
-/// What a character is to the comparison.
+/// The class of a character in comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fold<'table> {
     /// A letter or digit, compared as this one.
     Letter(char),
     /// One character that is read as several.
     Letters(&'table [char]),
-    /// A space, symbol, bracket or emoji: it may stand inside a word that wants to hide.
+    /// A space, symbol, bracket or emoji: it may hide inside a word.
     Separator,
-    /// A mark that ends a clause, or a line break: it seldom stands inside a hidden word.
+    /// A mark that ends a clause, or a line break: it seldom hides inside a word.
     Stop,
     /// Drawn on the character before it.
     Mark,
-    /// Not drawn at all.
+    /// A character without a glyph.
     Invisible,
 }
 
-/// How a letter behaves beside its neighbours.
+/// The kind of a letter, which decides how it interacts with its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LetterClass {
     Digit,
-    /// Of a script that puts spaces between words.
+    /// A letter of a script with spaces between words.
     Alphabetic,
-    /// Of a script that does not.
+    /// A letter of a script without them.
     Ideographic,
-    /// A sign that stands for a letter, as in `p@ss`.
+    /// A sign used as a letter, as in `p@ss`.
     Sign,
 }
 
@@ -217,7 +217,7 @@ impl Rules {
     }
 }
 
-/// Characters whose nature is known without a mapping.
+/// Returns the entry of characters whose class needs no mapping.
 fn special_entry(character: char) -> Option<u32> {
     if is_invisible(character) {
         return Some(INVISIBLE);
@@ -232,7 +232,7 @@ fn special_entry(character: char) -> Option<u32> {
         // Trade marks would glue two letters to the word before them, and the Japanese long vowel serves as a dash.
         // A modifier apostrophe counts as a letter in Unicode.
         '™' | '℠' | 'ー' | 'ｰ' | 'ʼ' | '\t' => Some(SEPARATOR),
-        // What draws a letter out is no letter.
+        // Elongation characters are not letters.
         '\u{640}' | '\u{7FA}' => Some(MARK),
         'a'..='z' | '0'..='9' => Some(SAME),
         _ => None,

@@ -1,4 +1,4 @@
-//! Which gaps inside a listed word are taken for a disguise, and which for the space between two words.
+//! Decides which gaps inside a match are a disguise, and which are spaces between words.
 
 use super::{
     ContentType,
@@ -34,7 +34,8 @@ impl Candidate<'_> {
         (is_letter_spaced && gaps.count() > 1) || self.has_only_symbol_gaps(&open)
     }
 
-    /// Whether the two letters of a short name (v x, Q Q) stand among Chinese and not in a row of Latin words.
+    /// Returns true if the two letters of a short name (v x, Q Q) are among Chinese text and not in a row of Latin
+    /// words.
     fn is_lone_pair(&self, alignment: &Alignment) -> bool {
         let before = alignment.first.checked_sub(1).map(|index| self.letter(index));
         let after = self.page.letters.get(alignment.last + 1);
@@ -72,14 +73,14 @@ impl Candidate<'_> {
         })
     }
 
-    /// Whether the letters from here to the next gap are the second half of she'll, they've, it's.
+    /// Returns true if the letters up to the next gap are the end of a contraction: she'll, they've, it's.
     fn is_contraction(&self, index: usize) -> bool {
         let end = self.piece_end(index, (index + 3).min(self.page.letters.len() - 1));
         let tail: String = self.page.letters[index..=end].iter().map(|letter| letter.value).collect();
         matches!(tail.as_str(), "s" | "t" | "d" | "m" | "ll" | "re" | "ve")
     }
 
-    /// Whether the word is a part of a longer row of single letters, as "a s s" is in "c l a s s y".
+    /// Returns true if the match is a part of a longer row of single letters, as "a s s" is in "c l a s s y".
     fn is_inside_letter_spacing(&self, alignment: &Alignment) -> bool {
         let before = alignment.first.checked_sub(1).filter(|&index| self.is_lone_letter(index));
         let after = Some(alignment.last + 1).filter(|&index| self.is_lone_letter(index));
@@ -113,7 +114,7 @@ impl Candidate<'_> {
             && !self.is_joined_outside(alignment, &open)
     }
 
-    /// Whether the marks between clauses may be taken for a disguise.
+    /// Returns true if marks between clauses count as a disguise.
     fn may_cross_stops(&self, alignment: &Alignment) -> bool {
         let is_whole_text = alignment.first == 0 && alignment.last + 1 == self.page.letters.len();
         let is_scattered = self.are_groups_apart(alignment, |_| true) && self.pattern.letters.len() > 2;
@@ -128,7 +129,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Whether a part of the word beside a gap belongs to a common word that begins or ends outside: 赌 博物馆.
+    /// Returns true if a part of the match beside a gap belongs to a common word outside it: 赌 博物馆.
     fn is_joined_outside(&self, alignment: &Alignment, open: &[usize]) -> bool {
         open.iter().any(|&gap| {
             let ends_outside = (gap..gap + 4).any(|end| end > alignment.last && self.is_common_word(gap, end));
@@ -146,7 +147,7 @@ impl Candidate<'_> {
         is_whole && dictionary().contains(&letters.iter().map(|letter| letter.value).collect::<Vec<_>>())
     }
 
-    /// Whether a word without gaps only arises where two other words meet.
+    /// Returns true if a match without gaps only arises where two other words meet.
     pub(super) fn is_innocent_in_context(&self, alignment: &Alignment) -> bool {
         let (first, last) = (alignment.core_first, alignment.core_last);
         let is_ideographic = |index: usize| self.letter(index).class == LetterClass::Ideographic;
@@ -164,12 +165,13 @@ impl Candidate<'_> {
         dictionary().cuts(&text, first - start, last - start)
     }
 
-    /// Whether there is a gap before this letter that the word does not have itself.
+    /// Returns true if there is a gap before this letter that the listed word does not have.
     fn is_open(&self, alignment: &Alignment, index: usize) -> bool {
         self.letter(index).gap.is_open() && !self.is_own_gap(alignment, index)
     }
 
-    /// Whether each letter of the word, with its repetitions, stands alone, as far as the junctions concern us.
+    /// Returns true if each letter of the match, with its repetitions, is isolated at the junctions that `concerns`
+    /// selects.
     fn are_groups_apart(&self, alignment: &Alignment, concerns: impl Fn(usize) -> bool) -> bool {
         let mut junctions = alignment.groups.iter().skip(1).map(|group| group.first).filter(|&index| concerns(index));
         junctions.all(|index| self.letter(index).gap.is_open())

@@ -1,6 +1,6 @@
-//! A text as a row of folded letters, each with its place in the original and what stood before it.
+//! A text as a sequence of folded letters, each with its position in the original and the gap before it.
 //!
-//! Built only for texts in which the automaton found something: most texts never come here.
+//! Built only for texts in which the automaton found something; most texts need none.
 
 use super::{
     folding::{Fold, LetterClass, class_of, folding},
@@ -18,7 +18,7 @@ pub(super) struct Letter {
     pub(super) end: u32,
 }
 
-/// What stands between a letter and the one before it.
+/// The gap between a letter and the one before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gap {
     /// Visible separators, a run of equal ones counted once.
@@ -47,7 +47,7 @@ impl Gap {
     }
 }
 
-/// Neighbouring letters that compare equal, whatever stands between them.
+/// A run of letters that compare equal, with any gaps between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) first: usize,
@@ -55,7 +55,7 @@ pub(super) struct Run {
     pub(super) symbol: u32,
 }
 
-/// Reads a text. With `signs`, signs that may stand for letters are letters too.
+/// Reads a text. With `signs`, signs used as letters are letters too.
 pub(super) fn read(text: &str, signs: bool) -> Vec<Letter> {
     let folding = folding();
     let mut reader = Reader {
@@ -151,7 +151,7 @@ impl Reader {
     }
 }
 
-/// The plain form of a sign that may stand for a letter.
+/// Returns the plain form of a sign that may be used as a letter.
 pub(super) fn leet_sign(character: char) -> Option<char> {
     let plain = match character {
         '！' => '!',

@@ -1,8 +1,7 @@
-//! The words of a list in the form in which they are compared.
+//! The words of a list in their comparison form.
 //!
-//! A word goes through the same folding as a text. Its spaces and joiners are remembered as places where a text may
-//! have a gap; signs that carry meaning (`100%`, `c++`, `a*b`) are demanded of the text, so a wildcard is a plain
-//! character here.
+//! A word goes through the same folding as a text. Its spaces and joiners are stored as positions where a text may have
+//! a gap. Signs with a meaning (`100%`, `c++`, `a*b`) must appear in the text, so a wildcard is a plain character here.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -12,7 +11,7 @@ use super::{
     sound::writings,
 };
 
-/// Where a word has gaps of its own, and which signs it demands.
+/// The gaps that a word has itself, and the signs that it requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spacing {
     /// Indices of the letters before which the word has a gap.
@@ -49,7 +48,7 @@ struct Record {
     nature: Nature,
 }
 
-/// How a record came to be.
+/// The origin of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nature {
     Listed,
@@ -61,7 +60,7 @@ enum Nature {
 
 const PLAIN: u32 = u32::MAX;
 
-/// What a word is compared as. Empty for a text without any letter or digit. Words with equal results are equal.
+/// Returns the comparison form of a word. Empty for a text without letters or digits. Words with equal forms are equal.
 pub fn normalise(text: &str) -> String {
     let mut form = Form::default();
     form.read(text);
@@ -117,24 +116,24 @@ impl Lexicon {
         &self.kinds[self.records[id].kind as usize]
     }
 
-    /// Whether this is a word as it is listed, and not another way to write one.
+    /// Returns true if this is a word as listed, and not an alternative spelling.
     pub(super) fn is_listed(&self, id: usize) -> bool {
         self.records[id].nature != Nature::Derived
     }
 
-    /// Whether other characters with the same sound count as this word.
+    /// Returns true if homophones match this word.
     pub(super) fn is_sounding(&self, id: usize) -> bool {
         self.records[id].nature == Nature::Sounding
     }
 
-    /// Whether two entries are the same word, however they were written.
+    /// Returns true if two entries are spellings of the same word.
     pub(super) fn is_same_word(&self, left: usize, right: usize) -> bool {
         let (left, right) = (self.pattern(left), self.pattern(right));
         left.letters == right.letters && left.spacing == right.spacing
     }
 
-    /// Whether one of two entries says all that the other does. Two words that can be written alike are two all the
-    /// same: either may be removed.
+    /// Returns true if one of two entries makes the other redundant. Two listed words with a common spelling both stay:
+    /// either may be removed from the list.
     pub(super) fn is_duplicate(&self, left: usize, right: usize) -> bool {
         let are_listed = self.is_listed(left) && self.is_listed(right);
         self.is_same_word(left, right) && (are_listed || self.text(left) == self.text(right))
@@ -179,7 +178,7 @@ impl Lexicon {
 struct Form {
     letters: Vec<char>,
     spacing: Spacing,
-    /// What was seen since the last letter.
+    /// Characters since the last letter.
     between: Vec<char>,
 }
 
@@ -249,7 +248,7 @@ impl Form {
     }
 }
 
-/// Whether a letter belongs to a script with spaces between words, or is a digit.
+/// Returns true for digits and letters of scripts with spaces between words.
 fn is_spaced(letter: char) -> bool {
     matches!(class_of(letter), LetterClass::Alphabetic | LetterClass::Digit)
 }

@@ -9,7 +9,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz"),
     // Cyrillic.
     ("авсԁеһіјкӏмнорԛгѕтуѵԝхуьпшєёұү", "abcdehijklmhopqrstyvwxybnweeyy"),
-    // Greek, whose capitals and small letters resemble different Latin letters.
+    // Greek, whose capital and small letters resemble different Latin letters.
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "abezhikmnoptyx"),
     ("αβγεηικμνορστυχωϲϳϹϺ", "abyenikuvopotuxwcjcm"),
     // Lisu.
@@ -79,7 +79,7 @@ pub(super) fn pairs() -> impl Iterator<Item = (char, char)> {
     PAIRS.iter().flat_map(|(sources, targets)| sources.chars().zip(targets.chars())).chain(coded)
 }
 
-/// Characters that stand for several, with the text that they stand for.
+/// Characters that represent several, with the text that they represent.
 pub(super) fn spellings() -> impl Iterator<Item = (char, String)> {
     let numbers = ENCLOSED_NUMBERS.iter().flat_map(|&(first, number, count)| {
         (0..count).filter_map(move |step| Some((char::from_u32(first + step)?, (number + step).to_string())))
@@ -87,8 +87,8 @@ pub(super) fn spellings() -> impl Iterator<Item = (char, String)> {
     SPELLED.iter().map(|&(character, text)| (character, text.to_owned())).chain(numbers)
 }
 
-/// The class under which a character takes part in digit-for-letter writing: the letter that stands for all of them.
-/// Nothing for characters that spell no Latin letter.
+/// Returns the class of a character in leet spelling: the letter that represents all of its class. `None` for
+/// characters that spell no Latin letter.
 pub(super) fn leet_class(character: char) -> Option<char> {
     Some(match character {
         'i' | 'l' | '1' | '!' | '|' => 'i',
@@ -105,7 +105,7 @@ pub(super) fn leet_class(character: char) -> Option<char> {
     })
 }
 
-/// Whether a character that is no letter may be written for this letter.
+/// Returns true if a character that is not a letter may be used for this letter.
 pub(super) fn is_leet_for(character: char, letter: char) -> bool {
     matches!(
         (letter, character),

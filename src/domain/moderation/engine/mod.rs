@@ -1,10 +1,9 @@
-//! Finds the words of a list in texts whose writers hide them.
+//! Finds the words of a list in texts that disguise them.
 //!
-//! Owns the comparison: what counts as the same character, which gaps and repetitions are seen through, and when a
-//! look-alike is innocent. It knows no database, and never learns that a list changed: a new list is a new [`Engine`].
-//! An automaton proposes cheaply and blindly, a verifier judges; a text in which nothing is proposed costs no
-//! allocation. Words may also be found by their sound, and in characters that are taken apart; how far that is presumed
-//! is up to each word and to what the text is for.
+//! Owns the comparison: which characters count as equal, which gaps and repetitions are ignored, and when a look-alike
+//! is innocent. It knows no database; a changed list is a new [`Engine`]. An automaton proposes matches cheaply, and a
+//! verifier decides; a text without proposals costs no allocation. Words can also be matched by their sound, and in
+//! characters split into their parts. Each word's options and the content type decide how much disguise is presumed.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -47,12 +46,12 @@ use view::{End, Likeness, View};
 use crate::types::named;
 
 named! {
-    /// What a text is for, which decides how much disguise is presumed.
+    /// The use of a text, which decides how much disguise is presumed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum ContentType {
         /// A few characters; punctuation in it is presumed to hide something.
         Nickname = "nickname",
-        /// A line; punctuation hides a word only if the word stands apart.
+        /// A single line; punctuation hides a word only if the word is isolated.
         Signature = "signature",
         /// Prose of a user.
         Question = "question",
@@ -67,7 +66,7 @@ pub struct Word {
     pub text: String,
     /// The subject, such as `gambling` or `ads`; handed back with each match.
     pub kind: String,
-    /// Whether writing that sounds like it counts too.
+    /// True to match homophones too.
     pub by_sound: bool,
 }
 
@@ -81,7 +80,7 @@ pub struct Engine {
     allowed_view: View,
 }
 
-/// What was found in a text.
+/// The matches in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// All words found, by place, longer ones first where several begin; they may overlap.
@@ -124,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// How many different words the list has.
+    /// Returns the number of different words in the list.
     pub fn word_count(&self) -> usize {
         self.plain.word_count()
     }
@@ -144,7 +143,7 @@ impl Engine {
         self.verdict(text, found)
     }
 
-    /// What a glance gives reason to look for, and whether the text may have a second reading.
+    /// Returns the matches suspected after a quick scan, and whether the text may have a second reading.
     fn suspected(&self, content_type: ContentType, text: &str) -> (Vec<Found>, bool) {
         let glance = self.plain.glance(text);
         let ends_in = |view: &View, may_have: bool| {
@@ -205,7 +204,7 @@ impl Engine {
         });
     }
 
-    /// Looks for words whose letters are taken apart.
+    /// Finds words whose characters are split into their parts.
     fn collect_split(&self, page: &Page<'_>, found: &mut Vec<Found>) {
         self.collect_put_together(page, false, found);
         if parts::parts().overlap(page.letters) {
@@ -266,7 +265,7 @@ pub fn mask(text: &str, matches: &[Match]) -> String {
     text.chars().enumerate().map(shown).collect()
 }
 
-/// Whether a common word, in the letters as they are written, takes a part of this span and something beside it.
+/// Returns true if a common word, in the letters as written, overlaps this span only partly.
 fn is_cut(letters: &[Letter], span: &Span) -> bool {
     let first = letters.iter().position(|letter| letter.start as usize == span.start);
     let last = letters.iter().position(|letter| letter.end as usize == span.end);
@@ -275,7 +274,7 @@ fn is_cut(letters: &[Letter], span: &Span) -> bool {
     dictionary().straddles(&values, first) || dictionary().straddles(&values, last + 1)
 }
 
-/// Where a text needs more than a glance: where words may end, in each view.
+/// The possible ends of words in each view, for texts that need more than a quick scan.
 struct Suspicions {
     plain: Vec<End>,
     leet: Vec<End>,
@@ -310,7 +309,7 @@ impl Cover {
         Self(spans)
     }
 
-    /// Whether one of the spans contains this one.
+    /// Returns true if one of the spans contains this one.
     fn contains(&self, span: &Span) -> bool {
         self.farthest_end(span.start) >= span.end
     }

@@ -12,7 +12,7 @@ type Page = [u32; PAGE_SIZE];
 /// One number for each code point.
 #[derive(Clone)]
 pub(super) struct PageTable {
-    /// Which page a block of code points has.
+    /// The page of each block of code points.
     blocks: Box<[u16; PAGES]>,
     pages: Vec<Page>,
     /// Blocks that have a page of their own, which may be written to.

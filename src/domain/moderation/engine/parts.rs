@@ -1,7 +1,7 @@
-//! Characters taken apart: 女干 for 奸.
+//! Characters split into their parts: 女干 for 奸.
 //!
-//! The text is put together again, and not the words taken apart: words would multiply by the ways to write them,
-//! while a text has few such pairs, and nearly always none that makes a letter of any listed word.
+//! The text is recombined instead of splitting the words: words would multiply by their spellings, while a text has few
+//! such pairs, and nearly always none that forms a letter of a listed word.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ pub(super) const PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/charac
 pub(super) struct Parts {
     /// Open addressing; an empty slot has no whole.
     slots: Vec<Pair>,
-    /// Which pairs need not be looked for.
+    /// A filter that rejects most pairs without a lookup.
     filter: Vec<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Parts {
         self.slots[slot] = Pair { first, second, whole: Some(whole) };
     }
 
-    /// Where this pair stands, or would.
+    /// Returns the slot of this pair, or the free slot for it.
     fn slot_of(&self, hash: u64, first: char, second: char) -> usize {
         let mut slot = (hash >> 20) as usize % SLOTS;
         loop {
@@ -90,7 +90,7 @@ impl Parts {
         self.slots.iter().filter(is_wanted).map(|pair| (pair.first, pair.second))
     }
 
-    /// What two characters that stand together make, unless they are a word of their own.
+    /// Returns the character that two adjacent characters form, unless they are a word of their own.
     pub(super) fn whole_of_characters(&self, first: char, second: char) -> Option<char> {
         self.whole_of(folded(first)?, folded(second)?)
     }
@@ -112,7 +112,7 @@ impl Parts {
     pub(super) fn put_together(&self, letters: &[Letter], later: bool) -> (Vec<Letter>, Vec<bool>) {
         let (mut whole, mut is_made) = (Vec::with_capacity(letters.len()), Vec::with_capacity(letters.len()));
         let mut index = 0;
-        // Of a chain of overlapping pairs only the first one yields.
+        // In a chain of overlapping pairs only the first one yields.
         let mut has_yielded = !later;
         while index < letters.len() {
             let overlaps = self.whole_at(letters, index + 1).is_some();
@@ -134,7 +134,7 @@ impl Parts {
         (whole, is_made)
     }
 
-    /// What the letter here and the one behind it make together.
+    /// Returns the letter that this one and the next form together.
     fn whole_at(&self, letters: &[Letter], index: usize) -> Option<Letter> {
         let (first, second) = (letters.get(index)?, letters.get(index + 1)?);
         if second.gap.is_open() {
@@ -144,7 +144,7 @@ impl Parts {
         Some(Letter { value, end: second.end, ..*first })
     }
 
-    /// Whether some pairs overlap, so that there are two ways to put the text together.
+    /// Returns true if some pairs overlap, so that there are two ways to recombine the text.
     pub(super) fn overlap(&self, letters: &[Letter]) -> bool {
         (0..letters.len())
             .any(|index| self.whole_at(letters, index).is_some() && self.whole_at(letters, index + 1).is_some())

@@ -1,4 +1,4 @@
-//! What holds for every text and every list.
+//! Properties that hold for every text and every list.
 
 use proptest::{prelude::*, sample::select};
 
@@ -25,7 +25,7 @@ const SPELLED: &[char] = &[
     '贝', '者', 'd', 'u', 'b', 'o', 'm', 'a', ' ', '，', '的',
 ];
 
-/// Letters beside their parts, which are no words of their own.
+/// Characters beside their parts, which are not words of their own.
 const TAKEN_APART: &[char] = &['奸', '女', '干', '强', '弓', '虽', '妈', '马', '\u{200b}', ' '];
 
 fn spelled(alphabet: &'static [char], length: usize) -> impl Strategy<Value = String> {
@@ -53,7 +53,7 @@ fn skeleton(text: &str) -> Vec<char> {
     letters
 }
 
-/// The same with digits and signs taken as the letters they resemble.
+/// Returns the skeleton with digits and signs read as the letters they resemble.
 fn leet_skeleton(text: &str) -> Vec<char> {
     let mut letters: Vec<char> = normalise(text).chars().filter_map(leet_class).collect();
     letters.dedup();
@@ -219,7 +219,7 @@ proptest! {
     }
 }
 
-/// The verdict over a text at which nobody has glanced.
+/// Returns the verdict without the quick scan: every position is verified.
 fn check_everywhere(engine: &Engine, content_type: ContentType, text: &str) -> Verdict {
     let (letters, with_signs) = (letters::read(text, false), letters::read(text, true));
     let is_answer = content_type == ContentType::Answer;

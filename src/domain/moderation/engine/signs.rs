@@ -10,7 +10,7 @@ use super::{
     verifier::{Candidate, Span},
 };
 
-/// How far from a word its leading and trailing signs are looked for, in characters.
+/// Characters around a word that are searched for its leading and trailing signs.
 const SYMBOL_REACH: usize = 16;
 
 impl Candidate<'_> {
@@ -65,14 +65,14 @@ impl Candidate<'_> {
         Some(())
     }
 
-    /// Whether digits and signs stand for letters, and for no more than half of them, in a word long enough.
+    /// Returns true if digits and signs are used for letters, for at most half of them, in a word of sufficient length.
     pub(super) fn is_leet(&self, alignment: &Alignment) -> bool {
         let substituted = alignment.groups.iter().try_fold(0, |sum, group| Some(sum + self.substitutions(group)?));
         let length = self.pattern.letters.len();
         substituted.is_some_and(|count| count > 0 && length > 2 && count * 2 <= length.max(3))
     }
 
-    /// How many letters of the group are written as something else. Nothing if some other letter stands there.
+    /// Returns the number of substituted letters in the group; `None` if another letter is in their place.
     fn substitutions(&self, group: &Group) -> Option<usize> {
         let word = &self.pattern.letters[group.start..group.start + group.count];
         let text = &self.page.letters[group.first..=group.last];
@@ -89,7 +89,7 @@ impl Candidate<'_> {
     }
 }
 
-/// How many bytes were passed until the demanded signs had come in order. Nothing if they do not come.
+/// Returns the bytes passed until the required signs appeared in order; `None` if they do not.
 fn skipped(text: impl Iterator<Item = char>, required: impl Iterator<Item = char>) -> Option<usize> {
     let mut text = text.scan(0, |bytes, character| {
         *bytes += character.len_utf8();

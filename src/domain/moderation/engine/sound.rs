@@ -21,7 +21,7 @@ const LONGEST: usize = 8;
 /// The longest word of which every mixture of characters and readings is compared; of longer ones, those with one
 /// character replaced.
 const LONGEST_MIXED: usize = 3;
-/// Letters of the shortest reading that stands for a word by itself.
+/// Letters of the shortest romanisation that matches a word on its own.
 const SHORTEST_READING: usize = 4;
 
 /// English words that are also the reading of two Chinese syllables or more.
@@ -41,7 +41,7 @@ const ENGLISH: &[&str] = &[
     "zone",
 ];
 
-/// For each folded character, the letter that stands for all that are read alike, and its tone.
+/// For each folded character, the representative of its homophones, and its tone.
 pub(super) struct Sounds {
     of: HashMap<char, (char, u8)>,
     alike: HashMap<char, Vec<char>>,
@@ -75,7 +75,7 @@ impl Sounds {
         Self { of, alike }
     }
 
-    /// The letter that stands for all that are read alike; the letter itself if it has no reading.
+    /// Returns the representative of the letter's homophones; the letter itself if it has no reading.
     pub(super) fn class(&self, letter: char) -> char {
         self.of.get(&letter).map_or(letter, |&(class, _)| class)
     }
@@ -91,8 +91,8 @@ impl Sounds {
 }
 
 impl Candidate<'_> {
-    /// Whether other letters with the same sound stand here, and are no word of their own: with the same tones, or with
-    /// most letters of the listed word kept.
+    /// Returns true if homophones of the word are here and are not a word of their own: with the same tones, or with
+    /// most letters of the listed word unchanged.
     pub(super) fn is_homophone(&self, alignment: &Alignment) -> bool {
         let shown = &self.page.letters[alignment.first..=alignment.last];
         let word = self.pattern.letters;
@@ -108,14 +108,14 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether the letters are a word, or words that have their own meaning side by side.
+/// Returns true if the letters are a word, or adjacent words with a meaning of their own.
 fn is_common(shown: &[Letter]) -> bool {
     let values: Vec<char> = shown.iter().map(|letter| letter.value).collect();
     let is_word = |letters: &[char]| dictionary().contains(letters);
     is_word(&values) || (2..values.len() - 1).any(|cut| is_word(&values[..cut]) && is_word(&values[cut..]))
 }
 
-/// Whether a word can be written by its sound.
+/// Returns true if the word can be spelled by its sound.
 pub(super) fn has_sound(letters: &[char]) -> bool {
     (2..=LONGEST).contains(&letters.len()) && letters.iter().all(|&letter| letter.to_pinyin().is_some())
 }
@@ -131,8 +131,8 @@ pub(super) fn writings(letters: &[char]) -> Vec<Writing> {
     written.filter(|writing| !is_innocent(&writing.letters)).collect()
 }
 
-/// The word with the readings of those characters whose bit is set. Between a reading and its neighbour the text may
-/// have a gap.
+/// Returns the word with the characters in the bit set replaced by their romanisation. The text may have a gap between
+/// a romanisation and its neighbour.
 fn writing(letters: &[char], replaced: u32) -> Writing {
     let mut writing = Writing { letters: Vec::new(), spacing: Spacing::default() };
     let mut was_reading = false;
@@ -151,7 +151,7 @@ fn writing(letters: &[char], replaced: u32) -> Writing {
     writing
 }
 
-/// Whether a reading is too short or an English word, which then stands for itself.
+/// Returns true if a romanisation is too short or an English word.
 fn is_innocent(letters: &[char]) -> bool {
     let is_latin = letters.iter().all(char::is_ascii_lowercase);
     let text: String = letters.iter().collect();

@@ -1,7 +1,7 @@
-//! Decides whether a place that the automaton proposes really shows a listed word.
+//! Decides whether a position proposed by the automaton is a match.
 //!
-//! The automaton sees neither gaps nor how often a letter is repeated; everything that could accuse an innocent text
-//! is settled here, and only for the few places proposed.
+//! The automaton sees neither gaps nor repetitions. Everything that could accuse an innocent text is decided here, and
+//! only for the few proposals.
 
 use super::{
     ContentType,
@@ -24,14 +24,14 @@ pub(super) struct Page<'text> {
     pub(super) text: &'text str,
     pub(super) letters: &'text [Letter],
     pub(super) runs: &'text [Run],
-    /// Whether digits and signs are compared as the letters they resemble.
+    /// True to compare digits and signs as the letters they resemble.
     pub(super) leet: bool,
-    /// Whether letters are compared by their sound.
+    /// True to compare letters by their sound.
     pub(super) sound: bool,
     pub(super) content_type: ContentType,
 }
 
-/// A word that may stand where the run `last_run` ends.
+/// A word that may end at the run `last_run`.
 pub(super) struct Candidate<'text> {
     pub(super) page: &'text Page<'text>,
     pub(super) pattern: Pattern<'text>,
@@ -40,7 +40,7 @@ pub(super) struct Candidate<'text> {
 
 #[cfg(test)]
 thread_local! {
-    /// How many letters were looked at, for the proof that time is linear.
+    /// Number of letters visited, to prove that time is linear.
     pub(super) static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -50,7 +50,7 @@ const OFTEN_DOUBLED: &str = "bcdefglmnoprstz";
 pub(super) const DOUBLING_LENGTH: usize = 5;
 
 impl<'text> Candidate<'text> {
-    /// The place of the word, if it is there.
+    /// Returns the span of the word if it is a match.
     pub(super) fn confirmed(&self) -> Option<Span> {
         let alignment = self.align()?;
         let is_word = self.is_plausibly_stretched(&alignment)
@@ -108,7 +108,7 @@ impl<'text> Candidate<'text> {
             && dictionary().contains(&[letter, letter])
     }
 
-    /// A word that begins or ends with a Latin letter or a digit may not go on in kind.
+    /// Requires a boundary beside a Latin letter or a digit at either end of the word.
     fn has_edges(&self, first: usize, last: usize) -> bool {
         let before = first.checked_sub(1).filter(|_| !self.letter(first).gap.is_open()).map(|index| self.letter(index));
         let after = self.page.letters.get(last + 1).filter(|letter| !letter.gap.is_open());

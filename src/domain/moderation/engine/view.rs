@@ -1,7 +1,7 @@
-//! One way of looking at texts and words: an alphabet, an automaton over it, and which words end where.
+//! One way to compare texts and words: an alphabet, an automaton over it, and the words that end in its states.
 //!
-//! The plain view sees folded letters; the leet view sees classes of letters and the digits and signs that resemble
-//! them, and knows words of Latin letters only; the sounding view sees syllables.
+//! The plain view compares folded letters. The leet view compares classes of letters with the digits and signs that
+//! resemble them, and has words of Latin letters only. The sound view compares syllables.
 
 use super::{
     automaton::{Automaton, ROOT, Walk},
@@ -15,7 +15,7 @@ use super::{
     sound::{has_sound, sounds},
 };
 
-/// Which letters count as equal.
+/// The equality of letters in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Likeness {
     Plain,
@@ -28,24 +28,24 @@ pub(super) struct View {
     /// For each code point a symbol in the low bits, and what the character is in the high ones.
     symbols: PageTable,
     automaton: Automaton,
-    /// Words in the order of their symbols; those of one key stand together.
+    /// Words in the order of their symbols, so that the words of one key are adjacent.
     words: Vec<u32>,
-    /// Where the words of each key begin, and the end of the last.
+    /// The start of each key's words, and the end of the last.
     keys: Vec<u32>,
-    /// How many of the words are listed, and not other ways to write one.
+    /// Number of listed words, without their alternative spellings.
     listed: usize,
 }
 
-/// What a quick look at a text shows.
+/// The result of a quick scan.
 #[derive(Default)]
 pub(super) struct Glance {
-    /// Where some word may end.
+    /// Positions where a word may end.
     pub(super) ends: Vec<End>,
     /// The text has Latin letters, and digits or signs that resemble some.
     pub(super) may_be_leet: bool,
-    /// Some word may stand in the text once letters that are taken apart are put together.
+    /// A word may appear once split characters are recombined.
     pub(super) may_be_split: bool,
-    /// The text has emoji with letters in them, which may only stand between the letters of a word.
+    /// The text has emoji with letters, which may only separate the letters of a word.
     pub(super) may_be_twofold: bool,
 }
 
@@ -64,9 +64,9 @@ const LEET: u32 = 1 << 26;
 /// The first and the second part of a letter that some word has.
 const FIRST_PART: u32 = 1 << 27;
 const SECOND_PART: u32 = 1 << 28;
-/// Drawn on the character before it, or not at all.
+/// A character that combines with the one before it, or is invisible.
 const UNSEEN: u32 = 1 << 29;
-/// A symbol that is a word by itself, as that of 哈哈 is, whose repetition does not count.
+/// A symbol that is a word by itself, as in 哈哈, whose repetition does not count.
 const ALONE: u32 = 1 << 30;
 /// A sign of an emoji with a letter in it.
 const TWOFOLD: u32 = 1 << 31;
@@ -76,12 +76,12 @@ const TWOFOLD: u32 = 1 << 31;
 pub(super) struct End {
     /// Its character, as an offset in bytes.
     character: u32,
-    /// Which of the character's letters it is. Most have one.
+    /// Index of the letter within its character; most characters have one.
     letter: u32,
     state: u32,
 }
 
-/// What a glance keeps of the letters before.
+/// The scan positions that a quick scan tracks.
 struct Walks {
     walk: Walk,
     /// The walk as it was one letter ago.
@@ -95,7 +95,7 @@ struct Walks {
 }
 
 impl Likeness {
-    /// The letter that stands for all that are equal to this one.
+    /// Returns the representative of the letters equal to this one.
     fn representative(self, letter: char) -> Option<char> {
         match self {
             Self::Plain => Some(letter),
@@ -104,7 +104,7 @@ impl Likeness {
         }
     }
 
-    /// Digits are never repeated for emphasis, but a sign that stands for a letter may be.
+    /// Returns true if repetition may be emphasis: not for digits, but for signs used as letters.
     fn repeats(self, letter: char) -> bool {
         self == Self::Leet || class_of(letter) != LetterClass::Digit
     }
@@ -123,7 +123,7 @@ impl View {
     pub(super) fn build(likeness: Likeness, lexicon: &Lexicon) -> Self {
         let ids: Vec<u32> = (0..lexicon.len()).filter(|&id| likeness.takes(lexicon, id)).map(|id| id as u32).collect();
         let alphabet = alphabet(likeness, lexicon, &ids);
-        // Nobody looks at texts for no words.
+        // Without words no text is scanned.
         let mut symbols = if ids.is_empty() { PageTable::empty() } else { symbol_table(likeness, &alphabet) };
         let arena = KeyArena::collect(likeness, lexicon, ids, &symbols);
         let (words, keys) = arena.grouped(lexicon);
@@ -144,7 +144,7 @@ impl View {
         self.listed
     }
 
-    /// Looks where words may stand in the text. Allocates only if there is such a place.
+    /// Scans the text for positions where words may end. Allocates only if there are any.
     pub(super) fn glance(&self, text: &str) -> Glance {
         let mut seen = 0;
         let mut glance = Glance::default();
@@ -181,15 +181,15 @@ impl View {
         glance
     }
 
-    /// Reads one more letter in the text with two parts put together, and says whether some word ends with it. Parts
-    /// close to other parts can be put together in more ways than one walk can follow; some word may stand there.
+    /// Advances by one letter with two parts recombined, and returns true if a word may end with it. Adjacent parts
+    /// combine in more ways than one scan can follow; a word is then presumed.
     #[inline(never)]
     fn follow_parts(&self, walks: &mut Walks, character: char, entry: u32) -> bool {
         let mut is_found = false;
         let mut follow = |from: Walk, entry: u32| {
             let (walk, found) = self.advanced_aside(from, entry);
             let agrees = walk == walks.walk;
-            // A letter that repeats one put together leaves no trace, but some word may go on from both.
+            // A letter that repeats a recombined one changes no state, but a word may continue from both.
             is_found |= found || (agrees && walk == from);
             Some(walk).filter(|_| !agrees)
         };
@@ -224,7 +224,7 @@ impl View {
         }
     }
 
-    /// The same for ends that a glance has shown.
+    /// Returns the candidates at ends that the quick scan found.
     pub(super) fn candidates_at(
         &self,
         ends: &[End],
@@ -278,7 +278,7 @@ impl View {
         self.symbols.size() + self.automaton.size() + (self.words.len() + self.keys.len()) * 4
     }
 
-    /// Reads one more letter, and says whether some word ends with it.
+    /// Advances by one letter and returns true if a word ends with it.
     #[expect(clippy::inline_always, reason = "a call for each character of every text costs as much as what it does")]
     #[inline(always)]
     fn advanced(&self, walk: Walk, entry: u32) -> (Walk, bool) {
@@ -291,7 +291,7 @@ impl View {
         (walk, if walk.has_state() { walk.ends_key() } else { entry & ALONE != 0 })
     }
 
-    /// The same, kept out of the loop over all characters.
+    /// The slow path, kept out of the loop over all characters.
     #[inline(never)]
     fn advanced_aside(&self, walk: Walk, entry: u32) -> (Walk, bool) {
         self.advanced(walk, entry)
@@ -309,7 +309,7 @@ impl View {
         }
     }
 
-    /// What is known of the letter that two characters look like together, if some word has it.
+    /// Returns the letter that two characters resemble together, if a word contains it.
     fn whole_of(&self, first: char, second: char) -> Option<u32> {
         let whole = parts().whole_of_characters(first, second)?;
         Some(self.symbols.get(whole)).filter(|entry| entry & SYMBOL >= FIRST_SYMBOL)
@@ -389,7 +389,7 @@ fn mark_parts(table: &mut PageTable) {
     }
 }
 
-/// The letters that a representative stands for, and the signs if they are letters in this view.
+/// Returns the letters with this representative, and the signs if they are letters in this view.
 fn equals(likeness: Likeness, representative: char) -> impl Iterator<Item = char> {
     let signs = (likeness == Likeness::Leet).then(|| leet_signs().map(|(sign, plain)| (sign, leet_class(plain))));
     let others = ('a'..='z').chain('0'..='9').map(|letter| (letter, leet_class(letter)));
