@@ -19,14 +19,14 @@ pub struct Text {
     pub user: Option<UserId>,
 }
 
-/// What one service says.
+/// The verdict of one service.
 #[derive(Clone, Debug)]
 pub struct Opinion {
     pub ruling: Ruling,
     pub took: Duration,
 }
 
-/// What both say.
+/// The verdicts of both services.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub local: Opinion,
@@ -35,7 +35,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Nothing if there are no two opinions.
+    /// `None` unless there are two verdicts.
     pub fn agree(&self) -> Option<bool> {
         self.external.as_ref().ok().map(|external| external.ruling.allowed == self.local.ruling.allowed)
     }

@@ -1,5 +1,5 @@
-//! The outside service beside the local list: asked behind a breaker and a bounded number of places, and what is known
-//! of its health.
+//! The external moderation service beside the local list: its circuit breaker, its limit of concurrent calls, and its
+//! health.
 
 use std::{
     sync::Mutex,
@@ -20,11 +20,11 @@ use crate::{
     types::{Timestamp, UserId, hex},
 };
 
-/// A text that nobody objects to, nor any list. Each probe is a billed call, so its answer is good for a minute.
+/// A harmless text for probes. Each probe is a billed call, so its result is cached for a minute.
 pub(super) const HARMLESS: &str = "今天天气很好";
 const PROBE_HOLDS: Duration = Duration::from_mins(1);
 
-/// What the outside service is called where providers are told apart.
+/// The external service's name in lists of providers.
 pub const MODERATION: &str = "moderation";
 
 /// The outside service, if one is configured.
@@ -50,7 +50,7 @@ pub struct NotedFailure {
     pub code: String,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     pub at: Timestamp,
@@ -74,12 +74,12 @@ impl External {
         self.moderator.as_ref().map_or("none", |moderator| moderator.name())
     }
 
-    /// How many texts it is asked about at once.
+    /// Returns the limit of concurrent calls.
     pub fn calls(&self) -> u32 {
         self.asking.most()
     }
 
-    /// What stands before the service, if one is configured.
+    /// Returns the breaker of the service, if one is configured.
     pub fn breaker(&self) -> Option<&Breaker> {
         self.is_configured().then_some(&self.breaker)
     }
@@ -101,13 +101,13 @@ impl External {
         let Some(moderator) = &self.moderator else {
             return Err(Failure::new(FailureKind::Misconfigured, "none", "not_configured"));
         };
-        // Before the breaker is asked: that we are busy says nothing of the service.
+        // Before the breaker: our own load says nothing about the service.
         let _place =
             self.asking.enter().map_err(|_| Failure::new(FailureKind::Busy, moderator.name(), "too_many_calls"))?;
         self.breaker.run(
             || self.clock.now().0,
             || {
-                // Also for a listener who leaves meanwhile: that would look like a failure of the service.
+                // Not cancelled when the client disconnects: that would count as a failure of the service.
                 let outcome = to_its_end(|| moderator.judge(scene(content_type), text, account));
                 // In here: what the breaker refuses was not asked, and did not fail.
                 self.note(outcome.as_ref().err());
@@ -128,7 +128,7 @@ impl External {
         self.note(outcome.as_ref().err());
         let failure = match outcome {
             Err(failure) => Some(failure.code),
-            // Whoever objects to that objects to everything.
+            // A service that refuses a harmless text refuses everything.
             Ok(judged) if judged.is_refused => Some("refuses_harmless_text".to_owned()),
             Ok(_) => None,
         };
@@ -147,7 +147,7 @@ impl External {
     }
 }
 
-/// What the vendor is told of the user: something that is always the same for one user, and nothing else.
+/// Returns a stable pseudonym of the user for the provider.
 pub fn account_of(core: &Core, user: UserId) -> String {
     hex(&core.keys.authenticate(&["moderation account", &user.to_string()])[..16])
 }

@@ -1,4 +1,4 @@
-//! How many texts of each user the outside service was asked about, each of which the vendor bills.
+//! Counts the texts of each user that were sent to the external service, because the provider bills each.
 
 use std::{collections::HashMap, sync::Mutex, time::Instant};
 
@@ -27,7 +27,7 @@ impl Hours {
     /// `too_many_requests`, with the time until the user's hour is over.
     pub fn take(&self, user: UserId, texts: usize, allowed: u32, now: Instant) -> Result<()> {
         let mut hours = locked(&self.0);
-        // Before the map grows: hours that are over make room.
+        // Evicts expired hours before the map grows.
         if hours.len() == hours.capacity() {
             hours.retain(|_, hour| !hour.is_over(now));
         }

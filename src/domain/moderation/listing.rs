@@ -1,7 +1,6 @@
-//! Changing the word list: the change is on disk, and in force in this process, before it is answered.
+//! Changes of the word list: a change is on disk and active in this process before the response is sent.
 //!
-//! These operations block: whoever changes the list waits for the disk and for the list to be taken up, and nobody
-//! else does.
+//! These operations block until the write is durable and the list has been updated; screening never waits for them.
 
 use super::{Moderation, engine::Word};
 use crate::{
@@ -19,7 +18,7 @@ pub struct Added {
     pub is_new: bool,
 }
 
-/// What came of an import.
+/// The outcome of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imported {
     pub added: usize,

@@ -1,9 +1,8 @@
-//! Whether a text may stand: the question asked of everything a user writes for others or for a model.
+//! Screens every text that a user writes for others or for a model.
 //!
-//! A switch says whether the local word list or an outside service decides. When the outside service fails, the local
-//! list decides in its place if that is allowed, and the ruling says so; if it is not, the text is refused for now.
-//! Nothing ever passes because nobody could be asked. A refusal names the field and never the word, and leaves a
-//! violation record.
+//! A switch selects the local word list or an external service. When the external service fails, the local list decides
+//! if the fallback is on, and the ruling is marked as degraded; otherwise the text is refused for now. No text passes
+//! unchecked. A refusal names the field and never the word, and leaves a violation record.
 
 pub mod compare;
 pub mod engine;
@@ -45,21 +44,21 @@ const UNEXPLAINED: &str = "other";
 const LONGEST_EXCERPT: usize = 1_000;
 const MOST_WORDS: usize = 50;
 
-/// What moderation needs while the program runs.
+/// The moderation service with its state.
 pub struct Moderation {
     pub core: Core,
     /// The local word list, ready to match.
     pub screen: Screen,
     /// The outside service.
     pub external: External,
-    /// How many texts of each user it was asked about.
+    /// Texts of each user sent to it in the current hour.
     pub hours: Hours,
     /// Texts on which the service that does not decide is asked as well.
     pub shadow: Shadow,
 }
 
 impl Moderation {
-    /// Whether screening a text may have to wait: for an outside service, or just after a start for the word list.
+    /// Returns true if screening may block: on an external service, or just after a start on compiling the word list.
     pub fn may_block(&self) -> bool {
         self.external.is_configured() || !self.screen.is_compiled()
     }
@@ -74,7 +73,7 @@ pub struct Field<'text> {
 }
 
 impl<'text> Field<'text> {
-    /// What a model is told of a question: what is asked, and what that is about.
+    /// Returns the parts of a question that a model sees: the question and its type.
     pub fn of_question(question: &'text str, question_type: Option<&'text str>) -> Vec<Self> {
         let asked = Some(("question", question));
         let about = question_type.map(|question_type| ("questionType", question_type));
@@ -83,11 +82,11 @@ impl<'text> Field<'text> {
     }
 }
 
-/// What was decided about one text.
+/// The decision about one text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
     pub allowed: bool,
-    /// Who decided: `local`, or the outside service by its name.
+    /// The service that decided: `local`, or the external service's name.
     pub provider: &'static str,
     /// The outside service was to decide and could not.
     pub degraded: bool,
@@ -95,13 +94,13 @@ pub struct Ruling {
     pub violation_type: String,
     /// The listed words that were found, or the labels of the outside service.
     pub found: Vec<String>,
-    /// Where in the text.
+    /// The positions of the matches.
     pub matches: Vec<Match>,
-    /// The text with what was found masked, or all of it if nobody says where all of that stands.
+    /// The text with its matches masked, or entirely masked if their positions are unknown.
     pub masked_text: String,
 }
 
-/// The refusal of texts that may not stand: what to remember, and what to tell the user.
+/// The refusal of one or more texts: the violation records, and the errors for the user.
 pub struct Refusal {
     violations: Vec<Violation>,
     error: Error,
@@ -123,13 +122,13 @@ impl Refusal {
     }
 }
 
-/// Refuses a user of whom too many texts were refused in the last hour, or judged by the outside service, before anybody
-/// is asked about so many more: a refusal takes room, and each call of the service is billed.
+/// Rejects a user who had too many texts refused, or sent to the external service, in the last hour. Violation records
+/// take space, and each external call is billed.
 ///
 /// # Errors
 /// `too_many_requests`.
 pub fn require_open(moderation: &Moderation, user: UserId, texts: usize) -> Result<()> {
-    // Where no model may be asked, other texts are screened all the same.
+    // Texts are screened even where no model may be called.
     let allowed = moderation.core.config.llm.calls_per_user_hour.max(1);
     moderation.core.store.read(|tx| violations::require_open_in(tx, user, allowed))?;
     if !asks_outside(&moderation.core) {
@@ -138,10 +137,9 @@ pub fn require_open(moderation: &Moderation, user: UserId, texts: usize) -> Resu
     moderation.hours.take(user, texts, moderation.core.config.moderation.texts_per_user_hour, Instant::now())
 }
 
-/// Checks a user's texts. Nothing if all of them may stand. What is refused stays refused if a text after it cannot be
-/// judged.
+/// Screens a user's texts. `None` if all are allowed. A refusal stands even if a later text cannot be judged.
 ///
-/// Blocks if [`Moderation::may_block`] says so.
+/// Blocks if [`Moderation::may_block`] returns true.
 pub fn screen(moderation: &Moderation, user: UserId, fields: &[Field<'_>]) -> Option<Refusal> {
     if fields.is_empty() {
         return None;
@@ -166,17 +164,17 @@ pub fn screen(moderation: &Moderation, user: UserId, fields: &[Field<'_>]) -> Op
     Some(Refusal { violations, error: Error::new(Code::ContentRejected).in_fields(fields) })
 }
 
-/// What is said of a field that may not stand.
+/// Returns the error for a refused field.
 pub fn rejected(field: &'static str) -> FieldError {
     Fault::new(FieldCode::Rejected, "was refused by content moderation").in_field(field)
 }
 
-/// Checks a part of what a model answered to a user, if the operator wants that. Nothing if it may be shown.
+/// Screens a part of a model's output, if the operator enabled that. `None` if it may be shown.
 ///
-/// `text` has what stands around the part, too, and `part` says which bytes of it are meant: what the list finds before
-/// it was judged before, what begins after it will be.
+/// `text` includes the context of the part, and `part` is its byte range. Matches that end before the part were judged
+/// earlier; those that begin after it are judged later.
 ///
-/// Blocks if [`Moderation::may_block`] says so.
+/// Blocks if [`Moderation::may_block`] returns true.
 pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Range<usize>) -> Option<Refusal> {
     if !moderation.core.config.moderation.screen_answers {
         return None;
@@ -191,21 +189,21 @@ pub fn check_answer(moderation: &Moderation, user: UserId, text: &str, part: Ran
     }
 }
 
-/// Whether the outside service decides now, which costs a call for each text.
+/// Returns true if the external service decides now, which costs a call per text.
 pub fn asks_outside(core: &Core) -> bool {
     policy::current(core).is_ok_and(|policy| policy.service == Service::External)
 }
 
-/// Decides about a text by the policy that holds now.
+/// Decides about a text by the current policy.
 ///
-/// Blocks if [`Moderation::may_block`] says so.
+/// Blocks if [`Moderation::may_block`] returns true.
 ///
 /// # Errors
-/// `moderation_unavailable` if the outside service is to decide, fails, and nobody may decide in its place.
+/// `moderation_unavailable` if the external service should decide, fails, and the fallback is off.
 pub fn judge(moderation: &Moderation, content_type: ContentType, text: &str, user: Option<UserId>) -> Result<Ruling> {
     let policy = policy::current(&moderation.core)?;
     let account = user.map(|user| external::account_of(&moderation.core, user));
-    // Nobody objects to nothing, and the outside service would call it a wrong request.
+    // Blank text is always allowed; the external service would reject the request.
     let is_blank = text.trim().is_empty();
     let ruling = match policy.service {
         Service::External if !is_blank => judge_outside(moderation, policy, content_type, text, account.as_deref())?,
@@ -295,8 +293,8 @@ impl Ruling {
         }
     }
 
-    /// The ruling on a part of the text, given in bytes, with all of it masked. An outside service does not say where
-    /// everything is that it found, so that what it refuses is refused.
+    /// Restricts the ruling to a byte range, entirely masked. External services do not report all positions, so their
+    /// refusal covers every part.
     fn of_part(self, text: &str, part: &Range<usize>) -> Self {
         if self.allowed || self.provider != LOCAL {
             return self;
@@ -321,7 +319,7 @@ impl Ruling {
     }
 }
 
-/// What of a masked text is remembered: what stands around this character of it.
+/// Returns the stored excerpt of a masked text around a character position.
 fn excerpt(masked_text: String, around: usize) -> String {
     let length = masked_text.chars().count();
     if length <= LONGEST_EXCERPT {
@@ -334,8 +332,8 @@ fn excerpt(masked_text: String, around: usize) -> String {
     cut(before).into_iter().chain(kept).chain(cut(after)).collect()
 }
 
-/// Where the words that the outside service names stand in the text, in whichever case, and whether that is all it
-/// found: there is something, every finding names words, and every word stands in the text.
+/// Finds the words of the external service in the text, ignoring case. The flag is true if that explains all findings:
+/// every finding names words, and every word occurs in the text.
 fn places(text: &str, findings: &[Finding]) -> (Vec<Match>, bool) {
     let letters: Vec<char> = text.chars().collect();
     let folded: Vec<char> = letters.iter().copied().map(lower).collect();

@@ -1,7 +1,7 @@
-//! Which service decides, and what happens when it cannot: two switches in the database.
+//! The moderation policy: two switches in the database that select the service and the fallback.
 //!
-//! They are read anew for every text, in one statement, so that a flip by any process holds from the next text on and
-//! a text that is being judged is judged by one policy from beginning to end.
+//! Both are read for every text in one statement. So a change by any process applies from the next text on, and one
+//! text is judged by one policy.
 
 use super::Moderation;
 use crate::{
@@ -16,7 +16,7 @@ const SERVICE: &str = "moderation.service";
 const FALLBACK: &str = "moderation.fallback";
 
 named! {
-    /// Who decides.
+    /// The deciding service.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Service {
         /// The outside service that is configured.
@@ -29,7 +29,7 @@ named! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub service: Service,
-    /// Whether the local list decides when the outside service fails.
+    /// True if the local list decides when the external service fails.
     pub falls_back: bool,
 }
 
@@ -56,10 +56,10 @@ pub fn current_in(tx: &Read<'_>) -> Result<Policy> {
     })
 }
 
-/// Lets this service decide from now on, and answers what held before.
+/// Selects the deciding service and returns the previous policy.
 ///
 /// # Errors
-/// `not_configured` for an outside service that nobody has set up.
+/// `not_configured` if no external service is set up.
 pub fn switch(moderation: &Moderation, service: Service) -> Pending<Policy> {
     if service == Service::External && !moderation.external.is_configured() {
         let detail = "No outside service is configured: set `moderation.provider` and its keys first.";
@@ -72,7 +72,7 @@ pub fn switch(moderation: &Moderation, service: Service) -> Pending<Policy> {
     })
 }
 
-/// Says whether the local list decides when the outside service fails, and answers what held before.
+/// Enables or disables the fallback and returns the previous policy.
 pub fn set_fallback(core: &Core, falls_back: bool) -> Pending<Policy> {
     core.store.write(move |tx| {
         let before = current_in(tx)?;

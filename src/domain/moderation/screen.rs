@@ -1,9 +1,9 @@
-//! The word list that is in force in this process, ready to match, and how it follows the stored one.
+//! The compiled word list of this process, and its synchronisation with the stored one.
 //!
-//! The list is compiled into an engine that never changes. A small change does not wait for a new one: added words go
-//! into a small engine beside it, removed ones are struck from what it finds, and a job compiles the whole list again
-//! once nothing has changed for a moment. Whoever screens a text takes the list as it is and never waits for any of
-//! this, but for the first of all, who has it compiled.
+//! The list is compiled into an immutable engine. A small change does not wait for a new one: added words go into a
+//! small engine beside it, and removed ones are filtered from its matches. A job recompiles the whole list once nothing
+//! has changed for a moment. Screening uses the current list and never waits, except for the very first text, which has
+//! the list compiled.
 
 use std::{
     cmp::Reverse,
@@ -20,22 +20,22 @@ use crate::{
     store::Store,
 };
 
-/// How long nothing must have changed before the whole list is compiled again.
+/// Time without changes before the whole list is recompiled.
 const QUIET: Duration = Duration::from_millis(200);
-/// Words that may have changed before the whole list is compiled although it goes on changing.
+/// Number of changed words after which the whole list is recompiled even if changes continue.
 const MOST_PATCHES: usize = 256;
 
 /// The list of this process.
 pub struct Screen {
     store: Store,
     in_force: RwLock<Option<Arc<InForce>>>,
-    /// Held for a moment by whoever puts another list in force.
+    /// Held briefly while another list becomes active.
     changing: Mutex<()>,
-    /// Held by whoever compiles the whole list, which takes long and which nobody else waits for.
+    /// Held while the whole list is compiled, which is slow and blocks nothing else.
     compiling: Mutex<()>,
 }
 
-/// A list that is in force. Immutable; texts that are being screened keep theirs.
+/// An active list. Immutable; a text keeps its list while it is screened.
 pub struct InForce {
     version: i64,
     base: Arc<Engine>,
@@ -43,10 +43,10 @@ pub struct InForce {
     /// Words added since the base was compiled, and the engine for them.
     added: Vec<Word>,
     delta: Option<Engine>,
-    /// What words that were removed, or added with another type, are compared as.
+    /// Comparison forms of words that were removed, or added again with another type.
     removed: HashSet<String>,
     changed_at: Instant,
-    /// How long it took to compile the base.
+    /// Time taken to compile the base.
     compiled_in: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Screen {
         }
     }
 
-    /// Whether the list is ready; else the next text waits until it is compiled.
+    /// Returns true if the list is compiled; otherwise the next text waits for it.
     pub fn is_compiled(&self) -> bool {
         self.peek().is_some()
     }
@@ -78,12 +78,12 @@ impl Screen {
             return Ok(());
         }
         let _compiling = locked(&self.compiling);
-        // Whoever compiled before may have read all of it.
+        // An earlier compilation may have read all changes.
         if self.take_up_few()? { Ok(()) } else { self.compile().map(drop) }
     }
 
-    /// Takes up what has changed, or at least what this word is now: while the whole list is compiled, which takes a
-    /// while, a change made here holds all the same, and whoever made it does not wait.
+    /// Applies all changes, or at least the current state of this word: while the whole list is being compiled, a
+    /// change made here becomes active without waiting for it.
     pub fn take_up(&self, word: &str) -> Result<()> {
         if self.take_up_few()? {
             return Ok(());
@@ -111,7 +111,7 @@ impl Screen {
     /// Takes up what has changed. False if that was so much that the whole list has to be compiled.
     fn take_up_few(&self) -> Result<bool> {
         let _changing = locked(&self.changing);
-        // Whoever asks first will read the list as it is then.
+        // The first text will read the list as it is then.
         let Some(current) = self.peek() else { return Ok(true) };
         match self.changes_since(&current)? {
             Changes::Nothing => {}
@@ -121,14 +121,14 @@ impl Screen {
         Ok(true)
     }
 
-    /// Compiles the stored list without holding up those who change it meanwhile.
+    /// Compiles the stored list without blocking concurrent changes.
     fn compile(&self) -> Result<Arc<InForce>> {
         let fresh = InForce::compiled(&self.store)?;
         let _changing = locked(&self.changing);
         let changed = match self.changes_since(&fresh)? {
             Changes::Nothing => fresh,
             Changes::Few(version, changes) => fresh.changed(version, changes),
-            // The next look takes up the rest. What was in force already must not cease to be so until then.
+            // The next update applies the rest. Changes that are active must stay active until then.
             Changes::Many => {
                 let patches = self.peek().map(|current| current.removed.clone()).unwrap_or_default();
                 let states = self.store.read(|tx| patches.iter().map(|word| words::state_in(tx, word)).collect())?;
@@ -178,7 +178,7 @@ impl InForce {
         })
     }
 
-    /// The same with these changes.
+    /// Returns this list with the changes applied.
     fn changed(&self, version: i64, changes: Vec<Change>) -> Self {
         let (mut added, mut removed) = (self.added.clone(), self.removed.clone());
         for change in changes {
@@ -204,7 +204,7 @@ impl InForce {
         }
     }
 
-    /// Whether there were small changes, and they have ceased or become many.
+    /// Returns true if there were small changes and they have ceased or become many.
     fn is_to_be_compiled(&self) -> bool {
         let is_patched = self.delta.is_some() || !self.removed.is_empty();
         is_patched && (self.changed_at.elapsed() >= QUIET || self.removed.len() > MOST_PATCHES)
@@ -233,7 +233,7 @@ impl InForce {
         self.base.memory_bytes() + self.delta.as_ref().map_or(0, Engine::memory_bytes)
     }
 
-    /// How long it took to compile the list.
+    /// Returns the time taken to compile the list.
     pub fn compiled_in(&self) -> Duration {
         self.compiled_in
     }

@@ -1,8 +1,8 @@
-//! Shadow mode: a sample of texts on which the service that does not decide is asked as well, after the answer has
-//! left. Where the two do not agree, the text is kept masked, so that an operator sees what a switch would change.
+//! Shadow mode: samples texts and sends them to the service that does not decide, after the response was sent.
+//! Disagreements are stored masked, so that an operator sees the effect of a switch.
 //!
-//! Samples wait in memory, few of them; when too many wait, new ones are let go. Nobody ever waits for a shadow. Of a
-//! user who has left nothing is asked any more, and nothing is kept.
+//! A few samples wait in memory; further ones are dropped. No request waits for a sample. Samples of deleted users are
+//! neither sent nor stored.
 
 use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
@@ -36,7 +36,7 @@ struct Sample {
     ruling: Ruling,
 }
 
-/// A text on which the services did not agree, as it is kept.
+/// A stored disagreement between the services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     pub id: i64,
@@ -131,7 +131,7 @@ fn keep(moderation: &Moderation, sample: Sample, other: Ruling) -> Result<()> {
     write.wait()
 }
 
-/// Whether the text still is somebody's. An operator's own is nobody's from the beginning.
+/// Returns true if the text's user still exists. An operator's own text has no user.
 fn is_wanted_in(tx: &Read<'_>, user: Option<UserId>) -> Result<bool> {
     user.map_or(Ok(true), |user| users::is_known_in(tx, user))
 }
@@ -168,7 +168,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("delete from disagreements where user_id = ?1", [user.0]).map(drop)
 }
 
-/// Deletes so many of the texts that are older than this, and says how many there were.
+/// Deletes up to `slice` disagreements older than `age` and returns the number deleted.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usize> {
     tx.execute(
         "delete from disagreements where id in (select id from disagreements where created_at < ?1 limit ?2)",
@@ -176,7 +176,7 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usiz
     )
 }
 
-/// The user's texts on which the services did not agree, as they may be told.
+/// Exports the user's disagreements.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
         "select content_type, masked_text, created_at from disagreements where user_id = ?1 order by id",

@@ -1,4 +1,4 @@
-//! How moderation stands: what is switched on, and whether both services work.
+//! The state of moderation: its switches, and the health of both services.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use crate::{
     types::Timestamp,
 };
 
-/// What is switched on, and what the services last did.
+/// The switches, and the last outcome of each service.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub policy: Policy,
     pub words: Statistics,
-    /// The version of the list that is in force in this process, and its memory.
+    /// The version and memory of this process's active list.
     pub version_in_force: i64,
     pub memory_bytes: usize,
     pub compiled_in: Duration,
@@ -32,13 +32,13 @@ pub struct Status {
     pub shadow_share: f64,
 }
 
-/// Whether both services work.
+/// The health of both services.
 #[derive(Clone, Debug)]
 pub struct Health {
     /// The list of this process is the stored one, and matches.
     pub local_is_current: bool,
     pub local_took: Duration,
-    /// Nothing if no outside service is configured.
+    /// `None` if no external service is configured.
     pub external: Option<Probe>,
     /// While it is open the outside service is not asked about any text, whatever a probe says.
     pub breaker: Condition,
@@ -49,7 +49,7 @@ impl Health {
         self.local_is_current && self.external_is_healthy() != Some(false)
     }
 
-    /// Whether texts reach the outside service. Nothing if none is configured.
+    /// Returns true if the external service is reachable; `None` if none is configured.
     pub fn external_is_healthy(&self) -> Option<bool> {
         let is_open = matches!(self.breaker, Condition::Open { .. });
         self.external.as_ref().map(|probe| probe.failure.is_none() && !is_open)

@@ -1,8 +1,7 @@
-//! Texts that were refused: who sent them, why, and the text with what was found masked.
+//! Violations: refused texts with their users and reasons, masked.
 //!
-//! A row outlives its user's account only as long as nobody erases it with the account; it never holds the text as it
-//! was sent, nor more of it than shows what it was about. What a user may have refused in an hour has a bound, and of
-//! each user only the newest rows are kept.
+//! A row is deleted with its user's account. It never holds the text as sent, and no more of it than shows its subject.
+//! The refusals of a user per hour are limited, and only each user's newest rows are kept.
 
 use std::time::Duration;
 
@@ -19,9 +18,9 @@ use crate::{
     types::{Listing, Page, Timestamp, UserId},
 };
 
-/// How many days of records a cleanup keeps if nobody says.
+/// Default age in days at which a cleanup deletes records.
 pub const DAYS_TO_KEEP: u32 = 180;
-/// The window and the count from which a user counts as a frequent violator, if nobody says.
+/// Default window and count for frequent violators.
 pub const FREQUENT_DAYS: u32 = 30;
 pub const FREQUENT_THRESHOLD: u32 = 3;
 
@@ -38,11 +37,11 @@ pub struct Violation {
     pub violation_type: String,
     pub words: Vec<String>,
     pub masked_text: String,
-    /// Which service refused.
+    /// The service that refused.
     pub provider: &'static str,
 }
 
-/// A refusal as it is kept.
+/// A stored violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub id: i64,
@@ -55,7 +54,7 @@ pub struct Recorded {
     pub at: Timestamp,
 }
 
-/// Which rows are asked for. The times are a half-open range.
+/// Filters for violations. The times are a half-open range.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub user: Option<UserId>,
@@ -65,7 +64,7 @@ pub struct Filter {
     pub to: Option<Timestamp>,
 }
 
-/// How many refusals there are of a kind.
+/// A number of violations by kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
     pub name: String,
@@ -82,7 +81,7 @@ pub struct OfUser {
     pub last_at: Option<Timestamp>,
 }
 
-/// A user whose texts are refused often.
+/// A user with many violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violator {
     pub user: UserId,
@@ -143,7 +142,7 @@ pub fn find(core: &Core, id: i64) -> Result<Recorded> {
     core.store.read(|tx| tx.first(sql, [id], row_of)?.ok_or_else(|| Code::NotFound.into()))
 }
 
-/// A user's refusals in figures. A record may outlive its user, whose id is then still worth an answer.
+/// Returns statistics of a user's violations. Records may outlive their user.
 ///
 /// # Errors
 /// `not_found` if there is neither a record nor a user.
@@ -172,7 +171,7 @@ pub fn of_user(core: &Core, user: UserId) -> Result<OfUser> {
     })
 }
 
-/// How many refusals there are of each type, the most frequent first.
+/// Counts violations by type, most frequent first.
 pub fn types(core: &Core) -> Result<Vec<Count>> {
     let sql = "select violation_type, count(*) from violations group by violation_type \
                order by count(*) desc, violation_type";
@@ -197,13 +196,13 @@ pub fn frequent(core: &Core, days: u32, threshold: u32, page: Page) -> Result<Li
     })
 }
 
-/// Deletes refusals older than so many days and says how many. Blocks, in slices that hold nobody up.
+/// Deletes violations older than `days_to_keep` and returns their number. Blocks; works in small slices.
 pub fn clean_up(core: &Core, days_to_keep: u32) -> Result<u64> {
     let age = Duration::from_hours(24) * days_to_keep;
     Ok(free_space_scrub::delete_in_batches(core, move |tx| delete_older_in(tx, age, SLICE))? as u64)
 }
 
-/// Deletes so many of the refusals that are older than this, and says how many there were.
+/// Deletes up to `slice` violations older than `age` and returns the number deleted.
 pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usize> {
     tx.execute(
         "delete from violations where id in (select id from violations where created_at < ?1 limit ?2)",
@@ -211,7 +210,7 @@ pub fn delete_older_in(tx: &Write<'_>, age: Duration, slice: u32) -> Result<usiz
     )
 }
 
-/// How many a cleanup would delete.
+/// Returns the number of violations that a cleanup would delete.
 pub fn older_than(core: &Core, days_to_keep: u32) -> Result<i64> {
     core.store.read(|tx| {
         let before = tx.now.0.saturating_sub(i64::from(days_to_keep).saturating_mul(DAY));
@@ -240,9 +239,9 @@ fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Recorde
 }
 
 impl Filter {
-    /// The filters that were given are compared, the others are known to be null: so each set of filters is a
-    /// statement of its own, and finds the index that serves it. Of a type and a kind of content it is the type's:
-    /// nearly all that is refused is of one kind.
+    /// Builds the condition from the given filters only, so that each set of filters is its own statement and uses the
+    /// index that serves it. With both a type and a content type, the index of the type is better: nearly all
+    /// violations have one content type.
     fn condition(&self) -> String {
         let of_content = if self.violation_type.is_some() { "+content_type = ?3" } else { "content_type = ?3" };
         let terms = [
@@ -279,7 +278,7 @@ pub fn erase_user_in(tx: &Write<'_>, user: UserId) -> Result<()> {
     tx.execute("update violations set words = '[]', masked_text = '' where user_id = ?1", [user.0]).map(drop)
 }
 
-/// The user's violations, as they may be told.
+/// Exports the user's violations.
 pub fn export_in(tx: &Read<'_>, user: UserId, each: Each<'_>) -> Result<()> {
     tx.each(
         "select content_type, violation_type, masked_text, created_at from violations where user_id = ?1 order by id",

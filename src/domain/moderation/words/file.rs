@@ -1,7 +1,7 @@
-//! Word lists as files: a word a line, or a word and its type, and whether it is found by its sound, between commas or
-//! tabs, quoted as in CSV where needed.
+//! Word list files: one word per line, with an optional type and sound option, separated by commas or tabs, quoted as
+//! in CSV where needed.
 //!
-//! What cannot be a word is skipped and reported with its line; nothing else stops a list from being read.
+//! Lines that cannot be words are skipped and reported; nothing else fails an import.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub const HEADING: &str = "word,type,bySound";
 
 const SEVERAL_SEPARATORS: &str = "has several commas or tabs: a word with one in it is quoted";
 
-/// How a list is to be read.
+/// Options for reading a list.
 #[derive(Clone, Debug)]
 pub struct Entry<'settings> {
     /// The type of words that name none.
@@ -149,7 +149,7 @@ fn separator_of(line: &str) -> char {
     if plain[..end].contains('\t') { '\t' } else { ',' }
 }
 
-/// The field at the start, and what stands behind the separator after it.
+/// Parses the field at the start and returns the text after its separator.
 fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), String> {
     let Some(inside) = text.trim_start_matches(' ').strip_prefix('"') else {
         return Ok(text
@@ -164,7 +164,7 @@ fn next_field(text: &str, separator: char) -> Result<(String, Option<&str>), Str
     }
 }
 
-/// What stands before the closing mark, and what comes after it.
+/// Parses a quoted field and returns the text after its closing quote.
 fn quoted_field(text: &str) -> Option<(String, &str)> {
     let mut field = String::new();
     let mut rest = text;

@@ -1,9 +1,9 @@
-//! The local word list of content moderation, and the phrases that are innocent although they contain a listed word.
+//! The local word list, and the allowed phrases that contain a listed word but are innocent.
 //!
-//! Words are kept with what they are compared as, so that no two of them mean the same. Every change has a number,
-//! the list's version, by which other processes notice it; small changes say what they were, so that nobody has to
-//! read a hundred thousand words because of one. A new database is given the default list once; from then on the
-//! table alone counts, so that a default word which was removed stays removed.
+//! Words are stored with their comparison form, so that no two are equivalent. Every change has a number, the list's
+//! version, by which other processes notice it; small changes are recorded one by one, so that a process need not
+//! reload a hundred thousand words for one. A new database gets the default list once. Afterwards only the table
+//! counts, so a removed default word stays removed.
 
 mod file;
 
@@ -25,10 +25,10 @@ pub const UNTYPED: &str = "other";
 const DEFAULT_WORDS: &str = include_str!("../../../../assets/words.tsv");
 const DEFAULT_ALLOWED: &str = include_str!("../../../../assets/allowed-words.tsv");
 const SEEDED: &str = "words.seeded";
-/// Changes that are remembered one by one. Whoever missed more reads the whole list.
+/// Number of changes recorded one by one. A process that missed more reloads the whole list.
 const REMEMBERED: i64 = 1_000;
 
-/// A word as it is kept.
+/// A stored word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub word: String,
@@ -37,7 +37,7 @@ pub struct Listed {
     pub created_at: Timestamp,
 }
 
-/// Which words are asked for.
+/// Filters for words.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub kind: Option<String>,
@@ -45,7 +45,7 @@ pub struct Filter {
     pub part: Option<String>,
 }
 
-/// How many words there are of a type.
+/// The number of words of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfKind {
     pub kind: String,
@@ -66,21 +66,21 @@ pub struct Statistics {
 #[derive(Clone, Debug)]
 pub enum Change {
     Added(Word),
-    /// What the removed word was compared as.
+    /// Comparison form of the removed word.
     Removed(String),
 }
 
-/// What happened to the list since somebody looked.
+/// Changes of the list since a version.
 #[derive(Clone, Debug)]
 pub enum Changes {
     Nothing,
     /// The list's version now, and what led to it.
     Few(i64, Vec<Change>),
-    /// So much that the list is best read again.
+    /// Too many changes: reload the list.
     Many,
 }
 
-/// Whether the database has been given the default list.
+/// Returns true if the default list was inserted.
 pub fn are_seeded(store: &Store) -> Result<bool> {
     store.read(|tx| Ok(settings::find_in(tx, SEEDED)?.is_some()))
 }
@@ -105,11 +105,11 @@ fn seed_in(tx: &Write<'_>) -> Result<()> {
     settings::put_in(tx, SEEDED, "true")
 }
 
-/// Whether a text can be listed: on one line, with letters or digits, with more than one of them unless `force` says
-/// so, and no longer than `longest` characters.
+/// Checks that a text can be listed: one line, with letters or digits, more than one of them unless `force` is set, and
+/// at most `longest` characters.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the text.
 pub fn check(text: &str, longest: usize, force: bool) -> Result<(), Fault> {
     if text.chars().count() > longest {
         return Err(Fault::new(FieldCode::TooLong, format!("must be at most {longest} characters long")));
@@ -141,8 +141,7 @@ pub struct Prepared {
     word: Word,
 }
 
-/// Does beforehand what needs no transaction, and puts words in the order in which they are stored: everybody else's
-/// changes wait while many words are added.
+/// Prepares and sorts words outside the transaction, because other writes wait while many words are added.
 pub fn prepared(words: Vec<Word>) -> Vec<Prepared> {
     let prepare = |word: Word| Prepared { folded: normalise(&word.text), word };
     let mut prepared: Vec<_> = words.into_iter().map(prepare).collect();
@@ -150,7 +149,7 @@ pub fn prepared(words: Vec<Word>) -> Vec<Prepared> {
     prepared
 }
 
-/// Adds many words at once and says how many were new. Calls `progress` with how many are done.
+/// Adds many words and returns how many were new. Calls `progress` with the number done.
 pub fn add_many_in(tx: &Write<'_>, words: &[Prepared], mut progress: impl FnMut(usize)) -> Result<usize> {
     let mut added = 0;
     for (index, Prepared { folded, word }) in words.iter().enumerate() {
@@ -203,7 +202,7 @@ pub fn disallow_in(tx: &Write<'_>, phrase: &str) -> Result<()> {
     note_many_in(tx)
 }
 
-/// The allowed phrases that are compared as this one. All are looked through: they are added by hand, and few.
+/// Returns the allowed phrases with the same comparison form. Scans all of them; they are few.
 fn allowed_alike_in(tx: &Read<'_>, phrase: &str) -> Result<Vec<String>> {
     let folded = normalise(phrase);
     Ok(allowed_in(tx)?.into_iter().filter(|known| normalise(known) == folded).collect())
@@ -229,7 +228,7 @@ pub fn list_in(tx: &Read<'_>, filter: &Filter, page: Page) -> Result<Listing<Lis
         (None, Some(_)) => "?1 is null and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
         (Some(_), Some(_)) => "type = ?1 and (instr(word, ?2) > 0 or instr(folded, ?3) > 0)",
     };
-    // Nothing would be found everywhere.
+    // An empty filter would match everything.
     let folded = filter.part.as_deref().map(normalise).filter(|folded| !folded.is_empty());
     let items = tx.all(
         &format!(
@@ -260,7 +259,7 @@ pub fn version_in(tx: &Read<'_>) -> Result<i64> {
     tx.one("select coalesce(max(version), 0) from word_changes", (), |row| row.get(0))
 }
 
-/// What happened after this version.
+/// Returns the changes after this version.
 pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
     let sql =
         "select version, action, folded, word, type, by_sound from word_changes where version > ?1 order by version";
@@ -280,7 +279,7 @@ pub fn changes_since_in(tx: &Read<'_>, version: i64) -> Result<Changes> {
     Ok(changes.filter(|_| is_gapless).map_or(Changes::Many, |changes| Changes::Few(last, changes)))
 }
 
-/// What has become of the word that is compared as this: the change that leads to it, whatever was before.
+/// Returns the change that leads to the current state of the word with this comparison form.
 pub fn state_in(tx: &Read<'_>, folded: &str) -> Result<Change> {
     let sql = "select word, type, by_sound from words where folded = ?1";
     let word =
