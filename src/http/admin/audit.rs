@@ -42,7 +42,7 @@ pub struct AuditRow {
     /// Method and endpoint, or the command.
     #[schema(example = "POST /coin/increase/phone")]
     action: String,
-    /// Whom it was about, if it was about one user.
+    /// The user concerned, if the event is about one user.
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "compensation for a failed cast")]
@@ -83,7 +83,7 @@ pub async fn list(call: Call, of: ListRows) -> Result<Json<NumberedPage<AuditRow
     Ok(NumberedPage::of(page, found))
 }
 
-/// Who did something.
+/// The acting administrator, API key or command.
 pub struct Actor(String);
 
 impl Parameter for Actor {

@@ -24,7 +24,7 @@ parameters! {
     }
 }
 
-/// What was cleared.
+/// The result of a cleanup.
 #[derive(Serialize, ToSchema)]
 pub struct DataCleared {
     /// Rows deleted, by table.

@@ -31,7 +31,7 @@ pub struct AdminFeedback {
     id: String,
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
-    /// As claimed by somebody who had not signed in.
+    /// As claimed by a sender who was not signed in.
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
     /// The user had signed in. Otherwise id and number are claims.

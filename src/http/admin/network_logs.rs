@@ -87,7 +87,7 @@ pub struct LoggedRequest {
     id: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     time: Timestamp,
-    /// The user whose token was shown.
+    /// The user of the presented token.
     #[schema(value_type = Option<String>, example = "10001")]
     user_id: Option<UserId>,
     #[schema(example = "203.0.113.9")]
@@ -154,7 +154,7 @@ async fn list(call: &Call, filter: Filter, page: Page) -> Result<Json<NumberedPa
     Ok(NumberedPage::of(page, found))
 }
 
-/// What a client address did.
+/// The number of requests of a client address.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCount {
@@ -203,7 +203,7 @@ pub struct ClientCountPage {
     total: usize,
 }
 
-/// Counts the requests of each address in a time: the last 24 hours, if none is said.
+/// Counts the requests per address in a time range; by default the last 24 hours.
 pub async fn count_by_client(call: Call, of: WithinDay) -> Result<Json<ClientCountPage>> {
     let (from, to) = of.window;
     let page = page(&call, of.page, of.size);
@@ -240,7 +240,7 @@ pub struct SuspiciousClient {
     last_at: Timestamp,
 }
 
-/// Why an address is suspicious.
+/// A reason why an address is suspicious.
 #[derive(Serialize, ToSchema)]
 pub struct SuspicionReason {
     /// `failed_sign_ins`, `failure_share` (percent), `distinct_users` or `request_rate` (in a minute).
@@ -293,7 +293,7 @@ pub struct SuspiciousClientPage {
     total: usize,
 }
 
-/// Looks for suspicious addresses in a time: the last hour, if none is said.
+/// Detects suspicious addresses in a time range; by default the last hour.
 pub async fn list_suspicious(call: Call, of: WithinHour) -> Result<Json<SuspiciousClientPage>> {
     let (from, to) = of.window;
     let page = page(&call, of.page, of.size);
@@ -303,7 +303,7 @@ pub async fn list_suspicious(call: Call, of: WithinHour) -> Result<Json<Suspicio
     Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total }))
 }
 
-/// What a cleanup deleted.
+/// The result of a cleanup.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LogsDeleted {

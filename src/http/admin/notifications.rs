@@ -126,7 +126,7 @@ pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AdminNotific
     Ok(NumberedPage::of(page, found))
 }
 
-/// What was taken back.
+/// The notification that was withdrawn.
 #[derive(Serialize, ToSchema)]
 pub struct NotificationDeleted {
     #[schema(example = "42")]
@@ -140,7 +140,7 @@ pub async fn delete(call: Call, OfNotification { id }: OfNotification) -> Result
     Ok(Json(NotificationDeleted { id: id.0.to_string(), deleted: true }))
 }
 
-/// When a notification expires: not before it is sent.
+/// A notification's expiry time, which must be in the future.
 pub struct Expiry(Timestamp);
 
 impl Parameter for Expiry {

@@ -87,15 +87,15 @@ pub struct AdminOrder {
     coin_count: u32,
     #[schema(value_type = OrderState)]
     state: &'static str,
-    /// The same.
+    /// The order's state.
     #[schema(value_type = OrderState)]
     status: &'static str,
-    /// Why a person must look, or how a person settled it.
+    /// The reason for the review, or the way it was settled.
     #[schema(example = "second_trade")]
     reason: Option<String>,
     #[schema(example = "2026010222001400000000000001")]
     trade_no: Option<String>,
-    /// What came in, which need not be the price.
+    /// The amount received, which may differ from the price.
     #[schema(example = "6.00")]
     paid: String,
     #[schema(example = "0.00")]
@@ -103,7 +103,7 @@ pub struct AdminOrder {
     /// Coins taken back for it.
     #[schema(example = 0)]
     coins_returned: i64,
-    /// Coins that should have been taken back and that somebody let go.
+    /// Coins that could not be clawed back and were written off.
     #[schema(example = 0)]
     coins_written_off: i64,
     /// Times that the provider was asked on schedule.
@@ -180,7 +180,7 @@ fn one_state(_: &Rules<'_>, (state, status): (Option<OrderState>, Option<OrderSt
     }
 }
 
-/// What an order did to the user's coins.
+/// A ledger entry of the order.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderEntry {
@@ -203,7 +203,7 @@ impl From<Entry> for OrderEntry {
     }
 }
 
-/// Everything that is known of an order.
+/// An order with its entries, refunds and callbacks.
 #[derive(Serialize, ToSchema)]
 pub struct AdminOrderFile {
     order: AdminOrder,
@@ -228,7 +228,7 @@ pub async fn show(call: Call, of: OfOrder) -> Result<Json<AdminOrderFile>> {
     }))
 }
 
-/// What the provider says of an order.
+/// The provider's report about an order.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderTrade {
@@ -246,11 +246,11 @@ impl From<Trade> for ProviderTrade {
     }
 }
 
-/// What the provider answered, and what that led to.
+/// The provider's response, and its effect on the order.
 #[derive(Serialize, ToSchema)]
 pub struct OrderInquiry {
     order: AdminOrder,
-    /// Nothing if the buyer never opened the payment screen.
+    /// Null if the buyer never opened the payment screen.
     trade: Option<ProviderTrade>,
     #[schema(value_type = Verdict)]
     verdict: &'static str,
@@ -282,11 +282,11 @@ pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>
     call.answer_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 
-/// What came of a rehearsed payment.
+/// The result of a sandbox payment.
 #[derive(Serialize, ToSchema)]
 pub struct Rehearsed {
     order: AdminOrder,
-    /// What the notification was answered with; nothing if it was lost.
+    /// The response to the notification; null if the notification was dropped.
     #[schema(example = "success")]
     answer: Option<String>,
 }

@@ -95,11 +95,11 @@ pub struct ExternalService {
     last_answer_at: Option<Timestamp>,
 }
 
-/// How moderation stands.
+/// The state of moderation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModerationStatus {
-    /// Who decides.
+    /// The deciding service.
     #[schema(value_type = Service)]
     service: &'static str,
     #[schema(example = false)]
@@ -167,11 +167,11 @@ pub async fn set_fallback(call: Call, to: SetFallback) -> Result<Json<Moderation
     status(call, Nothing).await
 }
 
-/// What one service says of a text.
+/// One service's verdict on a text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceOpinion {
-    /// Whether the service could be asked.
+    /// True if the service could be called.
     #[schema(example = true)]
     available: bool,
     #[schema(example = false)]
@@ -183,7 +183,7 @@ pub struct ServiceOpinion {
     #[schema(example = json!(["赌博"]))]
     found: Vec<String>,
     matches: Vec<FoundWord>,
-    /// Why the service could not be asked.
+    /// The reason why the service could not be called.
     #[schema(example = "not_configured")]
     error: Option<String>,
 }
@@ -207,7 +207,7 @@ impl ServiceOpinion {
     }
 }
 
-/// How long both took.
+/// The time each service took.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Durations {
@@ -217,13 +217,13 @@ pub struct Durations {
     external_ms: Option<f64>,
 }
 
-/// What both services say of a text.
+/// Both services' verdicts on a text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextCompared {
     local: ServiceOpinion,
     external: ServiceOpinion,
-    /// Nothing if the outside service could not be asked.
+    /// Null if the external service could not be called.
     #[schema(example = true)]
     agree: Option<bool>,
     durations: Durations,
@@ -248,7 +248,7 @@ pub async fn compare(call: Call, of: Compare) -> Result<Json<TextCompared>> {
     Ok(Json(call.blocking(move |app| compare::compare(&app.moderation, &text)).await?.into()))
 }
 
-/// Whether the local list works.
+/// The health of the local list.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalHealth {
@@ -258,13 +258,13 @@ pub struct LocalHealth {
     duration_ms: f64,
 }
 
-/// Whether the outside service works.
+/// The health of the external service.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalHealth {
     #[schema(example = true)]
     configured: bool,
-    /// Nothing if no outside service is configured.
+    /// Null if no external service is configured.
     #[schema(example = true)]
     healthy: Option<bool>,
     /// `closed`, `open` or `probing`; while it is not closed, texts do not reach the service.
@@ -274,12 +274,12 @@ pub struct ExternalHealth {
     duration_ms: Option<f64>,
     #[schema(example = "total_timeout")]
     error: Option<String>,
-    /// When it was asked: an answer is good for a minute, because each is billed.
+    /// Time of the probe; its result is cached for a minute, because each is billed.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     checked_at: Option<Timestamp>,
 }
 
-/// Whether both services work.
+/// The health of both services.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModerationHealth {
@@ -315,17 +315,17 @@ pub struct ShownDisagreement {
     id: String,
     #[schema(value_type = ContentType)]
     content_type: String,
-    /// Whose word counted.
+    /// The service that decided.
     #[schema(value_type = Service)]
     decided_by: String,
     #[schema(example = true)]
     local_allowed: bool,
     #[schema(example = false)]
     external_allowed: bool,
-    /// What the local list found.
+    /// Types found by the local list.
     #[schema(example = json!([]))]
     words: Vec<String>,
-    /// What the outside service found.
+    /// Labels found by the external service.
     #[schema(example = json!(["pt_to_contact"]))]
     labels: Vec<String>,
     #[schema(example = "今晚**吗")]

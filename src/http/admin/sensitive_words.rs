@@ -1,4 +1,4 @@
-//! `/admin/sensitive-words`: the local word list. A change is in force before it is answered.
+//! `/admin/sensitive-words`: the local word list. A change is active before its response is sent.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -78,7 +78,7 @@ pub async fn add(call: Call, add: AddWord) -> Result<Saved<WordAdded>> {
     Ok(Saved { resource, is_new })
 }
 
-/// What is to be listed, once it is known that it can be.
+/// A validated word to list.
 pub struct NewWord {
     text: String,
     force: bool,
@@ -142,7 +142,7 @@ pub async fn list(call: Call, of: ListWords) -> Result<Json<NumberedPage<ShownWo
     Ok(NumberedPage::of(page, found))
 }
 
-/// How many words there are of a type.
+/// The number of words of a type.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WordsOfType {
@@ -173,7 +173,7 @@ pub struct WordStatistics {
     /// Memory of the list, ready to match.
     #[schema(example = 1_400_000)]
     memory_bytes: usize,
-    /// How long it took to make it so.
+    /// Milliseconds taken to compile the list.
     #[schema(example = 1.5)]
     compile_ms: f64,
 }
@@ -197,7 +197,7 @@ pub async fn statistics(call: Call, _: Nothing) -> Result<Json<WordStatistics>> 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundWord {
-    /// As it is listed.
+    /// The word as listed.
     #[schema(example = "赌博")]
     word: String,
     #[schema(example = "gambling")]
@@ -207,7 +207,7 @@ pub struct FoundWord {
     start: usize,
     #[schema(example = 5)]
     end: usize,
-    /// What stands there.
+    /// The matching part of the text.
     #[schema(example = "赌*博")]
     text: String,
 }
@@ -219,7 +219,7 @@ impl From<Match> for FoundWord {
     }
 }
 
-/// What the local list says of a text.
+/// The local list's verdict on a text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextTested {

@@ -1,4 +1,4 @@
-//! `/admin/user-data`: what is kept of users, held against itself and put right.
+//! `/admin/user-data`: checks users' stored data for consistency and repairs it.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ parameters! {
     }
 }
 
-/// Something that is wrong with what is kept of a user.
+/// An inconsistency in a user's stored data.
 #[derive(Serialize, ToSchema)]
 pub struct UserDataIssue {
     /// `account_missing`, `balance_wrong`, `account_suspended`, `ledger_broken`, `phone_not_canonical`,
@@ -57,7 +57,7 @@ pub struct UserDataIssue {
     code: &'static str,
     #[schema(example = "the coin balance is 61; the ledger's entries sum to 60")]
     detail: String,
-    /// Whether `fix` repairs it.
+    /// True if `fix` repairs it.
     #[schema(example = true)]
     fixable: bool,
 }
@@ -68,7 +68,7 @@ impl From<Issue> for UserDataIssue {
     }
 }
 
-/// What was found of a user.
+/// The result of validating a user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserDataValidation {
@@ -106,7 +106,7 @@ async fn validate(call: Call, who: Who) -> Result<Json<UserDataValidation>> {
     Ok(Json(found.into()))
 }
 
-/// What was repaired of a user.
+/// The result of repairing a user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserDataFix {
@@ -114,12 +114,12 @@ pub struct UserDataFix {
     user_id: UserId,
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
-    /// Whether nothing is wrong any more.
+    /// True if no issue remains.
     #[schema(example = true)]
     consistent: bool,
-    /// What was wrong and is not any more.
+    /// Issues that were repaired.
     fixed: Vec<UserDataIssue>,
-    /// What a person must decide.
+    /// Issues that need a manual decision.
     remaining: Vec<UserDataIssue>,
 }
 
@@ -142,7 +142,7 @@ pub async fn fix(call: Call, of: Repair) -> Result<Json<UserDataFix>> {
     Ok(Json(done.into()))
 }
 
-/// What was found of one of many users.
+/// The result of validating one of many users.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchItem {
@@ -151,7 +151,7 @@ pub struct BatchItem {
     user_id: Option<UserId>,
     #[schema(example = "13800138000")]
     phone_number: Option<String>,
-    /// Whether there is such a user.
+    /// True if the user exists.
     #[schema(example = true)]
     found: bool,
     #[schema(example = true)]
@@ -159,7 +159,7 @@ pub struct BatchItem {
     issues: Vec<UserDataIssue>,
 }
 
-/// What was found of many users, in the order in which they were named.
+/// The results of validating many users, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub struct BatchValidation {
     items: Vec<BatchItem>,
@@ -219,7 +219,7 @@ fn item(app: &App, who: &Who) -> Result<BatchItem> {
     }
 }
 
-/// An issue and whose it is.
+/// An issue with its user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IssueOfUser {
@@ -229,7 +229,7 @@ pub struct IssueOfUser {
     issue: UserDataIssue,
 }
 
-/// What a synchronisation did.
+/// The result of a synchronisation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserDataSynchronised {
@@ -245,7 +245,7 @@ pub struct UserDataSynchronised {
     /// Users of whom something is wrong that a person must decide.
     #[schema(example = 0)]
     inconsistent: u64,
-    /// What is left, a thousand at most.
+    /// Remaining issues, a thousand at most.
     issues: Vec<IssueOfUser>,
 }
 
@@ -268,13 +268,13 @@ pub async fn synchronise(call: Call, of: Synchronise) -> Result<Json<UserDataSyn
     Ok(Json(done.into()))
 }
 
-/// What a language model is told of a user beside what the user says: nothing else about a user leaves the service.
+/// The data about a user that is attached to model calls. Nothing else about a user leaves the service.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAttachment {
     #[schema(value_type = String, example = "10001")]
     user_id: UserId,
-    /// By which the provider knows the user: always the same, and of no use to anybody else.
+    /// The user's stable pseudonym at the provider.
     #[schema(example = "9f86d081884c7d659a2feaa0c55ad015")]
     reference: String,
     #[schema(example = "青山")]

@@ -73,7 +73,7 @@ pub struct ShownViolation {
     /// The text with what was found masked.
     #[schema(example = "一起**吧")]
     masked_text: String,
-    /// Who refused: `local`, or the outside service by its name.
+    /// The service that refused: `local`, or the external service's name.
     #[schema(example = "local")]
     provider: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -118,7 +118,7 @@ pub async fn find(call: Call, of: OfViolation) -> Result<Json<ShownViolation>> {
     Ok(Json(found.into()))
 }
 
-/// How many refusals there are of a kind.
+/// A number of violations by kind.
 #[derive(Serialize, ToSchema)]
 pub struct ViolationCount {
     #[schema(example = "gambling")]
@@ -181,7 +181,7 @@ pub async fn type_stats(call: Call, _: Nothing) -> Result<Json<ViolationTypes>> 
     Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
 }
 
-/// A user whose texts are refused often.
+/// A user with many violations.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrequentViolator {
@@ -199,7 +199,7 @@ impl From<Violator> for FrequentViolator {
     }
 }
 
-/// One page of users whose texts are refused often, the worst first.
+/// A page of users with many violations, the most first.
 #[derive(Serialize, ToSchema)]
 pub struct FrequentViolators {
     items: Vec<FrequentViolator>,
@@ -225,7 +225,7 @@ pub async fn frequent_violators(call: Call, of: Frequent) -> Result<Json<Frequen
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
 }
 
-/// What a cleanup deleted.
+/// The result of a cleanup.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ViolationsCleaned {
@@ -255,7 +255,7 @@ impl Parameter for Days {
     }
 }
 
-/// From how many refusals on somebody is frequent.
+/// Number of violations from which a user counts as frequent.
 pub struct Threshold(u32);
 
 impl Parameter for Threshold {

@@ -98,7 +98,7 @@ pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Js
     }))
 }
 
-/// What a token is worth. Of a bad one only `valid` is told.
+/// The state of a token. For an invalid one only `valid` is present.
 #[derive(Serialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct Validity {

@@ -51,7 +51,7 @@ parameters! {
     }
 }
 
-/// What a user has.
+/// A user's coin balance.
 #[derive(Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoinBalance {
@@ -122,7 +122,7 @@ pub async fn increase(call: Call, increase: Increase) -> Result<Replayable<CoinB
     call.answer_once(StatusCode::OK, shown, |app, once| coins::increase(app, id, count, by, once)).await
 }
 
-/// What a synchronisation did.
+/// The result of a synchronisation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CoinsSynchronised {
@@ -132,10 +132,10 @@ pub struct CoinsSynchronised {
     /// Accounts that users lacked.
     #[schema(example = 0)]
     created: u64,
-    /// Accounts whose balance was taken from the ledger again.
+    /// Accounts whose cached balance was recomputed from the ledger.
     #[schema(example = 0)]
     repaired: u64,
-    /// What is wrong and could not be repaired.
+    /// Issues that could not be repaired.
     issues: Vec<LedgerIssue>,
 }
 
@@ -184,7 +184,7 @@ fn whom(rules: &Rules<'_>, (user_id, phone_number): (Option<UserId>, Option<Phon
     rules.call.naming(Claims { user_id, phone_number, id: None }, name)
 }
 
-/// How many coins to add.
+/// The number of coins to add.
 pub struct CoinCount(i64);
 
 impl Parameter for CoinCount {

@@ -1,4 +1,4 @@
-//! `/content-moderation`: asking beforehand whether a question may stand.
+//! `/content-moderation`: checks a question before it is sent.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,7 +23,7 @@ parameters! {
     }
 }
 
-/// What was decided about a question.
+/// The decision about a question.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionChecked {
@@ -31,13 +31,13 @@ pub struct QuestionChecked {
     allowed: bool,
     #[schema(value_type = ContentType)]
     content_type: &'static str,
-    /// Who decided: `local`, or the outside service by its name.
+    /// The service that decided: `local`, or the external service's name.
     #[schema(example = "local")]
     provider: &'static str,
     /// The outside service was to decide and could not; the local list did.
     #[schema(example = false)]
     degraded: bool,
-    /// What was found; for administrators only.
+    /// The matches; for administrators only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     matches: Option<Vec<FoundWord>>,

@@ -30,7 +30,7 @@ use crate::{
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
-/// Milliseconds from which a call is slow, if nothing else is said.
+/// Default duration in milliseconds from which a call is slow.
 const SLOW: u32 = 10_000;
 
 parameters! {
@@ -115,7 +115,7 @@ pub struct InterpretationRecord {
     question_type: Option<String>,
     #[schema(example = "今年换工作合适吗？")]
     question: String,
-    /// As it was sent.
+    /// The data as sent.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     divination_data: Option<JsonText<'static>>,
     #[schema(value_type = CallStatus)]
@@ -129,7 +129,7 @@ pub struct InterpretationRecord {
     prompt_version: String,
     #[schema(example = "水雷屯：万事起头难……")]
     result: Option<String>,
-    /// `stop`, or `length` when the limit of tokens cut the result; null where there is none or nobody knows.
+    /// `stop`, or `length` if the token limit cut the result; null if there is no result or the reason is unknown.
     #[schema(example = "stop")]
     finish_reason: Option<String>,
     usage: Usage,
@@ -138,13 +138,13 @@ pub struct InterpretationRecord {
     first_token_ms: Option<i64>,
     #[schema(example = 2)]
     duration_ms: Option<i64>,
-    /// What it cost by the server's price list; null where the tokens or the price are not known.
+    /// The cost by the server's price list; null if the tokens or the price are unknown.
     #[schema(example = "0.0042")]
     cost: Option<String>,
-    /// What kept the first model from answering, if the second was asked.
+    /// The primary model's failure, if the fallback was called.
     #[schema(example = "busy")]
     failover: Option<String>,
-    /// What kind of failure it was.
+    /// The kind of failure.
     #[schema(example = "timed_out")]
     error_class: Option<String>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -179,7 +179,7 @@ impl From<CallRecord> for InterpretationRecord {
     }
 }
 
-/// How many there are.
+/// A number of records.
 #[derive(Serialize, ToSchema)]
 pub struct RecordCount {
     #[schema(example = 1)]

@@ -25,8 +25,7 @@ use crate::{
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
 
-/// A list without a page ends with the record in which it comes to so many bytes: a thousand of the largest records
-/// would be a hundred MiB.
+/// Bytes at which a list without pages ends: a thousand of the largest records would be a hundred MiB.
 const UNPAGED_BYTES: usize = 8 << 20;
 
 parameters! {
@@ -72,7 +71,7 @@ parameters! {
     }
 }
 
-/// A casting as it is kept.
+/// A stored history record.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryRecord<'text> {
@@ -86,12 +85,12 @@ pub struct HistoryRecord<'text> {
     question_type: Option<Cow<'text, str>>,
     #[schema(example = "今年换工作合适吗？")]
     question: Option<Cow<'text, str>>,
-    /// As it was sent, to the byte.
+    /// The data as sent, byte for byte.
     #[schema(value_type = Option<serde_json::Value>, example = json!({"lines": [7, 8, 8, 8, 7, 6]}))]
     json_data: Option<JsonText<'text>>,
     #[schema(example = "水雷屯：万事起头难……")]
     ai_result: Option<Cow<'text, str>>,
-    /// As it was sent.
+    /// The client's own timestamp, as sent.
     #[schema(value_type = Option<serde_json::Value>, example = 1_767_225_600_000_i64)]
     timestamp: Option<JsonText<'text>>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -149,7 +148,7 @@ pub async fn list(call: Call, list: List) -> Result<Listed<HistoryRecord<'static
     })
 }
 
-/// How many records were deleted.
+/// The number of deleted records.
 #[derive(Serialize, ToSchema)]
 pub struct Deleted {
     #[schema(example = 1)]
@@ -161,12 +160,12 @@ pub async fn delete(call: Call, delete: Delete) -> Result<Json<Deleted>> {
     Ok(Json(Deleted { deleted }))
 }
 
-/// Whoever names another is told that before what else is missing.
+/// Another user's id is rejected before missing parameters are reported.
 fn acting_user(rules: &Rules<'_>, (phone_number, user_id): (Option<PhoneNumber>, Option<UserId>)) -> Result<UserId> {
     rules.call.acting_for(&claims(user_id, phone_number))
 }
 
-/// What is deleted, one and several together.
+/// Returns the ids to delete, single and multiple combined.
 fn ids(rules: &Rules<'_>, (one, several): (Option<LocalRecordId>, Vec<LocalRecordId>)) -> Result<Vec<String>> {
     let ids: Vec<_> = one.into_iter().chain(several).map(|LocalRecordId(id)| id).collect();
     if ids.is_empty() {
@@ -181,7 +180,7 @@ fn ids(rules: &Rules<'_>, (one, several): (Option<LocalRecordId>, Vec<LocalRecor
     Ok(ids)
 }
 
-/// How many there are.
+/// The number of records.
 #[derive(Serialize, ToSchema)]
 pub struct Counted {
     #[schema(example = 12)]
@@ -193,7 +192,7 @@ pub async fn count(call: Call, Count { phone_number }: Count) -> Result<Json<Cou
     Ok(Json(Counted { count: history::count(&call.app, user)? }))
 }
 
-/// How many records were hidden.
+/// The number of hidden records.
 #[derive(Serialize, ToSchema)]
 pub struct Deactivated {
     #[schema(example = 12)]

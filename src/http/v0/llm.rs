@@ -36,7 +36,7 @@ use crate::{
     types::{PhoneNumber, UserId},
 };
 
-/// What only the server may say. `model`, `n` and `user`, which every library sends, are passed over instead.
+/// Parameters that clients must not send. `model`, `n` and `user`, which every library sends, are ignored instead.
 const REFUSED: [&str; 9] =
     ["tools", "tool_choice", "functions", "function_call", "response_format", "base_url", "api_base", "api_key", "url"];
 
@@ -51,7 +51,7 @@ parameters! {
     }
 }
 
-/// The request of a chat completion, as far as clients may say it.
+/// A chat completion request with the parameters allowed to clients.
 pub struct Chat(Asked);
 
 impl Parameters for Chat {
@@ -115,7 +115,7 @@ pub struct ChatChoice {
     finish_reason: String,
 }
 
-/// What the model says.
+/// The model's message.
 #[derive(Serialize, ToSchema)]
 pub struct ChatMessage {
     #[schema(example = "assistant")]
@@ -225,7 +225,7 @@ fn narrate(app: &App, context: &Context, events: &Events, prepared: &PreparedCha
             Some(begun) if is_sign_of_life => !begun.is_closed(),
             None if is_sign_of_life => events.send_sign_of_life(),
             _ => {
-                // Nobody is there to be told if the request has been given up.
+                // The receiver is gone if the request was cancelled.
                 let was_wanted = begun.take().is_none_or(|begun| begun.send(Ok(())).is_ok());
                 was_wanted && events.send_data(&chunks.of(app, piece))
             }
@@ -261,7 +261,7 @@ fn error_document(error: &Error, context: &Context) -> Value {
     } })
 }
 
-/// Chunks of a stream: the vendor's own where it sends any, else made here.
+/// Chunks of a stream: the provider's own if it sends any, else built here.
 struct Chunks<'call> {
     trace_id: &'call str,
     created: i64,

@@ -1,4 +1,4 @@
-//! `/notifications`: what everybody is told; for users who sign in, what they are told.
+//! `/notifications`: broadcasts; for signed-in users, their inbox.
 
 use serde::Serialize;
 use utoipa::ToSchema;

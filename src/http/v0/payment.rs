@@ -39,7 +39,7 @@ use crate::{
     types::{Fen, Timestamp, UserId, clean},
 };
 
-/// Where an order stands that the provider cannot be asked about.
+/// The status of an order while the provider cannot be reached.
 const PENDING: &str = "pending";
 
 parameters! {
@@ -81,12 +81,12 @@ pub struct PaymentOrder {
     expires_at: Timestamp,
 }
 
-/// The same order for some minutes, whether it is asked for by GET or by POST.
+/// Returns the same order for some minutes, for GET and POST alike.
 pub async fn order(call: Call, package: Package) -> Result<Uncached<Json<PaymentOrder>>> {
     Ok(Uncached(Json(placed(call, package).await?.resource)))
 }
 
-/// The same; a POST that makes it says so.
+/// The POST form; a new order has its own status.
 pub async fn place_order(call: Call, package: Package) -> Result<Uncached<Saved<PaymentOrder>>> {
     placed(call, package).await.map(Uncached)
 }
@@ -117,7 +117,7 @@ pub async fn notify(call: Call, _: NotificationForm) -> Result<Word> {
     Ok(receipt.word())
 }
 
-/// Where an order stands, and what the user has.
+/// The status of an order, and the user's balance.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaymentStatus {
@@ -169,7 +169,7 @@ async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
     Ok(Confirmed(Confirmation { order, balance, is_pending: false }))
 }
 
-/// 200 with where the order stands, or 202 when that is not known yet.
+/// Status 200 with the order's status, or 202 while it is unknown.
 pub struct Confirmed(Confirmation);
 
 impl Answer for Confirmed {
@@ -194,7 +194,7 @@ impl Answer for Confirmed {
     }
 }
 
-/// An answer that nobody between may keep.
+/// A response that must not be cached.
 pub struct Uncached<A>(A);
 
 impl<A: Answer> Answer for Uncached<A> {
@@ -244,7 +244,7 @@ impl Parameters for NotificationForm {
         Some(Self)
     }
 
-    /// What the gateways make something of.
+    /// Describes the fields that the gateways use.
     fn describe() -> Vec<ParameterDescription> {
         let location = Location::Anywhere;
         let always =

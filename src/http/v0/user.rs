@@ -1,4 +1,4 @@
-//! `/user`: what users say of themselves.
+//! `/user`: the user's profile.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -19,7 +19,7 @@ use crate::{
 
 /// Characters of a version and of a platform.
 const NAME: usize = 64;
-/// What every client reads exactly, also one whose numbers are floats.
+/// The largest integer that is exact in clients with floating-point numbers.
 const LARGEST_CODE: i64 = 9_007_199_254_740_991;
 
 parameters! {
@@ -76,7 +76,7 @@ impl From<Release> for AppRelease {
     }
 }
 
-/// What a client should do.
+/// The recommendation for a client.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateAdvice {
@@ -98,7 +98,7 @@ pub async fn check(call: Call, check: Check) -> Result<Json<UpdateAdvice>> {
     }))
 }
 
-/// Which version asks. Beside a number its text need be none that can be read: apps name their versions as they like.
+/// Returns the client's version. If a version code is given, the version text need not be valid.
 fn client(
     _: &Rules<'_>,
     (version, code): (Option<MaybeInvalid<AppVersion>>, Option<MaybeInvalid<VersionCode>>),

@@ -110,7 +110,7 @@ pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Ac
     Ok(Json(accounts::find(&call.app, user)?.into()))
 }
 
-/// Everything that is held of the caller.
+/// Exports all stored data of the caller.
 pub async fn export(call: Call, _: Nothing) -> Result<Download> {
     let user = call.user()?;
     let own = call.app.exports.by_user.enter(user)?;

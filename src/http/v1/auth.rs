@@ -88,28 +88,28 @@ pub struct SignedInByEmail {
     /// The points of an account that was deleted came back.
     #[schema(example = false)]
     restored: bool,
-    /// How many points came back.
+    /// Points restored from an earlier account.
     #[schema(example = 0)]
     points_restored: i64,
     /// The bonus of a new account, once for each address.
     #[schema(example = 100)]
     points_granted: i64,
-    /// What came of the invite code, if one was sent.
+    /// The outcome of the invite code, if one was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     invite: Option<InviteAtLogin>,
 }
 
-/// What came of an invite code at a sign-in.
+/// The outcome of an invite code at sign-in.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteAtLogin {
     #[schema(example = true)]
     redeemed: bool,
-    /// What it earned the caller.
+    /// Points granted to the caller.
     #[schema(example = 20)]
     points_granted: i64,
-    /// Why it earned nothing: a code as in problems, such as `unknown_invite`, `own_invite`, `invite_expired` or
+    /// The problem code if nothing was granted, such as `unknown_invite`, `own_invite`, `invite_expired` or
     /// `already_invited`.
     #[schema(example = "unknown_invite")]
     refusal: Option<&'static str>,
@@ -182,7 +182,7 @@ pub struct Devices {
 pub struct Device {
     #[schema(example = "9f2c1b7d03aa41c5")]
     id: String,
-    /// What it calls itself; empty if it does not.
+    /// The device's own label; empty if it has none.
     #[schema(example = "Yarrow, iPhone")]
     label: String,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]

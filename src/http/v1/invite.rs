@@ -1,4 +1,4 @@
-//! `/api/v1/invite`: the caller's own code, and redeeming somebody else's.
+//! `/api/v1/invite`: the caller's invite code, and redeeming another user's.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -34,27 +34,27 @@ pub struct Invite {
     /// Users who redeemed it.
     #[schema(example = 3)]
     invited: i64,
-    /// How many earned the caller points, under earlier accounts too.
+    /// Rewarded invites of the caller, including earlier accounts.
     #[schema(example = 3)]
     rewarded: i64,
-    /// How many can earn points at most.
+    /// Maximum number of rewarded invites.
     #[schema(example = 50)]
     rewarded_limit: u32,
     /// Points for each.
     #[schema(example = 20)]
     invite_bonus: u32,
-    /// Points for whoever redeems it.
+    /// Points for the user who redeems it.
     #[schema(example = 20)]
     invitee_bonus: u32,
-    /// When the caller redeemed somebody's code.
+    /// Time at which the caller redeemed a code.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
     redeemed_at: Option<Timestamp>,
-    /// Until when the caller can redeem somebody's code.
+    /// End of the period in which the caller can redeem a code.
     #[schema(value_type = String, format = DateTime, example = "2026-01-09T03:04:05.678Z")]
     redeemable_until: Timestamp,
 }
 
-/// What a code earned the caller.
+/// The points granted for a redeemed code.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteRedeemed {

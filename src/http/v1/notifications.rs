@@ -32,7 +32,7 @@ parameters! {
     }
 }
 
-/// Something that the user is told.
+/// A notification in the user's inbox.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notification {
@@ -49,7 +49,7 @@ pub struct Notification {
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-02-02T03:04:05.678Z")]
     expires_at: Option<Timestamp>,
-    /// When the caller first read it.
+    /// Time at which the caller first read it.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T09:04:05.678Z")]
     read_at: Option<Timestamp>,
 }
@@ -69,7 +69,7 @@ impl From<Received> for Notification {
     }
 }
 
-/// What happens when the user taps it: nothing, a page of the app opens, or an address.
+/// The action when the user taps it: none, a page of the app, or a URL.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schema(example = json!({"type": "open_route", "route": "sessions/detail", "params": {"id": "7"}}))]
@@ -79,7 +79,7 @@ pub enum NotificationPayload {
     OpenUrl { url: String },
 }
 
-/// What the page is opened with.
+/// The parameters of the page.
 // A schema of its own, because code that is generated from the document needs a name for it.
 #[derive(Serialize, ToSchema)]
 #[serde(transparent)]
@@ -106,7 +106,7 @@ fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
     LIST.position(rules.call, cursor)
 }
 
-/// How many are unread.
+/// The number of unread notifications.
 #[derive(Serialize, ToSchema)]
 pub struct UnreadCount {
     #[schema(example = 3)]
@@ -123,7 +123,7 @@ pub async fn mark_read(call: Call, OfNotification { id }: OfNotification) -> Res
     Ok(Json(call.committed(pending).await?.into()))
 }
 
-/// What is unread now, and how many were marked, those of kinds that are switched off among them.
+/// The number still unread, and the number marked, including kinds that are switched off.
 #[derive(Serialize, ToSchema)]
 pub struct MarkedRead {
     /// Always 0.

@@ -1,4 +1,4 @@
-//! `/api/v1/points`: the balance that castings are paid with, and how it came to be.
+//! `/api/v1/points`: the balance that pays for castings, and its ledger.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -30,7 +30,7 @@ parameters! {
     }
 }
 
-/// How many points the caller has.
+/// The caller's point balance.
 #[derive(Serialize, ToSchema)]
 pub struct PointBalance {
     #[schema(example = 90)]
@@ -44,12 +44,12 @@ pub struct PointEntry {
     /// Counts the caller's entries from 1.
     #[schema(example = 2)]
     seq: i64,
-    /// The same.
+    /// The entry's number in the user's point account.
     #[schema(example = 2)]
     sequence: i64,
     #[schema(value_type = Asset)]
     asset: &'static str,
-    /// What was added; below zero what was taken.
+    /// Points added; negative for points deducted.
     #[schema(example = -10)]
     delta: i64,
     #[schema(example = 90)]
@@ -72,7 +72,7 @@ impl From<Entry> for PointEntry {
             delta: entry.delta,
             balance_after: entry.balance_after,
             kind: entry.kind.name(),
-            // Other references hold keyed hashes of addresses, which are nobody's to see.
+            // Other references hold keyed hashes of addresses and are not exposed.
             r#ref: entry.reference.filter(|reference| reference.starts_with("session:")),
             created_at: entry.created_at,
         }

@@ -31,7 +31,7 @@ parameters! {
     }
 }
 
-/// What the caller wants.
+/// The caller's preferences.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preferences {
@@ -46,7 +46,7 @@ pub struct Preferences {
     updated_at: Option<Timestamp>,
 }
 
-/// Which kinds of notification are shown and counted.
+/// The kinds of notification that are shown and counted.
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "the switches are the answer")]
 pub struct NotificationSwitches {
@@ -102,10 +102,10 @@ pub struct Switches {
     promotion: Option<bool>,
 }
 
-/// The same as the request has them.
+/// The switches as sent.
 pub struct RawSwitches(BTreeMap<String, Value>);
 
-/// What is to be switched, if nothing is wrong with any of it.
+/// Returns the changes if all of them are valid.
 fn switches(_: &Rules<'_>, sent: Option<RawSwitches>) -> Result<Switches> {
     let (mut switches, mut faults) = (Switches::default(), Vec::new());
     for (name, value) in sent.map(|RawSwitches(sent)| sent).unwrap_or_default() {

@@ -37,7 +37,7 @@ use crate::{
 const SESSIONS: CursorList = CursorList("sessions");
 /// Characters in the name of a time zone.
 const TIME_ZONE: usize = 64;
-/// How far ahead of the service's clock a client's may be.
+/// Maximum lead of a client's clock over the service's.
 const AHEAD: Duration = Duration::from_hours(24);
 
 parameters! {
@@ -91,7 +91,7 @@ pub struct Session {
     time_zone: String,
     #[schema(example = 10)]
     points_spent: i64,
-    /// When an interpretation succeeded.
+    /// Time at which an interpretation succeeded.
     #[schema(value_type = Option<String>, format = DateTime, example = "2026-01-02T03:05:06.789Z")]
     interpreted_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime, example = "2026-01-02T03:04:05.678Z")]
@@ -106,7 +106,7 @@ pub struct Session {
     balance: Option<i64>,
 }
 
-/// What six lines amount to.
+/// The hexagrams of six lines.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionHexagrams {
@@ -254,7 +254,7 @@ pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
 
 pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
     let (user, asked, id) = (call.user()?, call.locale(), of.id.0);
-    // What is there already takes nobody's place at the model.
+    // A stored interpretation needs no model call.
     if let Some(record) = interpretation::stored(&call.app, &sessions::find(&call.app, user, &id)?)? {
         return Ok(answer_stored(&call, record));
     }
@@ -272,7 +272,7 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
     interpret_prepared(&call, user, prepare).await
 }
 
-/// What is to be cast, if method and lines fit each other.
+/// Returns the casting if method and lines are consistent.
 fn casting(_: &Rules<'_>, (method, lines): (Method, Vec<CastLine>)) -> Result<Casting> {
     let fault = |code, message: &str| Err(Error::field("lines", Fault::new(code, message)));
     match method {
@@ -293,7 +293,7 @@ fn casting(_: &Rules<'_>, (method, lines): (Method, Vec<CastLine>)) -> Result<Ca
     }
 }
 
-/// When and where a hexagram was cast.
+/// The time and time zone of a casting.
 pub struct CastMoment {
     cast_at: Option<Timestamp>,
     time_zone: TimeZone,
@@ -358,7 +358,7 @@ impl Parameter for CastAt {
 impl Parameter for TimeZone {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         let name = clean(&text(value)?, TIME_ZONE)?;
-        // Only names: an offset or a rule of one's own would not be found again by anybody.
+        // Only IANA names: offsets and custom rules are not in the time zone database.
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
         let zone = name.parse().ok().filter(|_| is_name);
         zone.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `/admin/payments/callbacks`: what providers told.
+//! `/admin/payments/callbacks`: callbacks from providers.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -88,7 +88,7 @@ pub async fn list(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<Adm
     Ok(NumberedPage::of(page, found))
 }
 
-/// What came of a callback that was judged again.
+/// The result of replaying a callback.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CallbackReceipt {
@@ -101,7 +101,7 @@ pub struct CallbackReceipt {
     reason: Option<String>,
     #[schema(example = "202601020123456789012345")]
     order_no: Option<String>,
-    /// Whether the provider would be told `success`.
+    /// True if the provider would receive `success`.
     #[schema(example = true)]
     acknowledged: bool,
 }

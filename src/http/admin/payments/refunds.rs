@@ -98,7 +98,7 @@ pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefu
     call.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
 }
 
-/// The refund number that a caller's `Idempotency-Key` stands for.
+/// Derives the refund number from the caller's `Idempotency-Key`.
 fn number_of(actor: &str, repeatable: &Repeatable) -> String {
     let digest = sha256_of_parts(&[b"refund", actor.as_bytes(), repeatable.key.as_bytes()]);
     format!("K{}", hex(&digest[..16]))

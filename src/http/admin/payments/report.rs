@@ -82,7 +82,7 @@ pub struct ReportDay {
     sums: ReportSums,
 }
 
-/// An order whose money and coins do not agree, or an entry whose order is not there.
+/// An order whose money and coins do not agree, or an entry without its order.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportDifference {

@@ -1,4 +1,4 @@
-//! `/admin/sensitive-word-migration/batch-compare`: what both services say of many texts.
+//! `/admin/sensitive-word-migration/batch-compare`: both services' verdicts on many texts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue as JsonValue};
@@ -41,7 +41,7 @@ pub struct BatchSummary {
     only_external_refused: usize,
 }
 
-/// What both services say of many texts, in their order.
+/// Both services' verdicts on many texts, in their order.
 #[derive(Serialize, ToSchema)]
 pub struct BatchCompared {
     items: Vec<TextCompared>,
@@ -105,7 +105,7 @@ impl ObjectParameter for BatchItem {
         };
         let Some(WrittenItem { content, content_type, user_id }) = written else {
             let no_object = || Fault::new(FieldCode::InvalidType, "must be an object with a text as `content`");
-            // What is no text either has a fault of its own.
+            // An item that is neither an object nor a text has its own fault.
             return Err(vec![("", text(value).err().unwrap_or_else(no_object))]);
         };
         let mut faults = Vec::new();
@@ -145,7 +145,7 @@ fn read_content(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<String, 
     }
 }
 
-/// A member that may be left out, which an empty text says too.
+/// Reads an optional member; an empty text counts as absent.
 fn member<T: Parameter>(value: Option<&JsonValue>, rules: &Rules<'_>) -> Result<Option<T>, Fault> {
     match value.map(RawValue::Json) {
         Some(value) if !is_absent::<T>(&value) => T::read(&value, rules).map(Some),

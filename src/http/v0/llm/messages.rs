@@ -1,4 +1,4 @@
-//! What a chat completion is asked with: the turns of the conversation, and how the model is to answer.
+//! The parameters of a chat completion: the messages, and the sampling options.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn message(item: &Value, limit: usize) -> Result<Message, Fault> {
         Value::Array(parts) => parts.iter().map(part).collect::<Result<_, _>>()?,
         _ => return Err(shape()),
     };
-    // What a model answered comes back as it was.
+    // The model's own earlier text is passed on unchanged.
     let cleaned = if role == Role::User { clean } else { clean_as_sent };
     match cleaned(&content, limit)? {
         content if content.is_empty() => Err(Fault::new(FieldCode::Required, "must have no empty messages")),
@@ -94,7 +94,7 @@ fn shape() -> Fault {
     Fault::new(FieldCode::InvalidType, "must be a list of objects with `role` and `content`")
 }
 
-/// How freely the model chooses its words.
+/// The sampling temperature.
 pub struct Temperature(pub f64);
 
 impl Parameter for Temperature {
