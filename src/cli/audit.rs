@@ -6,7 +6,7 @@ use super::{Common, PageArgs, RangeArgs, find_user_id, or_empty, row, table};
 use yarrow::{
     domain::operations::audit::{self, Filter, Recorded},
     error::Result,
-    http::answers::AuditRow,
+    http::responses::AuditRow,
 };
 
 /// List what administrators and commands read and changed, newest first

@@ -11,7 +11,7 @@ use yarrow::{
         retention,
     },
     error::{Code, Error, Result},
-    http::answers::DataCleared,
+    http::responses::DataCleared,
     types::counted,
 };
 

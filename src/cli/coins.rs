@@ -12,7 +12,7 @@ use yarrow::{
         operations::idempotency::{Answered, Once},
     },
     error::{Error, Result},
-    http::answers::CoinsSynchronised,
+    http::responses::CoinsSynchronised,
     store::Pending,
     types::{PhoneNumber, counted},
 };

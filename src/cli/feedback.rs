@@ -7,7 +7,7 @@ use yarrow::{
     app::App,
     domain::messaging::feedback::{self, Filter},
     error::Result,
-    http::answers::AdminFeedback,
+    http::responses::AdminFeedback,
     types::UserId,
 };
 

@@ -11,7 +11,7 @@ use yarrow::{
     app::App,
     domain::money::ledger::{self, Asset, Entry, Report},
     error::{Code, Result},
-    http::answers::LedgerIssue,
+    http::responses::LedgerIssue,
     types::{UserId, counted},
 };
 

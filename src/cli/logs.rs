@@ -18,7 +18,7 @@ use yarrow::{
         tallies::{self, Suspect},
     },
     error::Result,
-    http::answers::{ClientCount, LoggedRequest, SuspiciousClient},
+    http::responses::{ClientCount, LoggedRequest, SuspiciousClient},
     types::{Page, Timestamp, UserId, counted},
 };
 

@@ -13,7 +13,7 @@ use yarrow::{
         shadow, state,
     },
     error::Result,
-    http::answers::{ShownDisagreement, TextTested},
+    http::responses::{ShownDisagreement, TextTested},
     types::decimal_milliseconds,
 };
 

@@ -11,7 +11,7 @@ use yarrow::{
     app::App,
     domain::messaging::notifications::{self, Audience, Draft, Kind, Notification, Payload, Sent},
     error::{Error, FieldError, Result},
-    http::answers::AdminNotification,
+    http::responses::AdminNotification,
     types::{Timestamp, clean},
 };
 

@@ -23,7 +23,7 @@ use yarrow::{
         operations::idempotency::{Answered, Once},
     },
     error::{Error, Result},
-    http::answers::{
+    http::responses::{
         AdminCallback, AdminOrder, AdminRefund, CallbackReceipt, OrderEntry, OrderInquiry, OrderRefunded,
         PaymentReport, Rehearsed, ReportSums,
     },

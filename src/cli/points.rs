@@ -11,7 +11,7 @@ use yarrow::{
         points::{self, LARGEST_ADJUSTMENT},
     },
     error::Result,
-    http::answers::LedgerIssue,
+    http::responses::LedgerIssue,
     types::counted,
 };
 

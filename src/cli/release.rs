@@ -6,7 +6,7 @@ use super::{Common, PageArgs, cli_authority, record_audit, row, table};
 use yarrow::{
     domain::messaging::releases::{self, AppVersion, DownloadUrl, Draft, Release},
     error::{Error, Result},
-    http::answers::AppRelease,
+    http::responses::AppRelease,
 };
 
 /// Publish and list versions of the app, for the clients' update check

@@ -7,7 +7,7 @@ use yarrow::{
     app::App,
     domain::identity::{user_data, users},
     error::Result,
-    http::answers::UserDataSynchronised,
+    http::responses::UserDataSynchronised,
     types::counted,
 };
 

@@ -17,7 +17,7 @@ use yarrow::{
         operations::support,
     },
     error::Result,
-    http::answers::{ModelAttachment, UserDataFix, UserDataValidation},
+    http::responses::{ModelAttachment, UserDataFix, UserDataValidation},
     types::{Locale, UserId, counted},
 };
 

@@ -14,7 +14,7 @@ use yarrow::{
         violations::{self, Count, DAYS_TO_KEEP, FREQUENT_DAYS, FREQUENT_THRESHOLD, Filter, Recorded, Violator},
     },
     error::Result,
-    http::answers::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
+    http::responses::{FrequentViolator, ShownViolation, UserViolations, ViolationCount},
     types::{Page, counted},
 };
 

@@ -16,7 +16,7 @@ use yarrow::{
         words::{self, Entry, Filter, Listed, Skipped, UNTYPED},
     },
     error::{Code, Error, Result},
-    http::answers::{ShownWord, TextTested},
+    http::responses::{ShownWord, TextTested},
     types::counted,
 };
 

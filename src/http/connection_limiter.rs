@@ -11,7 +11,7 @@ use crate::{
 
 /// Counts connections, over all and for each peer's network. Clones count together.
 #[derive(Clone)]
-pub struct Doorkeeper {
+pub struct ConnectionLimiter {
     pub limits: StreamLimits,
     most_per_network: u32,
     is_exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
@@ -20,12 +20,12 @@ pub struct Doorkeeper {
 }
 
 /// One open connection, counted until it is dropped.
-pub struct Visit {
+pub struct ConnectionPermit {
     pub peer: IpAddr,
     _open: Share<String>,
 }
 
-impl Doorkeeper {
+impl ConnectionLimiter {
     pub fn new(app: &App) -> Self {
         let proxies = app.config.server.trusted_proxies.clone();
         let limits = &app.config.limits;
@@ -38,9 +38,9 @@ impl Doorkeeper {
     }
 
     /// Counts a connection from this peer. Nothing, and the connection is closed, if there are too many.
-    pub fn admit(&self, peer: IpAddr) -> Option<Visit> {
+    pub fn admit(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let most = if (self.is_exempt)(peer) { u32::MAX } else { self.most_per_network };
-        self.open.enter(client_network(peer), most).map(|open| Visit { peer, _open: open })
+        self.open.enter(client_network(peer), most).map(|open| ConnectionPermit { peer, _open: open })
     }
 }
 
@@ -53,7 +53,8 @@ mod tests {
     #[test]
     fn a_subscriber_is_one_peer_whatever_its_addresses() {
         let limits = StreamLimits { head: Duration::from_secs(1), idle: Duration::from_secs(1) };
-        let door = Doorkeeper { limits, most_per_network: 2, is_exempt: Arc::new(|_| false), open: Shares::new(10) };
+        let door =
+            ConnectionLimiter { limits, most_per_network: 2, is_exempt: Arc::new(|_| false), open: Shares::new(10) };
         let admit = |peer: &str| door.admit(peer.parse().unwrap());
         let visits: Vec<_> = ["2001:db8::1", "2001:db8::2:1"].into_iter().map(|peer| admit(peer).unwrap()).collect();
         assert!(admit("2001:db8:0:0:ffff::1").is_none());

@@ -19,7 +19,7 @@ use crate::{
         body::RawValue,
         params::{PageSize, Parameter, Rules, text},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Cursor, Slice, Span, clean},
 };
@@ -34,10 +34,10 @@ impl CursorList {
     ///
     /// # Errors
     /// `invalid_parameters` for a cursor of another user or list.
-    pub fn position(&self, call: &Call, cursor: Option<Cursor>) -> Result<Option<i64>> {
-        let user = call.user()?;
+    pub fn position(&self, context: &RequestContext, cursor: Option<Cursor>) -> Result<Option<i64>> {
+        let user = context.user()?;
         let position = |cursor: Cursor| {
-            let position = call.app.keys.position(self.0, user, &cursor);
+            let position = context.app.keys.position(self.0, user, &cursor);
             position.ok_or_else(|| Error::field("cursor", Cursor::fault()))
         };
         cursor.map(position).transpose()
@@ -47,16 +47,21 @@ impl CursorList {
     ///
     /// # Errors
     /// `unauthenticated`, which the guard has ruled out.
-    pub fn page<T, W>(&self, call: &Call, slice: Slice<T>, shown: impl Fn(T) -> W) -> Result<Json<CursorPage<W>>> {
-        let user = call.user()?;
-        let next_cursor = slice.next.map(|position| call.app.keys.cursor(self.0, user, position));
+    pub fn page<T, W>(
+        &self,
+        context: &RequestContext,
+        slice: Slice<T>,
+        shown: impl Fn(T) -> W,
+    ) -> Result<Json<CursorPage<W>>> {
+        let user = context.user()?;
+        let next_cursor = slice.next.map(|position| context.app.keys.cursor(self.0, user, position));
         Ok(Json(CursorPage { items: slice.items.into_iter().map(shown).collect(), next_cursor }))
     }
 }
 
 /// The piece that the caller asks for, with the default for a limit that was not named.
-pub fn span(call: &Call, before: Option<i64>, limit: Option<PageSize>) -> Span {
-    Span { before, limit: limit.map_or(call.app.config.limits.page_size, |PageSize(limit)| limit) }
+pub fn span(context: &RequestContext, before: Option<i64>, limit: Option<PageSize>) -> Span {
+    Span { before, limit: limit.map_or(context.app.config.limits.page_size, |PageSize(limit)| limit) }
 }
 
 /// A piece of a list, newest first, and the cursor for the next piece, if there is one.

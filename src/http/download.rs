@@ -10,8 +10,8 @@ use futures_util::stream;
 use serde_json::json;
 use tempfile::SpooledTempFile;
 
-use super::described_headers::Header;
-use super::reply::{Answer, AnswerDocument, JSON};
+use super::openapi::headers::Header;
+use super::reply::{JSON, Reply, ReplyDescription};
 use crate::{concurrency::semaphore::Share, error::Error, types::UserId};
 
 /// Bytes read and sent at once.
@@ -48,7 +48,7 @@ impl Download {
     }
 }
 
-impl Answer for Download {
+impl Reply for Download {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::from_stream(stream::try_unfold(self, Self::next_piece)));
         let headers = response.headers_mut();
@@ -58,14 +58,14 @@ impl Answer for Download {
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         let schema = json!({
             "type": "object",
             "description": "A member for each kind of thing that is held.",
             "additionalProperties": true,
             "example": { "account": { "id": "10001", "nickname": "青山" }, "history": [], "points": [] },
         });
-        AnswerDocument {
+        ReplyDescription {
             statuses: vec![(StatusCode::OK, "The document.")],
             contents: vec![("application/json", schema)],
             schemas: Vec::new(),

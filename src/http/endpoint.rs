@@ -9,11 +9,11 @@ use axum::{
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    endpoint_service::{BodyLimit, Door, Gate, Task, reader, takes_body},
+    endpoint_service::{BodyLimit, EndpointService, EndpointSpec, ErasedHandler, reader, takes_body},
     guard::Access,
     params::{BodyShape, ParameterDescription, Parameters},
-    reply::{Answer, AnswerDocument},
-    request_context::Call,
+    reply::{Reply, ReplyDescription},
+    request_context::RequestContext,
 };
 use crate::{
     app::App,
@@ -30,40 +30,40 @@ pub struct Endpoint {
     pub body_shape: BodyShape,
     /// Makes something and answers 201.
     is_creation: bool,
-    describe_answer: fn() -> AnswerDocument,
+    describe_answer: fn() -> ReplyDescription,
     /// Codes of its own, beside those that follow from access and parameters.
     pub codes: &'static [Code],
     pub body_limit: BodyLimit,
     /// Takes an `Idempotency-Key`.
     pub is_repeatable: bool,
-    task: Arc<dyn Task>,
+    task: Arc<dyn ErasedHandler>,
 }
 
 /// An async function from a call and its parameters to an answer.
-pub trait Operation<P, A>: Clone + Send + Sync + 'static {
-    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static;
+pub trait Handler<P, A>: Clone + Send + Sync + 'static {
+    fn call(&self, context: RequestContext, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static;
 }
 
-impl<F, Fut, P, A> Operation<P, A> for F
+impl<F, Fut, P, A> Handler<P, A> for F
 where
-    F: Fn(Call, P) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(RequestContext, P) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<A>> + Send + 'static,
 {
-    fn call(&self, call: Call, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static {
-        self(call, parameters)
+    fn call(&self, context: RequestContext, parameters: P) -> impl Future<Output = Result<A>> + Send + 'static {
+        self(context, parameters)
     }
 }
 
 impl Endpoint {
     pub fn new<O, P, A>(method: Method, path: &'static str, access: Access, operation: O, summary: &'static str) -> Self
     where
-        O: Operation<P, A>,
+        O: Handler<P, A>,
         P: Parameters,
-        A: Answer + Send + 'static,
+        A: Reply + Send + 'static,
     {
         let parameters = P::describe();
         let declared = parameters.iter().map(|parameter| parameter.name).collect();
-        let task = Arc::new(Typed { operation, declared, types: PhantomData });
+        let task = Arc::new(TypedHandler { operation, declared, types: PhantomData });
         Self::of(method, path, access, task, summary, (parameters, P::BODY), A::describe)
     }
 
@@ -73,10 +73,10 @@ impl Endpoint {
         method: Method,
         path: &'static str,
         access: Access,
-        task: Arc<dyn Task>,
+        task: Arc<dyn ErasedHandler>,
         summary: &'static str,
         (parameters, body_shape): (Vec<ParameterDescription>, BodyShape),
-        describe_answer: fn() -> AnswerDocument,
+        describe_answer: fn() -> ReplyDescription,
     ) -> Self {
         Self {
             method,
@@ -104,7 +104,7 @@ impl Endpoint {
         self
     }
 
-    /// Takes an `Idempotency-Key`: the operation answers by [`Call::answer_once`].
+    /// Takes an `Idempotency-Key`: the operation answers by [`RequestContext::respond_once`].
     pub fn repeatable(mut self) -> Self {
         self.is_repeatable = true;
         self
@@ -117,18 +117,18 @@ impl Endpoint {
     }
 
     /// What it answers, for the API document: too much to be made at every start.
-    pub fn answer(&self) -> AnswerDocument {
+    pub fn answer(&self) -> ReplyDescription {
         let answer = (self.describe_answer)();
         if self.is_creation {
-            return AnswerDocument { statuses: vec![(StatusCode::CREATED, "Made.")], ..answer };
+            return ReplyDescription { statuses: vec![(StatusCode::CREATED, "Made.")], ..answer };
         }
         answer
     }
 
     /// The way in.
-    pub fn door(&self, app: &Arc<App>) -> Door {
+    pub fn door(&self, app: &Arc<App>) -> EndpointService {
         let (app, task) = (Arc::clone(app), Arc::clone(&self.task));
-        Door::behind(Gate {
+        EndpointService::behind(EndpointSpec {
             app,
             path: self.path,
             access: self.access,
@@ -143,32 +143,32 @@ impl Endpoint {
     }
 }
 
-struct Typed<O, P, A> {
+struct TypedHandler<O, P, A> {
     operation: O,
     /// Names of the parameters.
     declared: Vec<&'static str>,
     types: PhantomData<fn(P) -> A>,
 }
 
-impl<O, P, A> Task for Typed<O, P, A>
+impl<O, P, A> ErasedHandler for TypedHandler<O, P, A>
 where
-    O: Operation<P, A>,
+    O: Handler<P, A>,
     P: Parameters,
-    A: Answer + Send + 'static,
+    A: Reply + Send + 'static,
 {
     fn begin(
         &self,
-        call: Call,
+        context: RequestContext,
         path: Vec<(String, String)>,
         uri: &Uri,
     ) -> Result<BoxFuture<'static, Result<Response<Body>>>> {
-        let parameters = reader(&call, path, uri, P::BODY, &self.declared)?.parse::<P>()?;
-        let doing = self.operation.call(call, parameters);
+        let parameters = reader(&context, path, uri, P::BODY, &self.declared)?.parse::<P>()?;
+        let doing = self.operation.call(context, parameters);
         // An async block around it would move the whole of it once more, the call included.
-        Ok(Box::pin(doing.map(|outcome| outcome.and_then(Answer::into_response))))
+        Ok(Box::pin(doing.map(|outcome| outcome.and_then(Reply::into_response))))
     }
 
-    fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>> {
-        A::instead_of_problem(error).and_then(|answer| answer.into_response().ok())
+    fn replace_problem(&self, error: &Error) -> Option<Response<Body>> {
+        A::replace_problem(error).and_then(|answer| answer.into_response().ok())
     }
 }

@@ -21,7 +21,7 @@ use super::{
     large_response,
     params::{BodyShape, Reader, Rules},
     reply::{self, problem},
-    request_context::{Call, Caller, Context, Repeatable},
+    request_context::{Caller, Repeatable, RequestContext, RequestMeta},
 };
 use crate::{
     app::App,
@@ -40,16 +40,16 @@ const LONG_BODIES_OF_ONE: u32 = 16;
 
 /// Answers the requests of one endpoint. Clones are the same door.
 #[derive(Clone)]
-pub struct Door(Arc<Gate>);
+pub struct EndpointService(Arc<EndpointSpec>);
 
 /// What an endpoint asks of a request before it looks at its parameters, and what it does then.
-pub struct Gate {
+pub struct EndpointSpec {
     pub app: Arc<App>,
     pub path: &'static str,
     pub access: Access,
     pub body_limit: BodyLimit,
     pub is_repeatable: bool,
-    pub task: Arc<dyn Task>,
+    pub task: Arc<dyn ErasedHandler>,
 }
 
 /// Which setting bounds the body.
@@ -57,34 +57,34 @@ pub type BodyLimit = fn(&Limits) -> config::Bytes;
 
 /// An operation together with what it takes and answers. Only this is in the program for each endpoint; the way to it
 /// and from it is the same for all.
-pub trait Task: Send + Sync {
+pub trait ErasedHandler: Send + Sync {
     /// Reads the parameters and begins.
     ///
     /// # Errors
     /// What is wrong with the parameters.
     fn begin(
         &self,
-        call: Call,
+        context: RequestContext,
         path: Vec<(String, String)>,
         uri: &Uri,
     ) -> Result<BoxFuture<'static, Result<Response<Body>>>>;
 
-    fn instead_of_problem(&self, error: &Error) -> Option<Response<Body>>;
+    fn replace_problem(&self, error: &Error) -> Option<Response<Body>>;
 }
 
-impl Door {
+impl EndpointService {
     /// The door behind which this gate stands.
-    pub fn behind(gate: Gate) -> Self {
+    pub fn behind(gate: EndpointSpec) -> Self {
         Self(Arc::new(gate))
     }
 
-    pub async fn answer(self, mut request: Request<Body>, context: Arc<Context>) -> Response<Body> {
+    pub async fn answer(self, mut request: Request<Body>, meta: Arc<RequestMeta>) -> Response<Body> {
         let gate = self.0;
-        context.route.get_or_init(|| gate.path);
-        let run = AssertUnwindSafe(gate.run(&mut request, &context)).catch_unwind();
+        meta.route.get_or_init(|| gate.path);
+        let run = AssertUnwindSafe(gate.run(&mut request, &meta)).catch_unwind();
         unless_panicked(run.await).unwrap_or_else(|error| {
-            report(&error, &context);
-            gate.task.instead_of_problem(&error).unwrap_or_else(|| problem(&error, &context.request_id))
+            report(&error, &meta);
+            gate.task.replace_problem(&error).unwrap_or_else(|| problem(&error, &meta.request_id))
         })
     }
 
@@ -93,8 +93,8 @@ impl Door {
     pub fn method_router(self, method: &Method) -> Result<MethodRouter> {
         let filter = MethodFilter::try_from(method.clone()).map_err(Error::internal)?;
         let service = service_fn(move |mut request: Request<Body>| {
-            let answering = match request.extensions_mut().remove::<Arc<Context>>() {
-                Some(context) => Either::Left(self.clone().answer(request, context)),
+            let answering = match request.extensions_mut().remove::<Arc<RequestMeta>>() {
+                Some(meta) => Either::Left(self.clone().answer(request, meta)),
                 None => Either::Right(ready(problem(&Error::internal("a request came without its context"), ""))),
             };
             answering.map(Ok::<_, Infallible>)
@@ -103,24 +103,24 @@ impl Door {
     }
 }
 
-impl Gate {
+impl EndpointSpec {
     /// The request stays where it is: what is handed on and kept by each of these futures is moved with them.
-    async fn run(&self, request: &mut Request<Body>, context: &Arc<Context>) -> Result<Response<Body>> {
-        let caller = self.admit(request, context).await?;
+    async fn run(&self, request: &mut Request<Body>, meta: &Arc<RequestMeta>) -> Result<Response<Body>> {
+        let caller = self.admit(request, meta).await?;
         let body =
-            if takes_body(request.method()) { self.read_body(request, &caller, context).await? } else { Bytes::new() };
+            if takes_body(request.method()) { self.read_body(request, &caller, meta).await? } else { Bytes::new() };
         // Only now: whoever sends a body slowly must not take a place from those who have sent theirs.
         let _place = self.app.requests.enter().map_err(|_| refused_for_now("Too many requests are running."))?;
         let path = path_parameters(request, self.path).await?;
         let act = match &caller {
             Caller::Admin(identity) if self.access.is_audited() => {
                 let action = format!("{} {}", request.method(), self.path);
-                Some(Arc::new(self.app.acts.undertake(known(context, identity.actor(), action))))
+                Some(Arc::new(self.app.acts.undertake(known(meta, identity.actor(), action))))
             }
             _ => None,
         };
-        let call = Call {
-            context: Arc::clone(context),
+        let context = RequestContext {
+            meta: Arc::clone(meta),
             caller,
             repeatable: if self.is_repeatable { repeatable(request, &body) } else { None },
             body,
@@ -128,12 +128,12 @@ impl Gate {
             act: act.clone(),
             app: Arc::clone(&self.app),
         };
-        let doing = self.task.begin(call, path, request.uri())?;
+        let doing = self.task.begin(context, path, request.uri())?;
         let answer = match act {
             Some(act) => see_through(Arc::clone(&self.app), act, doing).await?,
             None => doing.await?,
         };
-        match context.user.get() {
+        match meta.user.get() {
             Some(user) if large_response::is_large(&answer) => {
                 Box::pin(large_response::one_at_a_time(&self.app, *user, answer)).await
             }
@@ -141,8 +141,8 @@ impl Gate {
         }
     }
 
-    async fn admit(&self, request: &mut Request<Body>, context: &Context) -> Result<Caller> {
-        let admitted = guard::admit(&self.app, self.access, request.headers(), context).await;
+    async fn admit(&self, request: &mut Request<Body>, meta: &RequestMeta) -> Result<Caller> {
+        let admitted = guard::admit(&self.app, self.access, request.headers(), meta).await;
         if admitted.is_err() {
             let body = mem::take(request.body_mut());
             Box::pin(body::discard(body, request.headers())).await;
@@ -150,12 +150,12 @@ impl Gate {
         admitted
     }
 
-    async fn read_body(&self, request: &mut Request<Body>, caller: &Caller, context: &Context) -> Result<Bytes> {
+    async fn read_body(&self, request: &mut Request<Body>, caller: &Caller, meta: &RequestMeta) -> Result<Bytes> {
         let limits = &self.app.config.limits;
         let limit = (self.body_limit)(limits).as_usize();
         let body = mem::take(request.body_mut());
         let room = || {
-            let sender = caller.name().unwrap_or_else(|| client_network(context.client));
+            let sender = caller.name().unwrap_or_else(|| client_network(meta.client));
             let room = self.app.long_bodies.enter(sender, LONG_BODIES_OF_ONE);
             room.ok_or_else(|| refused_for_now("Too many long bodies are on their way."))
         };
@@ -168,16 +168,16 @@ impl Gate {
 }
 
 /// What is known of what an administrator asks for, while it is done.
-fn known(context: &Arc<Context>, actor: String, action: String) -> Known {
-    let context = Arc::clone(context);
+fn known(meta: &Arc<RequestMeta>, actor: String, action: String) -> Known {
+    let meta = Arc::clone(meta);
     Arc::new(move |outcome| Act {
         actor: actor.clone(),
         action: action.clone(),
-        user: context.subject.get().copied(),
-        reason: context.reason.get().cloned(),
+        user: meta.subject.get().copied(),
+        reason: meta.reason.get().cloned(),
         outcome,
-        client_ip: Some(context.client.to_string()),
-        request_id: context.request_id.clone(),
+        client_ip: Some(meta.client.to_string()),
+        request_id: meta.request_id.clone(),
     })
 }
 
@@ -213,28 +213,28 @@ fn unless_panicked<T>(caught: std::thread::Result<Result<T>>) -> Result<T> {
 /// # Errors
 /// Those of the body; `not_yours`.
 pub fn reader<'request>(
-    call: &'request Call,
+    context: &'request RequestContext,
     path: Vec<(String, String)>,
     uri: &'request Uri,
     shape: BodyShape,
     declared: &[&str],
 ) -> Result<Reader<'request>> {
-    let app = &call.app;
+    let app = &context.app;
     let query = body::encoded_pairs(uri.query().unwrap_or_default())?;
     let body = match shape {
         BodyShape::Raw => Vec::new(),
-        BodyShape::Named => body::pairs(&call.body, &call.headers, None)?,
-        BodyShape::NamedOrItems(list) => body::pairs(&call.body, &call.headers, Some(list))?,
+        BodyShape::Named => body::pairs(&context.body, &context.headers, None)?,
+        BodyShape::NamedOrItems(list) => body::pairs(&context.body, &context.headers, Some(list))?,
     };
     let (config, phone, clock) = (&app.config, &app.phone_rules, &app.clock);
-    let rules = Rules { call, config, phone, headers: &call.headers, clock };
+    let rules = Rules { context, config, phone, headers: &context.headers, clock };
     let mut reader = Reader::new(path, query, body, rules);
-    if let Some(fault) = call.repeatable.as_ref().and_then(|repeatable| repeatable.key().err()) {
+    if let Some(fault) = context.repeatable.as_ref().and_then(|repeatable| repeatable.key().err()) {
         reader.add_error(fault);
     }
-    if call.is_of_first_generation_user() {
+    if context.is_of_first_generation_user() {
         for claims in reader.undeclared_claims(declared) {
-            call.acting_for(&claims)?;
+            context.acting_for(&claims)?;
         }
     }
     Ok(reader)
@@ -268,15 +268,15 @@ async fn path_parameters(request: &mut Request<Body>, template: &str) -> Result<
 }
 
 /// Logs a failure once, here at the boundary: faults of the service as errors, refused requests not at all.
-fn report(error: &Error, context: &Context) {
+fn report(error: &Error, meta: &RequestMeta) {
     let status = reply::status(error.code).as_u16();
-    let route = context.route.get().copied().unwrap_or_default();
+    let route = meta.route.get().copied().unwrap_or_default();
     if let Some(reason) = failed_proof(error.code) {
         // The line that packaging/fail2ban looks for: its beginning must not change.
-        let (client_ip, request_id) = (context.client, &context.request_id);
+        let (client_ip, request_id) = (meta.client, &meta.request_id);
         tracing::warn!(%client_ip, %reason, %route, %request_id, "auth_failed");
     }
-    let (request_id, trace_id) = (&context.request_id, &error.trace_id);
+    let (request_id, trace_id) = (&meta.request_id, &error.trace_id);
     if status == 500 || store::is_damage(error) {
         tracing::error!(request_id, trace_id, route, %error, "a request failed");
     } else if status > 500 {
@@ -298,6 +298,6 @@ fn failed_proof(code: Code) -> Option<&'static str> {
 pub async fn refuse(code: Code, request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
     body::discard(body, &parts.headers).await;
-    let context = parts.extensions.get::<Arc<Context>>();
-    Ok(problem(&code.into(), context.map(|context| context.request_id.as_str()).unwrap_or_default()))
+    let meta = parts.extensions.get::<Arc<RequestMeta>>();
+    Ok(problem(&code.into(), meta.map(|meta| meta.request_id.as_str()).unwrap_or_default()))
 }

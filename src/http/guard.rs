@@ -12,7 +12,7 @@ use crate::{
         operations::admins,
     },
     error::{Code, Error, Result},
-    http::request_context::{Caller, Context},
+    http::request_context::{Caller, RequestMeta},
 };
 
 /// Who may call an endpoint.
@@ -86,7 +86,7 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
 /// # Errors
 /// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not;
 /// `address_not_allowed` for whatever looks like an administrator's credential and comes from elsewhere.
-pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Context) -> Result<Caller> {
+pub async fn admit(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Caller> {
     if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
     }
@@ -94,7 +94,7 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
         return if access.needs_token() { Err(unauthenticated()) } else { Ok(Caller::Anonymous) };
     };
     if admins::is_credential(token) {
-        return admit_admin(app, access, token, context).await;
+        return admit_admin(app, access, token, meta).await;
     }
     match app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))? {
         Bearer::User { user, presence, is_use_due } => {
@@ -102,11 +102,11 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
                 // Nobody waits for it: that a device was used is no part of what it was used for.
                 drop(tokens::note_use(app, token));
             }
-            context.user.get_or_init(|| user.id);
+            meta.user.get_or_init(|| user.id);
             if access.admits_users() { Ok(Caller::User(user, presence)) } else { Err(Code::Forbidden.into()) }
         }
         Bearer::Reused => {
-            tracing::warn!(request_id = context.request_id, client_ip = %context.client, "a replaced token was used");
+            tracing::warn!(request_id = meta.request_id, client_ip = %meta.client, "a replaced token was used");
             tokens::end_reused_family(app, token).await?;
             Err(unauthenticated())
         }
@@ -114,9 +114,9 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, context: &Con
     }
 }
 
-async fn admit_admin(app: &App, access: Access, token: &str, context: &Context) -> Result<Caller> {
+async fn admit_admin(app: &App, access: Access, token: &str, meta: &RequestMeta) -> Result<Caller> {
     let standing = app.store.read(|tx| {
-        admins::networks::admit_in(tx, context.client)?;
+        admins::networks::admit_in(tx, meta.client)?;
         admins::standing_in(tx, &app.config.admin, token)
     })?;
     let Some(standing) = standing else { return Err(unauthenticated()) };

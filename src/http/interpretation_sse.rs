@@ -10,8 +10,8 @@ use crate::{
     error::{Error, Result},
     http::{
         reply::{Problem, retry_after_seconds},
-        request_context::Context,
-        stream::Events,
+        request_context::RequestMeta,
+        sse::SseSender,
     },
     providers::{client::while_wanted, llm::Flow},
 };
@@ -73,7 +73,7 @@ impl From<CallRecord> for Interpretation {
 /// A problem in a stream, whose headers are long gone.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Told<'error> {
+pub struct SseError<'error> {
     #[serde(flatten)]
     problem: Problem<'error>,
     /// Seconds, as `Retry-After` has them elsewhere.
@@ -81,14 +81,14 @@ pub struct Told<'error> {
     retry_after: Option<u64>,
 }
 
-impl<'error> Told<'error> {
-    pub fn of(error: &'error Error, context: &'error Context) -> Self {
-        Self { problem: Problem::of(error, &context.request_id), retry_after: retry_after_seconds(error) }
+impl<'error> SseError<'error> {
+    pub fn of(error: &'error Error, meta: &'error RequestMeta) -> Self {
+        Self { problem: Problem::of(error, &meta.request_id), retry_after: retry_after_seconds(error) }
     }
 }
 
 /// Tells what `run` writes as `meta`, `delta`, `done` and `error` events, on the thread that runs it.
-pub fn tell<F>(app: &App, context: &Context, events: &Events, trace_id: &str, run: F)
+pub fn tell<F>(app: &App, meta: &RequestMeta, events: &SseSender, trace_id: &str, run: F)
 where
     F: FnOnce(&mut dyn FnMut(&str) -> Flow) -> Result<CallRecord>,
 {
@@ -102,12 +102,12 @@ where
     });
     match events.unless_ended(outcome) {
         Ok(record) => events.send("done", &Interpretation::from(record)),
-        Err(error) => events.send("error", &Told::of(&error, context)),
+        Err(error) => events.send("error", &SseError::of(&error, meta)),
     };
 }
 
 /// Tells of an interpretation that is there already, in the events of one that is being written.
-pub fn retell(events: &Events, record: CallRecord) {
+pub fn replay(events: &SseSender, record: CallRecord) {
     let meta = json!({ "traceId": record.trace_id, "provider": record.provider, "model": record.model });
     events.send("meta", &meta);
     events.send("delta", &json!({ "text": record.result.as_deref().unwrap_or_default() }));

@@ -16,12 +16,12 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    connection_limiter::Doorkeeper,
-    metrics::{Metrics, RequestTally},
+    connection_limiter::ConnectionLimiter,
+    metrics::{Metrics, RequestMetrics},
     redirect::Redirect,
+    request_layer::RequestLayer,
     routes::{self, Part},
     tls::{Renewal, Tls},
-    trace::Envelope,
 };
 use crate::{
     app::App,
@@ -31,23 +31,23 @@ use crate::{
 
 /// What is open, and what keeps its certificate good.
 pub struct Opened {
-    pub entrances: Vec<Entrance>,
+    pub entrances: Vec<Listener>,
     pub renewal: Option<Renewal>,
 }
 
 /// An address that is listened on, and what is served there.
-pub struct Entrance {
+pub struct Listener {
     pub listener: TcpListener,
     pub acceptor: Option<TlsAcceptor>,
     pub service: Service,
     /// Counts who comes in.
-    pub door: Doorkeeper,
+    pub door: ConnectionLimiter,
 }
 
 /// Who answers at an entrance.
 #[derive(Clone)]
 pub enum Service {
-    Everything(Envelope),
+    Everything(RequestLayer),
     Redirect(Redirect),
     Metrics(Metrics),
 }
@@ -81,33 +81,34 @@ pub async fn open(app: &Arc<App>, announce: &Announce) -> Result<Opened> {
     let server = &app.config.server;
     let part = if server.admin_listen.is_some() { Part::EverythingButAdmin } else { Part::Everything };
     let endpoints = routes::endpoints().into_iter().map(|endpoint| (endpoint.method, endpoint.path)).collect();
-    let requests = Arc::new(RequestTally::new(endpoints, server.worker_threads() as usize));
-    let envelope = Envelope::new(Arc::clone(app), routes::router(app, part)?, Arc::clone(&requests))?;
+    let requests = Arc::new(RequestMetrics::new(endpoints, server.worker_threads() as usize));
+    let envelope = RequestLayer::new(Arc::clone(app), routes::router(app, part)?, Arc::clone(&requests))?;
     let mut entrances = Vec::new();
     if let Some(address) = app.config.metrics.listen {
         let listener = bind(address).await?;
         announce(&format!("metrics are at http://{}/metrics", address_of(&listener)?));
         let service = Service::Metrics(Metrics::new(app, &requests));
         // Counted apart: a crowd at the other doors keeps nobody from looking.
-        entrances.push(Entrance { listener, acceptor: None, service, door: Doorkeeper::new(app) });
+        entrances.push(Listener { listener, acceptor: None, service, door: ConnectionLimiter::new(app) });
     }
-    let door = Doorkeeper::new(app);
+    let door = ConnectionLimiter::new(app);
     let tls = Tls::open(app)?;
     let acceptor = tls.as_ref().map(|tls| tls.acceptor.clone());
     let listener = bind(server.address()).await?;
     let target = address_of(&listener)?;
-    let mut enter = |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, door: Doorkeeper, what: &str| {
-        let scheme = if acceptor.is_some() { "https" } else { "http" };
-        announce(&format!("yarrow {what} {scheme}://{}", address_of(&listener)?));
-        entrances.push(Entrance { listener, acceptor, service, door });
-        Ok::<_, Error>(())
-    };
+    let mut enter =
+        |listener: TcpListener, acceptor: Option<TlsAcceptor>, service, door: ConnectionLimiter, what: &str| {
+            let scheme = if acceptor.is_some() { "https" } else { "http" };
+            announce(&format!("yarrow {what} {scheme}://{}", address_of(&listener)?));
+            entrances.push(Listener { listener, acceptor, service, door });
+            Ok::<_, Error>(())
+        };
     if let Some(address) = server.admin_listen {
         let service = Service::Everything(envelope.with_router(routes::router(app, Part::Everything)?));
         // The certificate names the service and no loopback address, and nobody listens in on that.
         let acceptor = acceptor.clone().filter(|_| !address.ip().is_loopback());
         // Counted apart, too: it is when there is a crowd that an administrator is needed.
-        enter(bind(address).await?, acceptor, service, Doorkeeper::new(app), "serves /admin on")?;
+        enter(bind(address).await?, acceptor, service, ConnectionLimiter::new(app), "serves /admin on")?;
     }
     if let (Some(address), Some(tls)) = (server.redirect_address(), &tls) {
         let service = Service::Redirect(Redirect::new(server, target, tls.challenges.clone()));

@@ -5,50 +5,47 @@
 //! or `admin/`, named like the operation it calls. `routes` is the one page where every endpoint stands with its access
 //! and its documentation; router, API document and tests follow from it.
 
-mod accept;
 mod admin;
 pub mod body;
-mod request_context;
 pub mod client_ip;
 mod connection;
-pub mod cursor_page;
-mod described_headers;
-mod device;
-mod endpoint_service;
 mod connection_limiter;
+mod content_negotiation;
+pub mod cursor_page;
+mod device_label;
 mod download;
 mod endpoint;
-mod stream_authorization;
-mod listener;
+mod endpoint_service;
 mod guard;
-mod interpreting;
-mod large_response;
-mod metrics;
+mod interpretation_response;
 mod interpretation_sse;
+mod large_response;
+mod listener;
+mod metrics;
 mod numbered_page;
 mod openapi;
-mod precompressed;
 mod params;
+mod precompressed;
 mod redirect;
 mod reply;
+mod request_context;
+mod request_layer;
 mod router;
 mod routes;
-mod schemas;
 pub mod serve;
 mod service_manager;
-mod stream;
+mod sse;
+mod stream_authorization;
 mod system;
 mod tls;
-mod trace;
 mod v0;
 mod v1;
-mod vocabulary;
 
-pub use openapi::document;
+pub use openapi::document::document;
 pub use routes::endpoints;
 
-/// Answers that commands give in the same shape.
-pub mod answers {
+/// Response bodies that commands print in the same shape.
+pub mod responses {
     pub use super::{
         admin::{
             audit::AuditRow,

@@ -8,23 +8,23 @@ use axum::{
 };
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::accept::weight;
+use super::content_negotiation::weight;
 use crate::error::{Error, Result};
 
 /// One content in both forms.
 #[derive(Debug)]
-pub struct Packed {
+pub struct Precompressed {
     plain: Bytes,
     gzipped: Bytes,
 }
 
 /// The form that a caller gets.
-pub struct Chosen {
+pub struct SelectedEncoding {
     bytes: Bytes,
     is_gzipped: bool,
 }
 
-impl Packed {
+impl Precompressed {
     pub fn new(plain: impl Into<Bytes>) -> Result<Self> {
         let plain = plain.into();
         let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -33,14 +33,14 @@ impl Packed {
     }
 
     /// For a request with these headers.
-    pub fn choose(&self, headers: &HeaderMap) -> Chosen {
+    pub fn choose(&self, headers: &HeaderMap) -> SelectedEncoding {
         let is_gzipped = accepts_gzip(headers);
         let bytes = if is_gzipped { &self.gzipped } else { &self.plain };
-        Chosen { bytes: bytes.clone(), is_gzipped }
+        SelectedEncoding { bytes: bytes.clone(), is_gzipped }
     }
 }
 
-impl Chosen {
+impl SelectedEncoding {
     /// What is kept packed only, for a request with these headers: few cannot unpack it.
     ///
     /// # Errors
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn both_forms_are_one_content() {
         let content = "content ".repeat(1000);
-        let packed = Packed::new(content.clone()).unwrap();
+        let packed = Precompressed::new(content.clone()).unwrap();
         let gzipped = packed.choose(&asking("gzip"));
         assert!(gzipped.is_gzipped && gzipped.bytes.len() < content.len() / 10);
-        assert_eq!(Chosen::of_gzipped(gzipped.bytes, &HeaderMap::new()).unwrap().bytes, content.as_bytes());
+        assert_eq!(SelectedEncoding::of_gzipped(gzipped.bytes, &HeaderMap::new()).unwrap().bytes, content.as_bytes());
         assert_eq!(packed.choose(&asking("identity")).bytes, content.as_bytes());
     }
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{ToSchema, openapi::schema::Object};
 
-use super::{
-    described_headers::Header,
+use super::openapi::{
+    headers::Header,
     schemas::{one_of_names, reference, reference_to, schemas},
 };
 use crate::{
@@ -74,19 +74,19 @@ pub const fn status(code: Code) -> StatusCode {
 }
 
 /// Something a handler may answer with, and how the API document describes it.
-pub trait Answer: Sized {
+pub trait Reply: Sized {
     fn into_response(self) -> Result<Response<Body>, Error>;
 
-    fn describe() -> AnswerDocument;
+    fn describe() -> ReplyDescription;
 
     /// For callers who know no problems: what they get in place of one.
-    fn instead_of_problem(_: &Error) -> Option<Self> {
+    fn replace_problem(_: &Error) -> Option<Self> {
         None
     }
 }
 
 /// An answer as the API document describes it.
-pub struct AnswerDocument {
+pub struct ReplyDescription {
     /// Status and what it means.
     pub statuses: Vec<(StatusCode, &'static str)>,
     /// Content type, schema and, for JSON, an example built from the schema.
@@ -109,25 +109,25 @@ pub struct Saved<T> {
     pub is_new: bool,
 }
 
-impl<T: Serialize + ToSchema> Answer for Json<T> {
+impl<T: Serialize + ToSchema> Reply for Json<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         json_response(StatusCode::OK, JSON, &self.0)
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         json_document(reference::<T>(), schemas::<T>())
     }
 }
 
-impl Answer for NoContent {
+impl Reply for NoContent {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument {
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
             statuses: vec![(StatusCode::NO_CONTENT, "Done.")],
             contents: Vec::new(),
             schemas: Vec::new(),
@@ -137,26 +137,26 @@ impl Answer for NoContent {
 }
 
 /// A resource that was made, 201.
-pub struct Made<T>(pub T);
+pub struct Created<T>(pub T);
 
-impl<T: Serialize + ToSchema> Answer for Made<T> {
+impl<T: Serialize + ToSchema> Reply for Created<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         json_response(StatusCode::CREATED, JSON, &self.0)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument { statuses: vec![(StatusCode::CREATED, "Made.")], ..Json::<T>::describe() }
+    fn describe() -> ReplyDescription {
+        ReplyDescription { statuses: vec![(StatusCode::CREATED, "Made.")], ..Json::<T>::describe() }
     }
 }
 
-impl<T: Serialize + ToSchema> Answer for Saved<T> {
+impl<T: Serialize + ToSchema> Reply for Saved<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let status = if self.is_new { StatusCode::CREATED } else { StatusCode::OK };
         json_response(status, JSON, &self.resource)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument {
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
             statuses: vec![(StatusCode::CREATED, "Made."), (StatusCode::OK, "It was there before.")],
             ..Json::<T>::describe()
         }
@@ -210,12 +210,12 @@ impl Items {
     }
 }
 
-impl<T: ToSchema> Answer for Listed<T> {
+impl<T: ToSchema> Reply for Listed<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         Ok(response_with(StatusCode::OK, JSON, self.text))
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         let list = json!({
             "type": "object",
             "required": ["items", "total"],
@@ -238,7 +238,7 @@ pub enum Replayable<T> {
     Before(Kept),
 }
 
-impl<T: Serialize + ToSchema> Answer for Replayable<T> {
+impl<T: Serialize + ToSchema> Reply for Replayable<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Now(status, resource) => json_response(status, JSON, &resource),
@@ -252,7 +252,7 @@ impl<T: Serialize + ToSchema> Answer for Replayable<T> {
         }
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         Json::<T>::describe()
     }
 }
@@ -271,8 +271,8 @@ pub fn kept_problem(error: &Error, request_id: &str) -> Result<Kept, Error> {
 
 // What follows is split in two where it can be: what depends on the type is in the program once for each.
 
-fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> AnswerDocument {
-    AnswerDocument {
+fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> ReplyDescription {
+    ReplyDescription {
         statuses: vec![(StatusCode::OK, "Done.")],
         contents: vec![("application/json", schema)],
         schemas,

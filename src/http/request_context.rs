@@ -29,7 +29,7 @@ use crate::{
     },
     error::{Code, Error, Fault, FieldCode, FieldError, Result},
     http::{
-        accept::{weight, weight_said},
+        content_negotiation::{weight, weight_said},
         guard::bearer_token,
         params::{Claims, required},
         reply::{Replayable, kept_problem, kept_resource},
@@ -43,7 +43,7 @@ const IDEMPOTENCY_KEY: usize = 255;
 
 /// One request, from its first byte to its log line.
 #[derive(Debug)]
-pub struct Context {
+pub struct RequestMeta {
     pub request_id: String,
     pub client: IpAddr,
     pub started: Instant,
@@ -105,9 +105,9 @@ pub fn is_of_current_generation(route: &str) -> bool {
 }
 
 /// A call that has passed its guard.
-pub struct Call {
+pub struct RequestContext {
     pub app: Arc<App>,
-    pub context: Arc<Context>,
+    pub meta: Arc<RequestMeta>,
     pub caller: Caller,
     pub headers: HeaderMap,
     pub repeatable: Option<Box<Repeatable>>,
@@ -117,7 +117,7 @@ pub struct Call {
     pub body: Bytes,
 }
 
-impl Call {
+impl RequestContext {
     /// The Bearer token, for operations that ask how it came to be.
     pub fn bearer(&self) -> Option<Secret> {
         bearer_token(&self.headers).ok().flatten().map(Secret::from_text)
@@ -167,7 +167,7 @@ impl Call {
 
     /// Whether this is a user's call of the first generation, in which whoever is named is compared with the caller.
     pub fn is_of_first_generation_user(&self) -> bool {
-        let is_current = self.context.route.get().is_some_and(|route| is_of_current_generation(route));
+        let is_current = self.meta.route.get().is_some_and(|route| is_of_current_generation(route));
         matches!(self.caller, Caller::User(..)) && !is_current
     }
 
@@ -195,9 +195,9 @@ impl Call {
         let actor = self.admin()?.actor();
         let reason = reason.unwrap_or_default();
         if !reason.is_empty() {
-            self.context.reason.get_or_init(|| reason.clone());
+            self.meta.reason.get_or_init(|| reason.clone());
         }
-        Ok(Authority { actor, reason, request_id: self.context.request_id.clone() })
+        Ok(Authority { actor, reason, request_id: self.meta.request_id.clone() })
     }
 
     /// Writes down that what an administrator asks for begins, where a crash must not hide it.
@@ -244,7 +244,7 @@ impl Call {
         if claims.phone_number.as_ref().is_some_and(|claimed| user.phone_number.as_ref() != Some(claimed)) {
             return another("phoneNumber");
         }
-        self.context.subject.get_or_init(|| user.id);
+        self.meta.subject.get_or_init(|| user.id);
         Ok(user)
     }
 
@@ -302,7 +302,7 @@ impl Call {
     ///
     /// # Errors
     /// Those of the operation; `idempotency_key_reused`; `invalid_parameters` for a key that is none.
-    pub async fn answer_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
+    pub async fn respond_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
     where
         T: 'static,
         W: Serialize,
@@ -313,10 +313,10 @@ impl Call {
         Ok(replayable(status, &shown, self.committed(operation(&self.app, once)).await?))
     }
 
-    /// Like [`Self::answer_once`], for what is asked for with texts that are screened first, like [`Self::screened`].
+    /// Like [`Self::respond_once`], for what is asked for with texts that are screened first, like [`Self::screened`].
     ///
     /// # Errors
-    /// Those of [`Self::answer_once`].
+    /// Those of [`Self::respond_once`].
     pub async fn screened_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
     where
         T: Send + 'static,
@@ -328,10 +328,10 @@ impl Call {
         Ok(replayable(status, &shown, self.screened(move |app| operation(app, once)).await?))
     }
 
-    /// Like [`Self::answer_once`], for what blocks before its answer can be kept, and counts once by itself.
+    /// Like [`Self::respond_once`], for what blocks before its answer can be kept, and counts once by itself.
     ///
     /// # Errors
-    /// Those of [`Self::answer_once`].
+    /// Those of [`Self::respond_once`].
     pub async fn blocking_once<T, W, S, O>(&self, status: StatusCode, shown: S, operation: O) -> Result<Replayable<W>>
     where
         T: Send + 'static,
@@ -354,7 +354,7 @@ impl Call {
             Caller::Anonymous | Caller::Admin(_) => None,
         };
         let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(asker)) };
-        let request_id = self.context.request_id.clone();
+        let request_id = self.meta.request_id.clone();
         Ok(Once::keyed(asker, claim, move |outcome| match outcome {
             Ok(done) => kept_resource(status, &shown(done)),
             Err(error) => kept_problem(error, &request_id),
@@ -371,7 +371,7 @@ impl Call {
         let Some(caller) = self.caller.name() else { return Ok(None) };
         Ok(Some(Claim {
             caller,
-            route: self.context.route.get().copied().unwrap_or_default().to_owned(),
+            route: self.meta.route.get().copied().unwrap_or_default().to_owned(),
             key: key.to_owned(),
             request_sha256: repeatable.request_sha256,
             kept_for: self.app.config.retention.idempotency_keys,

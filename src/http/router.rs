@@ -15,8 +15,8 @@ use tower::Service;
 
 use super::{
     endpoint::Endpoint,
-    endpoint_service::{Door, refuse},
-    request_context::Context,
+    endpoint_service::{EndpointService, refuse},
+    request_context::RequestMeta,
 };
 use crate::{
     app::App,
@@ -25,7 +25,7 @@ use crate::{
 
 /// Finds the endpoint of a request, or refuses it.
 pub struct Router {
-    by_path: HashMap<&'static str, Vec<(Method, Door)>>,
+    by_path: HashMap<&'static str, Vec<(Method, EndpointService)>>,
     by_template: axum::Router,
 }
 
@@ -56,15 +56,15 @@ impl Router {
     pub fn answer(
         &self,
         mut request: Request<Body>,
-        context: Arc<Context>,
+        meta: Arc<RequestMeta>,
     ) -> impl Future<Output = Response<Body>> + Send + use<> {
         let at_path = self.by_path.get(request.uri().path());
         let door = at_path.and_then(|doors| doors.iter().find(|(method, _)| method == request.method()));
         if let Some((_, door)) = door {
             // Boxed, because what is answered is moved with the connection's state.
-            return Either::Left(Box::pin(door.clone().answer(request, context)));
+            return Either::Left(Box::pin(door.clone().answer(request, meta)));
         }
-        request.extensions_mut().insert(context);
+        request.extensions_mut().insert(meta);
         Either::Right(call(self.by_template.clone(), request))
     }
 }

@@ -31,10 +31,10 @@ use tokio::{
 
 use super::{
     connection::{Phase, TimedStream},
-    connection_limiter::Visit,
-    listener::{self, Entrance, Opened, Service},
+    connection_limiter::ConnectionPermit,
+    listener::{self, Listener, Opened, Service},
     service_manager,
-    stream::until_service_ends,
+    sse::until_service_ends,
 };
 use crate::{
     app::App,
@@ -168,7 +168,7 @@ fn stop_signal() -> Result<tokio::sync::mpsc::Receiver<()>> {
     Ok(receiver)
 }
 
-async fn accept(entrance: &Entrance, connections: &GracefulShutdown, ends: &watch::Receiver<bool>) {
+async fn accept(entrance: &Listener, connections: &GracefulShutdown, ends: &watch::Receiver<bool>) {
     let door = &entrance.door;
     loop {
         match entrance.listener.accept().await {
@@ -189,8 +189,8 @@ async fn accept(entrance: &Entrance, connections: &GracefulShutdown, ends: &watc
 
 fn serve_connection(
     stream: TcpStream,
-    visit: Visit,
-    entrance: &Entrance,
+    visit: ConnectionPermit,
+    entrance: &Listener,
     conversation: Conversation,
     watcher: Watcher,
 ) {
@@ -212,7 +212,7 @@ fn serve_connection(
 }
 
 /// Serves one connection until it ends.
-async fn speak<S>(stream: S, visit: Visit, conversation: Conversation, phase: Phase, watcher: Watcher)
+async fn speak<S>(stream: S, visit: ConnectionPermit, conversation: Conversation, phase: Phase, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {

@@ -11,24 +11,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::request_context::Call;
+use super::request_context::RequestContext;
 use crate::{app::App, concurrency::lock::locked, domain::identity::tokens, types::Secret};
 
 /// How long it goes unnoticed that a token was ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The leave to be told a stream. Not to be asked on worker threads.
-pub struct Entitlement {
+pub struct StreamAuthorization {
     app: Arc<App>,
     token: Option<Secret>,
     looked_at: Mutex<Instant>,
     has_ended: AtomicBool,
 }
 
-impl Entitlement {
+impl StreamAuthorization {
     /// That of a call which the guard has just let in.
-    pub fn of(call: &Call) -> Self {
-        let (app, token) = (Arc::clone(&call.app), call.bearer());
+    pub fn of(context: &RequestContext) -> Self {
+        let (app, token) = (Arc::clone(&context.app), context.bearer());
         Self { app, token, looked_at: Mutex::new(Instant::now()), has_ended: AtomicBool::new(false) }
     }
 

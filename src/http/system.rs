@@ -13,13 +13,12 @@ use utoipa::ToSchema;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
 use super::{
-    described_headers::Header,
-    endpoint::Operation,
-    openapi,
+    endpoint::Handler,
+    openapi::{document, headers::Header},
     params::{FileName, Nothing, parameters},
-    precompressed::{Chosen, Packed},
-    reply::{Answer, AnswerDocument, JSON, Json},
-    request_context::Call,
+    precompressed::{Precompressed, SelectedEncoding},
+    reply::{JSON, Json, Reply, ReplyDescription},
+    request_context::RequestContext,
     routes,
 };
 use crate::{
@@ -49,7 +48,7 @@ pub struct Health {
     status: &'static str,
 }
 
-pub async fn health(_: Call, _: Nothing) -> Result<Json<Health>> {
+pub async fn health(_: RequestContext, _: Nothing) -> Result<Json<Health>> {
     Ok(Json(Health { status: "ok" }))
 }
 
@@ -88,13 +87,13 @@ pub struct Readiness {
     disk: &'static str,
 }
 
-pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
+pub async fn readiness(context: RequestContext, _: Nothing) -> Result<Json<Readiness>> {
     // It asks the file system, which may be slow.
-    let condition = call.blocking(health::observe).await?;
+    let condition = context.blocking(health::observe).await?;
     // An empty change shows that the writer lives and can have the database. It writes nothing: a full disk is no
     // reason to stop serving those who read.
-    call.committed(call.app.store.write(|_| Ok(()))).await?;
-    let pressure = call.app.store.writer_load();
+    context.committed(context.app.store.write(|_| Ok(()))).await?;
+    let pressure = context.app.store.writer_load();
     Ok(Json(Readiness {
         status: "ready",
         writes_waiting: pressure.queued,
@@ -104,9 +103,9 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
         accounts_suspended: condition.accounts_suspended,
         database: condition.integrity.name(),
         database_checked_at: condition.integrity.last.as_ref().map(integrity::Check::at),
-        backups: condition.backup_state(&call.app).name(),
+        backups: condition.backup_state(&context.app).name(),
         backup_at: condition.backups.last.as_ref().map(backups::Remembered::at),
-        disk: if condition.is_disk_low(&call.app) { "low" } else { "ok" },
+        disk: if condition.is_disk_low(&context.app) { "low" } else { "ok" },
     }))
 }
 
@@ -114,21 +113,21 @@ pub async fn readiness(call: Call, _: Nothing) -> Result<Json<Readiness>> {
 const FILE_TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/png"];
 
 /// The API document.
-pub struct ApiDocument(Chosen);
+pub struct ApiDocument(SelectedEncoding);
 
-impl Answer for ApiDocument {
+impl Reply for ApiDocument {
     fn into_response(self) -> Result<Response<Body>, Error> {
         Ok(self.0.into_response(JSON))
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         let schema = json!({
             "type": "object",
             "description": "An OpenAPI document.",
             "additionalProperties": true,
             "example": { "openapi": "3.1.0" },
         });
-        AnswerDocument {
+        ReplyDescription {
             statuses: vec![(StatusCode::OK, "The document.")],
             contents: vec![("application/json", schema)],
             schemas: Vec::new(),
@@ -139,11 +138,11 @@ impl Answer for ApiDocument {
 
 /// A file of the documentation.
 pub struct FileAnswer {
-    content: Chosen,
+    content: SelectedEncoding,
     content_type: String,
 }
 
-impl Answer for FileAnswer {
+impl Reply for FileAnswer {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let content_type = HeaderValue::from_str(&self.content_type).map_err(Error::internal)?;
         let mut response = self.content.into_response(content_type);
@@ -153,8 +152,8 @@ impl Answer for FileAnswer {
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument {
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
             statuses: vec![(StatusCode::OK, "The file.")],
             contents: FILE_TYPES.map(|content_type| (content_type, json!({ "type": "string" }))).to_vec(),
             schemas: Vec::new(),
@@ -166,7 +165,7 @@ impl Answer for FileAnswer {
 /// Somewhere else.
 pub struct Redirect(&'static str);
 
-impl Answer for Redirect {
+impl Reply for Redirect {
     fn into_response(self) -> Result<Response<Body>, Error> {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
@@ -174,8 +173,8 @@ impl Answer for Redirect {
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument {
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
             statuses: vec![(StatusCode::PERMANENT_REDIRECT, "See `Location`.")],
             contents: Vec::new(),
             schemas: Vec::new(),
@@ -186,28 +185,29 @@ impl Answer for Redirect {
 
 /// The operation that sends the API document. It is large, the same for everybody, and takes long to make: each server
 /// makes it when it is first asked for.
-pub fn api_document() -> impl Operation<Nothing, ApiDocument> {
-    let kept = Arc::new(OnceCell::<Packed>::new());
-    move |call: Call, _: Nothing| {
+pub fn api_document() -> impl Handler<Nothing, ApiDocument> {
+    let kept = Arc::new(OnceCell::<Precompressed>::new());
+    move |context: RequestContext, _: Nothing| {
         let kept = Arc::clone(&kept);
         async move {
-            let make = || call.blocking(|app| Packed::new(openapi::document(&app.config, &routes::endpoints())));
+            let make =
+                || context.blocking(|app| Precompressed::new(document::document(&app.config, &routes::endpoints())));
             let document = kept.get_or_try_init(make).await?;
-            Ok(ApiDocument(document.choose(&call.headers)))
+            Ok(ApiDocument(document.choose(&context.headers)))
         }
     }
 }
 
-pub async fn docs_entry(_: Call, _: Nothing) -> Result<Redirect> {
+pub async fn docs_entry(_: RequestContext, _: Nothing) -> Result<Redirect> {
     Ok(Redirect("/docs/"))
 }
 
-pub async fn docs_page(call: Call, _: Nothing) -> Result<FileAnswer> {
-    docs("index.html", &call.headers)
+pub async fn docs_page(context: RequestContext, _: Nothing) -> Result<FileAnswer> {
+    docs("index.html", &context.headers)
 }
 
-pub async fn docs_file(call: Call, DocsFile { file }: DocsFile) -> Result<FileAnswer> {
-    docs(&file.0, &call.headers)
+pub async fn docs_file(context: RequestContext, DocsFile { file }: DocsFile) -> Result<FileAnswer> {
+    docs(&file.0, &context.headers)
 }
 
 fn docs(file: &str, headers: &HeaderMap) -> Result<FileAnswer> {
@@ -219,6 +219,6 @@ fn docs(file: &str, headers: &HeaderMap) -> Result<FileAnswer> {
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => bytes.into(),
     };
-    let content = if gzpipped { Chosen::of_gzipped(bytes, headers)? } else { Chosen::plain(bytes) };
+    let content = if gzpipped { SelectedEncoding::of_gzipped(bytes, headers)? } else { SelectedEncoding::plain(bytes) };
     Ok(FileAnswer { content, content_type })
 }

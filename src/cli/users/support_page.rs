@@ -6,7 +6,7 @@ use super::issue_table;
 use crate::cli::{audit, http_rows, logs, or_empty, row, table};
 use yarrow::{
     domain::{messaging::notifications::Received, operations::support::Sheet},
-    http::answers::{AuditRow, LoggedRequest, UserDataIssue},
+    http::responses::{AuditRow, LoggedRequest, UserDataIssue},
 };
 
 pub fn json_of(sheet: &Sheet) -> Value {

@@ -13,7 +13,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{PageNumber, PageSize, Parameter, Rules, TimeRange, optional_time_range, page, parameters, text},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Timestamp, UserId, clean},
 };
@@ -72,14 +72,14 @@ impl From<Recorded> for AuditRow {
     }
 }
 
-pub async fn list(call: Call, of: ListRows) -> Result<Json<NumberedPage<AuditRow>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list(context: RequestContext, of: ListRows) -> Result<Json<NumberedPage<AuditRow>>> {
+    let page = page(&context, of.page, of.size);
     if let Some(user) = of.user_id {
-        call.context.subject.get_or_init(|| user);
+        context.meta.subject.get_or_init(|| user);
     }
     let filter =
         Filter { user: of.user_id, actor: of.actor.map(|Actor(actor)| actor), from: of.time.from(), to: of.time.to() };
-    let found = call.blocking(move |app| audit::list(app, &filter, page)).await?;
+    let found = context.blocking(move |app| audit::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 

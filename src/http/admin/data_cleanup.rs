@@ -14,7 +14,7 @@ use crate::{
     http::{
         params::{Credential, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
 };
 
@@ -45,29 +45,29 @@ impl From<Cleared> for DataCleared {
     }
 }
 
-pub async fn clear_all(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(call, clear, Target::All).await
+pub async fn clear_all(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(context, clear, Target::All).await
 }
 
-pub async fn clear_codes(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(call, clear, Target::VerificationCodes).await
+pub async fn clear_codes(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(context, clear, Target::VerificationCodes).await
 }
 
-pub async fn clear_payments(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(call, clear, Target::PaymentRecords).await
+pub async fn clear_payments(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(context, clear, Target::PaymentRecords).await
 }
 
-pub async fn clear_feedback(call: Call, clear: Clear) -> Result<Json<DataCleared>> {
-    confirmed(call, clear, Target::Feedback).await
+pub async fn clear_feedback(context: RequestContext, clear: Clear) -> Result<Json<DataCleared>> {
+    confirmed(context, clear, Target::Feedback).await
 }
 
-async fn confirmed(call: Call, clear: Clear, target: Target) -> Result<Json<DataCleared>> {
-    let actor = call.admin()?.actor();
-    let census = call.blocking(move |app| purge::dry_run(app, target)).await?;
+async fn confirmed(context: RequestContext, clear: Clear, target: Target) -> Result<Json<DataCleared>> {
+    let actor = context.admin()?.actor();
+    let census = context.blocking(move |app| purge::dry_run(app, target)).await?;
     let token = clear.confirm.map(|Credential(token)| token);
     let demand = Demand { actor, action: target.name().to_owned(), token, census };
-    call.committed(confirmations::require(&call.app, demand)).await?;
-    call.tell_beginning().await?;
-    let cleared = call.blocking(move |app| purge::clear(app, target, &mut |_, _, _| ())).await?;
+    context.committed(confirmations::require(&context.app, demand)).await?;
+    context.tell_beginning().await?;
+    let cleared = context.blocking(move |app| purge::clear(app, target, &mut |_, _, _| ())).await?;
     Ok(Json(cleared.into()))
 }

@@ -10,7 +10,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{PageNumber, PageSize, page, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Timestamp, UserId},
 };
@@ -56,12 +56,12 @@ impl From<Feedback> for AdminFeedback {
     }
 }
 
-pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AdminFeedback>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AdminFeedback>>> {
+    let page = page(&context, of.page, of.size);
     if let Some(user) = of.user_id {
-        call.context.subject.get_or_init(|| user);
+        context.meta.subject.get_or_init(|| user);
     }
     let filter = of.user_id.map_or(Filter::All, Filter::Of);
-    let found = call.blocking(move |app| feedback::list(app, &filter, page)).await?;
+    let found = context.blocking(move |app| feedback::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }

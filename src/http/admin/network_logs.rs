@@ -22,7 +22,7 @@ use crate::{
             parameters, required_time_range, text,
         },
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Page, Timestamp, UserId, decimal_milliseconds},
 };
@@ -125,32 +125,32 @@ impl From<Logged> for LoggedRequest {
     }
 }
 
-pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    call.context.subject.get_or_init(|| of.user_id);
+pub async fn list_of_user(context: RequestContext, of: OfUser) -> Result<Json<NumberedPage<LoggedRequest>>> {
+    context.meta.subject.get_or_init(|| of.user_id);
     let (from, to) = (of.time.from(), of.time.to());
     let filter = Filter { user: Some(of.user_id), from, to, ..Filter::default() };
-    list(&call, filter, page(&call, of.page, of.size)).await
+    list(&context, filter, page(&context, of.page, of.size)).await
 }
 
-pub async fn list_of_client(call: Call, of: OfClient) -> Result<Json<NumberedPage<LoggedRequest>>> {
+pub async fn list_of_client(context: RequestContext, of: OfClient) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (of.time.from(), of.time.to());
     let filter = Filter { client_ip: Some(of.client_ip.0.to_string()), from, to, ..Filter::default() };
-    list(&call, filter, page(&call, of.page, of.size)).await
+    list(&context, filter, page(&context, of.page, of.size)).await
 }
 
-pub async fn list_of_time(call: Call, of: Between) -> Result<Json<NumberedPage<LoggedRequest>>> {
+pub async fn list_of_time(context: RequestContext, of: Between) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (of.time.from(), of.time.to());
-    list(&call, Filter { from, to, ..Filter::default() }, page(&call, of.page, of.size)).await
+    list(&context, Filter { from, to, ..Filter::default() }, page(&context, of.page, of.size)).await
 }
 
-pub async fn list_failed(call: Call, of: Within) -> Result<Json<NumberedPage<LoggedRequest>>> {
+pub async fn list_failed(context: RequestContext, of: Within) -> Result<Json<NumberedPage<LoggedRequest>>> {
     let (from, to) = (of.time.from(), of.time.to());
     let filter = Filter { failed_only: true, from, to, ..Filter::default() };
-    list(&call, filter, page(&call, of.page, of.size)).await
+    list(&context, filter, page(&context, of.page, of.size)).await
 }
 
-async fn list(call: &Call, filter: Filter, page: Page) -> Result<Json<NumberedPage<LoggedRequest>>> {
-    let found = call.blocking(move |app| search::list(app, &filter, page)).await?;
+async fn list(context: &RequestContext, filter: Filter, page: Page) -> Result<Json<NumberedPage<LoggedRequest>>> {
+    let found = context.blocking(move |app| search::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -204,10 +204,10 @@ pub struct ClientCountPage {
 }
 
 /// Counts the requests per address in a time range; by default the last 24 hours.
-pub async fn count_by_client(call: Call, of: WithinDay) -> Result<Json<ClientCountPage>> {
+pub async fn count_by_client(context: RequestContext, of: WithinDay) -> Result<Json<ClientCountPage>> {
     let (from, to) = of.window;
-    let page = page(&call, of.page, of.size);
-    let all = call.blocking(move |app| tallies::count(app, from, to)).await?;
+    let page = page(&context, of.page, of.size);
+    let all = context.blocking(move |app| tallies::count(app, from, to)).await?;
     let total = all.len();
     let items = tallies::on_page(all, page).map(Into::into).collect();
     Ok(Json(ClientCountPage { from, to, items, page: page.number, size: page.size, total }))
@@ -294,10 +294,10 @@ pub struct SuspiciousClientPage {
 }
 
 /// Detects suspicious addresses in a time range; by default the last hour.
-pub async fn list_suspicious(call: Call, of: WithinHour) -> Result<Json<SuspiciousClientPage>> {
+pub async fn list_suspicious(context: RequestContext, of: WithinHour) -> Result<Json<SuspiciousClientPage>> {
     let (from, to) = of.window;
-    let page = page(&call, of.page, of.size);
-    let all = call.blocking(move |app| tallies::suspicious(app, from, to)).await?;
+    let page = page(&context, of.page, of.size);
+    let all = context.blocking(move |app| tallies::suspicious(app, from, to)).await?;
     let total = all.len();
     let items = tallies::on_page(all, page).map(Into::into).collect();
     Ok(Json(SuspiciousClientPage { from, to, items, page: page.number, size: page.size, total }))
@@ -314,11 +314,11 @@ pub struct LogsDeleted {
     before: Timestamp,
 }
 
-pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<LogsDeleted>> {
-    let age = of.days_to_keep.map_or(call.app.config.retention.access_log, |days| days.as_duration());
-    let before = call.app.clock.now().minus(age);
-    call.tell_beginning().await?;
-    let deleted = call.blocking(move |app| network_log::clean_up(app, age)).await?;
+pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<LogsDeleted>> {
+    let age = of.days_to_keep.map_or(context.app.config.retention.access_log, |days| days.as_duration());
+    let before = context.app.clock.now().minus(age);
+    context.tell_beginning().await?;
+    let deleted = context.blocking(move |app| network_log::clean_up(app, age)).await?;
     Ok(Json(LogsDeleted { deleted, before }))
 }
 

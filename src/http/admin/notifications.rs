@@ -15,8 +15,8 @@ use crate::{
             AudienceName, JsonData, Moment, NotificationText, NotificationTitle, PageNumber, PageSize, Parameter,
             RowNumber, Rules, page, parameters,
         },
-        reply::{Json, Made},
-        request_context::Call,
+        reply::{Created, Json},
+        request_context::RequestContext,
         v1::notifications::NotificationPayload,
     },
     types::{Timestamp, UserId},
@@ -90,7 +90,7 @@ impl From<Sent> for AdminNotification {
     }
 }
 
-pub async fn send(call: Call, send: Send) -> Result<Made<AdminNotification>> {
+pub async fn send(context: RequestContext, send: Send) -> Result<Created<AdminNotification>> {
     let (NotificationTitle(title), NotificationText(body)) = (send.title, send.body);
     let draft = Draft {
         audience: send.audience,
@@ -100,14 +100,14 @@ pub async fn send(call: Call, send: Send) -> Result<Made<AdminNotification>> {
         payload: send.payload.unwrap_or(Payload::None {}),
         expires_at: send.expires_at.map(|Expiry(time)| time),
     };
-    Ok(Made(call.committed(notifications::send(&call.app, draft)).await?.into()))
+    Ok(Created(context.committed(notifications::send(&context.app, draft)).await?.into()))
 }
 
 fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Result<Audience> {
     match (name, users.is_empty()) {
         (AudienceName::All, true) => Ok(Audience::Everybody),
         (AudienceName::Users, false) => {
-            notifications::find_recipients(&rules.call.app, &users)?;
+            notifications::find_recipients(&rules.context.app, &users)?;
             Ok(Audience::Users(users))
         }
         (AudienceName::All, false) => {
@@ -120,9 +120,9 @@ fn audience(rules: &Rules<'_>, (name, users): (AudienceName, Vec<UserId>)) -> Re
     }
 }
 
-pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AdminNotification>>> {
-    let page = page(&call, of.page, of.size);
-    let found = call.blocking(move |app| notifications::list_sent(app, page)).await?;
+pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AdminNotification>>> {
+    let page = page(&context, of.page, of.size);
+    let found = context.blocking(move |app| notifications::list_sent(app, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -135,8 +135,11 @@ pub struct NotificationDeleted {
     deleted: bool,
 }
 
-pub async fn delete(call: Call, OfNotification { id }: OfNotification) -> Result<Json<NotificationDeleted>> {
-    call.committed(notifications::delete(&call.app, id.0)).await?;
+pub async fn delete(
+    context: RequestContext,
+    OfNotification { id }: OfNotification,
+) -> Result<Json<NotificationDeleted>> {
+    context.committed(notifications::delete(&context.app, id.0)).await?;
     Ok(Json(NotificationDeleted { id: id.0.to_string(), deleted: true }))
 }
 

@@ -31,7 +31,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{Flag, PageNumber, PageSize, Reason, Rules, page, parameters},
         reply::{Json, Replayable},
-        request_context::Call,
+        request_context::RequestContext,
         v0::payment::OrderNo,
     },
     providers::payment::{OrderState, Trade, TradeStatus},
@@ -160,13 +160,13 @@ impl From<Order> for AdminOrder {
     }
 }
 
-pub async fn list(call: Call, of: ListOrders) -> Result<Json<NumberedPage<AdminOrder>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list(context: RequestContext, of: ListOrders) -> Result<Json<NumberedPage<AdminOrder>>> {
+    let page = page(&context, of.page, of.size);
     if let Some(user) = of.user_id {
-        call.context.subject.get_or_init(|| user);
+        context.meta.subject.get_or_init(|| user);
     }
     let filter = orders::Filter { user: of.user_id, state: of.state };
-    let found = call.blocking(move |app| orders::list(app, filter, page)).await?;
+    let found = context.blocking(move |app| orders::list(app, filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -216,11 +216,11 @@ pub struct AdminOrderFile {
     balance: i64,
 }
 
-pub async fn show(call: Call, of: OfOrder) -> Result<Json<AdminOrderFile>> {
-    let file = orders::file(&call.app, &of.order_no.0)?;
-    call.context.subject.get_or_init(|| file.order.user);
+pub async fn show(context: RequestContext, of: OfOrder) -> Result<Json<AdminOrderFile>> {
+    let file = orders::file(&context.app, &of.order_no.0)?;
+    context.meta.subject.get_or_init(|| file.order.user);
     Ok(Json(AdminOrderFile {
-        balance: ledger::balance(&call.app, file.order.user, Asset::Coin)?,
+        balance: ledger::balance(&context.app, file.order.user, Asset::Coin)?,
         order: file.order.into(),
         refunds: file.refunds.into_iter().map(Into::into).collect(),
         callbacks: file.callbacks.into_iter().map(Into::into).collect(),
@@ -266,20 +266,20 @@ impl From<Inquiry> for OrderInquiry {
     }
 }
 
-pub async fn query(call: Call, of: OfOrder) -> Result<Json<OrderInquiry>> {
-    let inquiry = call.blocking(move |app| reconcile::inquire(app, &of.order_no.0)).await?;
-    call.context.subject.get_or_init(|| inquiry.order.user);
+pub async fn query(context: RequestContext, of: OfOrder) -> Result<Json<OrderInquiry>> {
+    let inquiry = context.blocking(move |app| reconcile::inquire(app, &of.order_no.0)).await?;
+    context.meta.subject.get_or_init(|| inquiry.order.user);
     Ok(Json(inquiry.into()))
 }
 
-pub async fn settle(call: Call, settle: Settle) -> Result<Replayable<AdminOrder>> {
-    let by = call.authority(Some(settle.reason.0))?;
+pub async fn settle(context: RequestContext, settle: Settle) -> Result<Replayable<AdminOrder>> {
+    let by = context.authority(Some(settle.reason.0))?;
     let OrderNo(order_no) = settle.order_no;
-    let user = orders::find(&call.app, &order_no)?.user;
-    call.context.subject.get_or_init(|| user);
+    let user = orders::find(&context.app, &order_no)?.user;
+    context.meta.subject.get_or_init(|| user);
     let decision = settle.decision;
     let operation = |app: &App, once| decisions::settle(app, &order_no, decision, by, once);
-    call.answer_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
+    context.respond_once(StatusCode::OK, |order: &Order| AdminOrder::from(order), operation).await
 }
 
 /// The result of a sandbox payment.
@@ -297,10 +297,10 @@ impl From<sandbox::Rehearsed> for Rehearsed {
     }
 }
 
-pub async fn sandbox_pay(call: Call, pay: SandboxPay) -> Result<Json<Rehearsed>> {
+pub async fn sandbox_pay(context: RequestContext, pay: SandboxPay) -> Result<Json<Rehearsed>> {
     let is_set = |flag: Option<Flag>| flag.is_some_and(|Flag(flag)| flag);
     let delivery = if is_set(pay.lost) { Delivery::Lost } else { Delivery::Here };
     let rehearsal = Rehearsal { late: is_set(pay.late), delivery };
-    let done = call.blocking(move |app| sandbox::pay(app, &pay.order_no.0, &rehearsal)).await?;
+    let done = context.blocking(move |app| sandbox::pay(app, &pay.order_no.0, &rehearsal)).await?;
     Ok(Json(done.into()))
 }

@@ -10,8 +10,8 @@ use crate::{
         body::RawValue,
         numbered_page::NumberedPage,
         params::{Flag, NotificationText, PageNumber, PageSize, Parameter, Rules, page, parameters, text},
-        reply::{Json, Made},
-        request_context::Call,
+        reply::{Created, Json},
+        request_context::RequestContext,
         v0::version::{AppRelease, Platform, VersionCode},
     },
 };
@@ -32,7 +32,7 @@ parameters! {
     }
 }
 
-pub async fn publish(call: Call, publish: Publish) -> Result<Made<AppRelease>> {
+pub async fn publish(context: RequestContext, publish: Publish) -> Result<Created<AppRelease>> {
     let draft = Draft {
         version: publish.version,
         version_code: publish.version_code.0,
@@ -41,12 +41,12 @@ pub async fn publish(call: Call, publish: Publish) -> Result<Made<AppRelease>> {
         notes: publish.notes.map(|NotificationText(text)| text).unwrap_or_default(),
         download_url: publish.download_url,
     };
-    Ok(Made(call.committed(releases::publish(&call.app, draft)).await?.into()))
+    Ok(Created(context.committed(releases::publish(&context.app, draft)).await?.into()))
 }
 
-pub async fn list(call: Call, of: List) -> Result<Json<NumberedPage<AppRelease>>> {
-    let page = page(&call, of.page, of.size);
-    let found = releases::list(&call.app, page)?;
+pub async fn list(context: RequestContext, of: List) -> Result<Json<NumberedPage<AppRelease>>> {
+    let page = page(&context, of.page, of.size);
+    let found = releases::list(&context.app, page)?;
     Ok(NumberedPage::of(page, found))
 }
 

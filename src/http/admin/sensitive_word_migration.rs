@@ -21,7 +21,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{Content, Flag, Nothing, PageNumber, PageSize, page, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     providers::breaker::Condition,
     types::{Timestamp, UserId, decimal_milliseconds},
@@ -148,23 +148,23 @@ impl From<Status> for ModerationStatus {
     }
 }
 
-pub async fn status(call: Call, _: Nothing) -> Result<Json<ModerationStatus>> {
-    Ok(Json(call.blocking(|app| state::status(&app.moderation)).await?.into()))
+pub async fn status(context: RequestContext, _: Nothing) -> Result<Json<ModerationStatus>> {
+    Ok(Json(context.blocking(|app| state::status(&app.moderation)).await?.into()))
 }
 
-pub async fn switch(call: Call, to: Switch) -> Result<Json<ModerationStatus>> {
+pub async fn switch(context: RequestContext, to: Switch) -> Result<Json<ModerationStatus>> {
     let service = if to.use_aliyun.0 { Service::External } else { Service::Local };
-    let before = call.committed(policy::switch(&call.app.moderation, service)).await?;
-    call.context.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
-    status(call, Nothing).await
+    let before = context.committed(policy::switch(&context.app.moderation, service)).await?;
+    context.meta.reason.get_or_init(|| format!("{} to {}", before.service.name(), service.name()));
+    status(context, Nothing).await
 }
 
-pub async fn set_fallback(call: Call, to: SetFallback) -> Result<Json<ModerationStatus>> {
+pub async fn set_fallback(context: RequestContext, to: SetFallback) -> Result<Json<ModerationStatus>> {
     let Flag(falls_back) = to.enable_fallback;
-    let before = call.committed(policy::set_fallback(&call.app, falls_back)).await?;
+    let before = context.committed(policy::set_fallback(&context.app, falls_back)).await?;
     let name = |falls_back| if falls_back { "on" } else { "off" };
-    call.context.reason.get_or_init(|| format!("{} to {}", name(before.falls_back), name(falls_back)));
-    status(call, Nothing).await
+    context.meta.reason.get_or_init(|| format!("{} to {}", name(before.falls_back), name(falls_back)));
+    status(context, Nothing).await
 }
 
 /// One service's verdict on a text.
@@ -242,10 +242,10 @@ impl From<Comparison> for TextCompared {
     }
 }
 
-pub async fn compare(call: Call, of: Compare) -> Result<Json<TextCompared>> {
+pub async fn compare(context: RequestContext, of: Compare) -> Result<Json<TextCompared>> {
     let content_type = of.content_type.unwrap_or(ContentType::Question);
     let text = Text { content: of.content.0, content_type, user: of.user_id };
-    Ok(Json(call.blocking(move |app| compare::compare(&app.moderation, &text)).await?.into()))
+    Ok(Json(context.blocking(move |app| compare::compare(&app.moderation, &text)).await?.into()))
 }
 
 /// The health of the local list.
@@ -290,8 +290,8 @@ pub struct ModerationHealth {
     external: ExternalHealth,
 }
 
-pub async fn check_health(call: Call, _: Nothing) -> Result<Json<ModerationHealth>> {
-    let health = call.blocking(|app| state::health(&app.moderation)).await?;
+pub async fn check_health(context: RequestContext, _: Nothing) -> Result<Json<ModerationHealth>> {
+    let health = context.blocking(|app| state::health(&app.moderation)).await?;
     let probe = health.external.as_ref();
     Ok(Json(ModerationHealth {
         healthy: health.is_healthy(),
@@ -350,8 +350,11 @@ impl From<Disagreement> for ShownDisagreement {
     }
 }
 
-pub async fn disagreements(call: Call, of: ListDisagreements) -> Result<Json<NumberedPage<ShownDisagreement>>> {
-    let page = page(&call, of.page, of.size);
-    let found = shadow::disagreements(&call.app, page)?;
+pub async fn disagreements(
+    context: RequestContext,
+    of: ListDisagreements,
+) -> Result<Json<NumberedPage<ShownDisagreement>>> {
+    let page = page(&context, of.page, of.size);
+    let found = shadow::disagreements(&context.app, page)?;
     Ok(NumberedPage::of(page, found))
 }

@@ -15,7 +15,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{Content, Flag, Label, ListedWord, Nothing, PageNumber, PageSize, Rules, page, parameters},
         reply::{Json, Saved},
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::Timestamp,
 };
@@ -64,15 +64,16 @@ pub struct WordAdded {
     total: i64,
 }
 
-pub async fn add(call: Call, add: AddWord) -> Result<Saved<WordAdded>> {
+pub async fn add(context: RequestContext, add: AddWord) -> Result<Saved<WordAdded>> {
     let NewWord { text, force } = add.new;
     let word = Word {
         text,
         kind: add.kind.map_or_else(|| UNTYPED.to_owned(), |Label(kind)| kind),
         by_sound: add.by_sound.is_none_or(|Flag(by_sound)| by_sound),
     };
-    let (added, statistics) =
-        call.blocking(move |app| Ok((listing::add(&app.moderation, word, force)?, listing::statistics(app)?))).await?;
+    let (added, statistics) = context
+        .blocking(move |app| Ok((listing::add(&app.moderation, word, force)?, listing::statistics(app)?)))
+        .await?;
     let is_new = added.is_new;
     let resource = WordAdded { word: added.word, r#type: added.kind, created: is_new, total: statistics.total };
     Ok(Saved { resource, is_new })
@@ -106,10 +107,10 @@ pub struct WordRemoved {
     total: i64,
 }
 
-pub async fn remove(call: Call, remove: RemoveWord) -> Result<Json<WordRemoved>> {
+pub async fn remove(context: RequestContext, remove: RemoveWord) -> Result<Json<WordRemoved>> {
     let ListedWord(word) = remove.word;
     let (removed, statistics) =
-        call.blocking(move |app| Ok((listing::remove(&app.moderation, word)?, listing::statistics(app)?))).await?;
+        context.blocking(move |app| Ok((listing::remove(&app.moderation, word)?, listing::statistics(app)?))).await?;
     Ok(Json(WordRemoved { word: removed.word, r#type: removed.kind, removed: true, total: statistics.total }))
 }
 
@@ -135,10 +136,10 @@ impl From<Listed> for ShownWord {
     }
 }
 
-pub async fn list(call: Call, of: ListWords) -> Result<Json<NumberedPage<ShownWord>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list(context: RequestContext, of: ListWords) -> Result<Json<NumberedPage<ShownWord>>> {
+    let page = page(&context, of.page, of.size);
     let filter = words::Filter { kind: of.kind.map(|Label(kind)| kind), part: of.part.map(|ListedWord(part)| part) };
-    let found = call.blocking(move |app| listing::list(app, &filter, page)).await?;
+    let found = context.blocking(move |app| listing::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -178,8 +179,8 @@ pub struct WordStatistics {
     compile_ms: f64,
 }
 
-pub async fn statistics(call: Call, _: Nothing) -> Result<Json<WordStatistics>> {
-    let state = call.blocking(|app| state::status(&app.moderation)).await?;
+pub async fn statistics(context: RequestContext, _: Nothing) -> Result<Json<WordStatistics>> {
+    let state = context.blocking(|app| state::status(&app.moderation)).await?;
     let types = state.words.kinds.into_iter();
     Ok(Json(WordStatistics {
         total: state.words.total,
@@ -249,20 +250,20 @@ impl TextTested {
     }
 }
 
-async fn test(call: &Call, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
+async fn test(context: &RequestContext, content_type: ContentType, of: TestText) -> Result<Json<TextTested>> {
     let ruling =
-        call.judged(move |app| moderation::judge_locally(&app.moderation, content_type, &of.content.0)).await?;
+        context.judged(move |app| moderation::judge_locally(&app.moderation, content_type, &of.content.0)).await?;
     Ok(Json(TextTested::of(content_type, ruling)))
 }
 
-pub async fn test_nickname(call: Call, of: TestText) -> Result<Json<TextTested>> {
-    test(&call, ContentType::Nickname, of).await
+pub async fn test_nickname(context: RequestContext, of: TestText) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Nickname, of).await
 }
 
-pub async fn test_signature(call: Call, of: TestText) -> Result<Json<TextTested>> {
-    test(&call, ContentType::Signature, of).await
+pub async fn test_signature(context: RequestContext, of: TestText) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Signature, of).await
 }
 
-pub async fn test_question(call: Call, of: TestText) -> Result<Json<TextTested>> {
-    test(&call, ContentType::Question, of).await
+pub async fn test_question(context: RequestContext, of: TestText) -> Result<Json<TextTested>> {
+    test(&context, ContentType::Question, of).await
 }

@@ -10,7 +10,7 @@ use crate::{
     http::{
         params::{Credential, Nothing, VerificationCode, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::Timestamp,
 };
@@ -34,11 +34,11 @@ pub struct AdminSession {
     expires_at: Timestamp,
 }
 
-pub async fn login(call: Call, Login { name, password, totp }: Login) -> Result<Json<AdminSession>> {
-    let client = call.context.client;
+pub async fn login(context: RequestContext, Login { name, password, totp }: Login) -> Result<Json<AdminSession>> {
+    let client = context.meta.client;
     let totp = totp.map(|code| code.of_digits(admins::second_factor::DIGITS));
     let sign_in = move |app: &App| admins::sign_in(app, &name.0, &password.0, totp.as_deref(), client);
-    let issued = call.blocking(sign_in).await?;
+    let issued = context.blocking(sign_in).await?;
     Ok(Json(AdminSession { token: issued.token.reveal().to_owned(), expires_at: issued.expires_at }))
 }
 
@@ -51,12 +51,12 @@ pub struct AdminLoggedOut {
 }
 
 /// A key has no session that could end: it stays good until it is revoked, which must not seem done.
-pub async fn logout(call: Call, _: Nothing) -> Result<Json<AdminLoggedOut>> {
-    if let Identity::Key { .. } = call.admin()? {
+pub async fn logout(context: RequestContext, _: Nothing) -> Result<Json<AdminLoggedOut>> {
+    if let Identity::Key { .. } = context.admin()? {
         return Err(Error::new(Code::Forbidden).detail("An API key is revoked on the server, and not by signing out."));
     }
-    if let Some(token) = &call.bearer() {
-        call.committed(admins::sign_out(&call.app, token)).await?;
+    if let Some(token) = &context.bearer() {
+        context.committed(admins::sign_out(&context.app, token)).await?;
     }
     Ok(Json(AdminLoggedOut { logged_out: true }))
 }

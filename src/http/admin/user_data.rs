@@ -16,7 +16,7 @@ use crate::{
     http::{
         params::{Reason, Rules, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{PhoneNumber, UserId},
 };
@@ -92,17 +92,17 @@ impl From<Validation> for UserDataValidation {
     }
 }
 
-pub async fn validate_by_id(call: Call, of: OfUser) -> Result<Json<UserDataValidation>> {
-    validate(call, Who::Id(of.user_id)).await
+pub async fn validate_by_id(context: RequestContext, of: OfUser) -> Result<Json<UserDataValidation>> {
+    validate(context, Who::Id(of.user_id)).await
 }
 
-pub async fn validate_by_phone(call: Call, of: OfPhone) -> Result<Json<UserDataValidation>> {
-    validate(call, Who::Phone(of.phone_number)).await
+pub async fn validate_by_phone(context: RequestContext, of: OfPhone) -> Result<Json<UserDataValidation>> {
+    validate(context, Who::Phone(of.phone_number)).await
 }
 
-async fn validate(call: Call, who: Who) -> Result<Json<UserDataValidation>> {
-    let found = call.blocking(move |app| user_data::validate(app, &who)).await?;
-    call.context.subject.get_or_init(|| found.user);
+async fn validate(context: RequestContext, who: Who) -> Result<Json<UserDataValidation>> {
+    let found = context.blocking(move |app| user_data::validate(app, &who)).await?;
+    context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
 }
 
@@ -135,10 +135,10 @@ impl From<Fix> for UserDataFix {
     }
 }
 
-pub async fn fix(call: Call, of: Repair) -> Result<Json<UserDataFix>> {
-    let by = call.authority(of.reason.map(|Reason(reason)| reason))?;
-    let done = call.committed(user_data::fix(&call.app, Who::Phone(of.phone_number), by)).await?;
-    call.context.subject.get_or_init(|| done.user);
+pub async fn fix(context: RequestContext, of: Repair) -> Result<Json<UserDataFix>> {
+    let by = context.authority(of.reason.map(|Reason(reason)| reason))?;
+    let done = context.committed(user_data::fix(&context.app, Who::Phone(of.phone_number), by)).await?;
+    context.meta.subject.get_or_init(|| done.user);
     Ok(Json(done.into()))
 }
 
@@ -172,9 +172,10 @@ pub struct BatchValidation {
     missing: usize,
 }
 
-pub async fn validate_batch(call: Call, batch: Batch) -> Result<Json<BatchValidation>> {
-    let items =
-        call.blocking(move |app| batch.everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>()).await?;
+pub async fn validate_batch(context: RequestContext, batch: Batch) -> Result<Json<BatchValidation>> {
+    let items = context
+        .blocking(move |app| batch.everybody.iter().map(|who| item(app, who)).collect::<Result<Vec<_>>>())
+        .await?;
     let count = |is_counted: fn(&BatchItem) -> bool| items.iter().filter(|item| is_counted(item)).count();
     Ok(Json(BatchValidation {
         consistent: count(|item| item.found && item.consistent),
@@ -262,9 +263,9 @@ impl From<Synchronised> for UserDataSynchronised {
     }
 }
 
-pub async fn synchronise(call: Call, of: Synchronise) -> Result<Json<UserDataSynchronised>> {
-    let by = call.authority(of.reason.map(|Reason(reason)| reason))?;
-    let done = call.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?;
+pub async fn synchronise(context: RequestContext, of: Synchronise) -> Result<Json<UserDataSynchronised>> {
+    let by = context.authority(of.reason.map(|Reason(reason)| reason))?;
+    let done = context.blocking(move |app| user_data::synchronise(app, &by, &mut |_| ())).await?;
     Ok(Json(done.into()))
 }
 
@@ -298,8 +299,8 @@ impl ModelAttachment {
     }
 }
 
-pub async fn show_attachment(call: Call, of: OfUser) -> Result<Json<ModelAttachment>> {
-    let attached = chat::context(&call.app, of.user_id, call.locale())?;
-    call.context.subject.get_or_init(|| of.user_id);
+pub async fn show_attachment(context: RequestContext, of: OfUser) -> Result<Json<ModelAttachment>> {
+    let attached = chat::context(&context.app, of.user_id, context.locale())?;
+    context.meta.subject.get_or_init(|| of.user_id);
     Ok(Json(ModelAttachment::of(of.user_id, attached)))
 }

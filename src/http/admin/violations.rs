@@ -19,7 +19,7 @@ use crate::{
             optional_time_range, page, parameters, whole_number,
         },
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Timestamp, UserId},
 };
@@ -95,10 +95,10 @@ impl From<Recorded> for ShownViolation {
     }
 }
 
-pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<ShownViolation>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list(context: RequestContext, of: ListViolations) -> Result<Json<NumberedPage<ShownViolation>>> {
+    let page = page(&context, of.page, of.size);
     if let Some(user) = of.user_id {
-        call.context.subject.get_or_init(|| user);
+        context.meta.subject.get_or_init(|| user);
     }
     let filter = Filter {
         user: of.user_id,
@@ -107,14 +107,14 @@ pub async fn list(call: Call, of: ListViolations) -> Result<Json<NumberedPage<Sh
         from: of.time.start,
         to: of.time.end,
     };
-    let found = call.blocking(move |app| violations::list(app, &filter, page)).await?;
+    let found = context.blocking(move |app| violations::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn find(call: Call, of: OfViolation) -> Result<Json<ShownViolation>> {
+pub async fn find(context: RequestContext, of: OfViolation) -> Result<Json<ShownViolation>> {
     let RowNumber(id) = of.id;
-    let found = violations::find(&call.app, id)?;
-    call.context.subject.get_or_init(|| found.user);
+    let found = violations::find(&context.app, id)?;
+    context.meta.subject.get_or_init(|| found.user);
     Ok(Json(found.into()))
 }
 
@@ -162,9 +162,9 @@ impl UserViolations {
     }
 }
 
-pub async fn user_stats(call: Call, of: OfUser) -> Result<Json<UserViolations>> {
-    call.context.subject.get_or_init(|| of.user_id);
-    Ok(Json(UserViolations::of(of.user_id, violations::of_user(&call.app, of.user_id)?)))
+pub async fn user_stats(context: RequestContext, of: OfUser) -> Result<Json<UserViolations>> {
+    context.meta.subject.get_or_init(|| of.user_id);
+    Ok(Json(UserViolations::of(of.user_id, violations::of_user(&context.app, of.user_id)?)))
 }
 
 /// All refusals by type.
@@ -175,8 +175,8 @@ pub struct ViolationTypes {
     types: Vec<ViolationCount>,
 }
 
-pub async fn type_stats(call: Call, _: Nothing) -> Result<Json<ViolationTypes>> {
-    let types = call.blocking(|app| violations::types(app)).await?;
+pub async fn type_stats(context: RequestContext, _: Nothing) -> Result<Json<ViolationTypes>> {
+    let types = context.blocking(|app| violations::types(app)).await?;
     let total = types.iter().map(|kind| kind.count).sum();
     Ok(Json(ViolationTypes { total, types: types.into_iter().map(Into::into).collect() }))
 }
@@ -216,11 +216,11 @@ pub struct FrequentViolators {
     total: i64,
 }
 
-pub async fn frequent_violators(call: Call, of: Frequent) -> Result<Json<FrequentViolators>> {
-    let page = page(&call, of.page, of.size);
+pub async fn frequent_violators(context: RequestContext, of: Frequent) -> Result<Json<FrequentViolators>> {
+    let page = page(&context, of.page, of.size);
     let days = of.days.map_or(FREQUENT_DAYS, |Days(days)| days);
     let threshold = of.threshold.map_or(FREQUENT_THRESHOLD, |Threshold(threshold)| threshold);
-    let found = call.blocking(move |app| violations::frequent(app, days, threshold, page)).await?;
+    let found = context.blocking(move |app| violations::frequent(app, days, threshold, page)).await?;
     let (items, total) = (found.items.into_iter().map(Into::into).collect(), found.total);
     Ok(Json(FrequentViolators { items, days, threshold, page: page.number, size: page.size, total }))
 }
@@ -235,10 +235,10 @@ pub struct ViolationsCleaned {
     days_to_keep: u32,
 }
 
-pub async fn clean_up(call: Call, of: CleanUp) -> Result<Json<ViolationsCleaned>> {
+pub async fn clean_up(context: RequestContext, of: CleanUp) -> Result<Json<ViolationsCleaned>> {
     let days_to_keep = of.days_to_keep.map_or(DAYS_TO_KEEP, |DaysToKeep(days)| days);
-    call.tell_beginning().await?;
-    let deleted = call.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
+    context.tell_beginning().await?;
+    let deleted = context.blocking(move |app| violations::clean_up(app, days_to_keep)).await?;
     Ok(Json(ViolationsCleaned { deleted, days_to_keep }))
 }
 

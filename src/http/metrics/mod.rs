@@ -14,7 +14,7 @@ use axum::{
 };
 
 use self::page::{Page, real};
-pub use self::requests::RequestTally;
+pub use self::requests::RequestMetrics;
 use crate::{
     app::App,
     domain::operations::{
@@ -33,11 +33,11 @@ const OPEN_METRICS: HeaderValue =
 #[derive(Clone)]
 pub struct Metrics {
     app: Arc<App>,
-    requests: Arc<RequestTally>,
+    requests: Arc<RequestMetrics>,
 }
 
 impl Metrics {
-    pub fn new(app: &Arc<App>, requests: &Arc<RequestTally>) -> Self {
+    pub fn new(app: &Arc<App>, requests: &Arc<RequestMetrics>) -> Self {
         Self { app: Arc::clone(app), requests: Arc::clone(requests) }
     }
 
@@ -87,7 +87,7 @@ fn page_of(sources: &Metrics) -> Result<String> {
     page.into_text()
 }
 
-fn add_requests(page: &mut Page, requests: &RequestTally) {
+fn add_requests(page: &mut Page, requests: &RequestMetrics) {
     let counted = requests.counted();
     let mut samples = page.counter("yarrow_requests", "Requests that were answered");
     for row in &counted {

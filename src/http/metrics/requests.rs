@@ -38,7 +38,7 @@ thread_local! {
 }
 
 /// The counters of all endpoints. The first row is for requests that found no endpoint.
-pub struct RequestTally {
+pub struct RequestMetrics {
     endpoints: Vec<(Method, &'static str)>,
     places: Places,
     shards: Vec<Box<[AtomicU64]>>,
@@ -55,7 +55,7 @@ pub struct Counted {
     pub sum_microseconds: u64,
 }
 
-impl RequestTally {
+impl RequestMetrics {
     pub fn new(endpoints: Vec<(Method, &'static str)>, threads: usize) -> Self {
         let places = Places::new(&endpoints);
         let cells = (endpoints.len() + 1) * ROW;
@@ -91,7 +91,7 @@ impl RequestTally {
         };
         let statuses = STATUSES.iter().copied().chain([0]).enumerate();
         let (method, route) = match row.checked_sub(1).and_then(|index| self.endpoints.get(index)) {
-            Some((method, route)) => (super::super::trace::method_name(method), *route),
+            Some((method, route)) => (super::super::request_layer::method_name(method), *route),
             None => ("", "none"),
         };
         Counted {
@@ -177,7 +177,7 @@ mod tests {
     fn requests_are_counted_where_they_belong() {
         let (one, other) = ("/one", "/other/{id}");
         let endpoints = vec![(Method::GET, one), (Method::POST, other), (Method::POST, one)];
-        let tally = RequestTally::new(endpoints, 2);
+        let tally = RequestMetrics::new(endpoints, 2);
         let record = |method: &Method, route, status, micros| {
             tally.record(method, route, status, Duration::from_micros(micros));
         };

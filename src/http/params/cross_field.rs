@@ -75,7 +75,7 @@ fn time_range(start: Option<Moment>, end: Option<Moment>) -> Result<TimeRange> {
 pub fn reason_of_admin(fields: &mut Fields<'_, '_>) -> Option<Option<Reason>> {
     let reason = fields.optional("reason", "The reason. Required for administrators.");
     fields.cross_field(reason, |rules, reason| {
-        if rules.call.is_admin() && reason.is_none() {
+        if rules.context.is_admin() && reason.is_none() {
             return Err(Error::field("reason", required()));
         }
         Ok(reason)

@@ -18,7 +18,7 @@ use crate::{
     clock::Clock,
     config::{Config, Limits},
     error::{Fault, Result},
-    http::{body::RawValue, request_context::Call},
+    http::{body::RawValue, request_context::RequestContext},
     types::{Date, PhoneRules},
 };
 
@@ -36,7 +36,7 @@ pub use values::{
 
 /// The request and the configuration that values are read against.
 pub struct Rules<'app> {
-    pub call: &'app Call,
+    pub context: &'app RequestContext,
     pub config: &'app Config,
     pub phone: &'app PhoneRules,
     pub headers: &'app HeaderMap,

@@ -25,7 +25,7 @@ use crate::{
     config::Limits,
     domain::identity::users::{self, Gender},
     error::{Fault, FieldCode, Result},
-    http::{body::RawValue, request_context::Call},
+    http::{body::RawValue, request_context::RequestContext},
     types::{EmailAddress, Page, PhoneNumber, Secret, Timestamp, UserId, clean_as_sent},
 };
 
@@ -143,10 +143,10 @@ impl Parameter for PageSize {
 }
 
 /// The page that was asked for, with the defaults for what was not.
-pub fn page(call: &Call, number: Option<PageNumber>, size: Option<PageSize>) -> Page {
+pub fn page(context: &RequestContext, number: Option<PageNumber>, size: Option<PageSize>) -> Page {
     Page {
         number: number.map_or(1, |PageNumber(number)| number),
-        size: size.map_or(call.app.config.limits.page_size, |PageSize(size)| size),
+        size: size.map_or(context.app.config.limits.page_size, |PageSize(size)| size),
     }
 }
 

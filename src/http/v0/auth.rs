@@ -12,10 +12,10 @@ use crate::{
     },
     error::Result,
     http::{
-        device,
+        device_label,
         params::{VerificationCode, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{PhoneNumber, Secret, Timestamp, UserId},
 };
@@ -51,14 +51,17 @@ pub struct CodeSent {
     resend_after: u64,
 }
 
-pub async fn send_code(call: Call, SendCode { phone_number, purpose }: SendCode) -> Result<Json<CodeSent>> {
+pub async fn send_code(
+    context: RequestContext,
+    SendCode { phone_number, purpose }: SendCode,
+) -> Result<Json<CodeSent>> {
     let request = CodeRequest {
         address: Address::Phone(phone_number.clone()),
         purpose: purpose.unwrap_or(Purpose::SignIn),
-        locale: call.locale(),
-        client: call.context.client,
+        locale: context.locale(),
+        client: context.meta.client,
     };
-    let sent = call.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
+    let sent = context.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
     let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(CodeSent { phone_number, expires_in, resend_after }))
 }
@@ -80,15 +83,15 @@ pub struct SignedIn {
     is_new_user: bool,
 }
 
-pub async fn login(call: Call, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
+pub async fn login(context: RequestContext, Login { phone_number, code }: Login) -> Result<Json<SignedIn>> {
     let address = Address::Phone(phone_number);
     let sign_in = SignIn {
         code: code.of_digits(accounts::code_digits(&address)),
         address,
-        label: device::label(&call.headers),
+        label: device_label::label(&context.headers),
         invite_code: None,
     };
-    let signed_in = call.committed(accounts::sign_in(&call.app.code_sender, sign_in)).await?;
+    let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
     Ok(Json(SignedIn {
         user_id: signed_in.user.id,
         phone_number: signed_in.user.phone_number,
@@ -124,8 +127,8 @@ pub struct Validity {
     expires_at: Option<Timestamp>,
 }
 
-pub async fn validate_token(call: Call, Token { token }: Token) -> Result<Json<Validity>> {
-    let validated = call.committed(accounts::validate_token(&call.app, &token)).await?;
+pub async fn validate_token(context: RequestContext, Token { token }: Token) -> Result<Json<Validity>> {
+    let validated = context.committed(accounts::validate_token(&context.app, &token)).await?;
     Ok(Json(validated.map_or_else(Validity::default, |validated| Validity {
         valid: true,
         refreshed: Some(validated.refreshed),
@@ -146,8 +149,9 @@ pub struct Renewed {
     expires_at: Timestamp,
 }
 
-pub async fn refresh_token(call: Call, Token { token }: Token) -> Result<Json<Renewed>> {
-    let tokens::Issued { token, expires_at, .. } = call.committed(accounts::refresh_token(&call.app, &token)).await?;
+pub async fn refresh_token(context: RequestContext, Token { token }: Token) -> Result<Json<Renewed>> {
+    let tokens::Issued { token, expires_at, .. } =
+        context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
 }
 
@@ -159,7 +163,7 @@ pub struct LoggedOut {
     logged_out: bool,
 }
 
-pub async fn logout(call: Call, Token { token }: Token) -> Result<Json<LoggedOut>> {
-    call.committed(accounts::sign_out(&call.app, &token)).await?;
+pub async fn logout(context: RequestContext, Token { token }: Token) -> Result<Json<LoggedOut>> {
+    context.committed(accounts::sign_out(&context.app, &token)).await?;
     Ok(Json(LoggedOut { logged_out: true }))
 }

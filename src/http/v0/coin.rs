@@ -19,7 +19,7 @@ use crate::{
         body::RawValue,
         params::{Claims, Credential, Nothing, Parameter, Reason, Rules, parameters, reason_of_admin, whole_number},
         reply::{Json, Replayable},
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{PhoneNumber, UserId},
 };
@@ -83,43 +83,43 @@ pub struct CoinsConsumed {
     balance: i64,
 }
 
-pub async fn balance(call: Call, of: OfUser) -> Result<Json<CoinBalance>> {
-    let user = call.subject(&of.whom)?;
-    let balance = coins::balance(&call.app, user.id)?;
+pub async fn balance(context: RequestContext, of: OfUser) -> Result<Json<CoinBalance>> {
+    let user = context.subject(&of.whom)?;
+    let balance = coins::balance(&context.app, user.id)?;
     Ok(Json(CoinBalance::new(&user, balance)))
 }
 
-pub async fn consume(call: Call, of: OfUser) -> Result<Replayable<CoinsConsumed>> {
-    let user = call.acting_user(&of.whom)?;
+pub async fn consume(context: RequestContext, of: OfUser) -> Result<Replayable<CoinsConsumed>> {
+    let user = context.acting_user(&of.whom)?;
     let id = user.id;
     let shown = move |&Consumed { consumed, balance }: &Consumed| {
         let CoinBalance { user_id, phone_number, balance } = CoinBalance::new(&user, balance);
         CoinsConsumed { user_id, phone_number, consumed, balance }
     };
-    call.answer_once(StatusCode::OK, shown, |app, once| coins::consume(app, id, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::consume(app, id, once)).await
 }
 
-pub async fn reset(call: Call, of: Reset) -> Result<Replayable<CoinBalance>> {
-    let user = call.subject(&of.whom)?;
+pub async fn reset(context: RequestContext, of: Reset) -> Result<Replayable<CoinBalance>> {
+    let user = context.subject(&of.whom)?;
     let id = user.id;
-    let by = if call.is_admin() {
+    let by = if context.is_admin() {
         let token = of.confirm.map(|Credential(token)| token);
-        let authority = call.authority(of.reason.map(|Reason(reason)| reason))?;
+        let authority = context.authority(of.reason.map(|Reason(reason)| reason))?;
         ResetBy::Admin(authority, Asked::ByRefusal { token })
     } else {
-        ResetBy::Owner { token: call.bearer().ok_or(Code::Unauthenticated)? }
+        ResetBy::Owner { token: context.bearer().ok_or(Code::Unauthenticated)? }
     };
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
-    call.answer_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::reset(app, id, by, once)).await
 }
 
-pub async fn increase(call: Call, increase: Increase) -> Result<Replayable<CoinBalance>> {
+pub async fn increase(context: RequestContext, increase: Increase) -> Result<Replayable<CoinBalance>> {
     let claims = Claims { user_id: increase.user_id, phone_number: Some(increase.phone_number), id: None };
-    let user = call.subject(&claims)?;
-    let by = call.authority(increase.reason.map(|Reason(reason)| reason))?;
+    let user = context.subject(&claims)?;
+    let by = context.authority(increase.reason.map(|Reason(reason)| reason))?;
     let (id, CoinCount(count)) = (user.id, increase.coin_count);
     let shown = move |balance: &i64| CoinBalance::new(&user, *balance);
-    call.answer_once(StatusCode::OK, shown, |app, once| coins::increase(app, id, count, by, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| coins::increase(app, id, count, by, once)).await
 }
 
 /// The result of a synchronisation.
@@ -171,17 +171,17 @@ impl From<coins::Synchronised> for CoinsSynchronised {
     }
 }
 
-pub async fn synchronise(call: Call, _: Nothing) -> Result<Json<CoinsSynchronised>> {
-    let by = call.authority(None)?;
-    let done = call.blocking(move |app| coins::synchronise(app, &by)).await?;
+pub async fn synchronise(context: RequestContext, _: Nothing) -> Result<Json<CoinsSynchronised>> {
+    let by = context.authority(None)?;
+    let done = context.blocking(move |app| coins::synchronise(app, &by)).await?;
     Ok(Json(done.into()))
 }
 
 /// The user, whom each of the twin endpoints names by a parameter of its own.
 fn whom(rules: &Rules<'_>, (user_id, phone_number): (Option<UserId>, Option<PhoneNumber>)) -> Result<Claims> {
-    let is_by_phone = rules.call.context.route.get().is_some_and(|route| route.ends_with("/phone"));
+    let is_by_phone = rules.context.meta.route.get().is_some_and(|route| route.ends_with("/phone"));
     let name = if is_by_phone { "phoneNumber" } else { "userId" };
-    rules.call.naming(Claims { user_id, phone_number, id: None }, name)
+    rules.context.naming(Claims { user_id, phone_number, id: None }, name)
 }
 
 /// The number of coins to add.

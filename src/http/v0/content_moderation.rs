@@ -11,7 +11,7 @@ use crate::{
         admin::sensitive_words::FoundWord,
         params::{Claims, Question, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::UserId,
 };
@@ -43,12 +43,12 @@ pub struct QuestionChecked {
     matches: Option<Vec<FoundWord>>,
 }
 
-pub async fn check_question(call: Call, ask: CheckQuestion) -> Result<Json<QuestionChecked>> {
+pub async fn check_question(context: RequestContext, ask: CheckQuestion) -> Result<Json<QuestionChecked>> {
     let claims = Claims::of_user(ask.user_id);
-    let is_admin = call.is_admin();
+    let is_admin = context.is_admin();
     let user = match (is_admin, ask.user_id) {
         (true, None) => None,
-        _ => Some(call.subject_id(&claims)?),
+        _ => Some(context.subject_id(&claims)?),
     };
     let Question(question) = ask.question;
     // An administrator only tries what a question would meet with.
@@ -57,9 +57,9 @@ pub async fn check_question(call: Call, ask: CheckQuestion) -> Result<Json<Quest
         accused.map_or(Ok(()), |user| moderation::require_open(&app.moderation, user, 1))?;
         moderation::judge(&app.moderation, ContentType::Question, &question, user)
     };
-    let ruling = call.judged(judge).await?;
+    let ruling = context.judged(judge).await?;
     if let Some(user) = accused.filter(|_| !ruling.allowed) {
-        call.committed(moderation::remember(&call.app, user, ContentType::Question, &ruling)).await?;
+        context.committed(moderation::remember(&context.app, user, ContentType::Question, &ruling)).await?;
     }
     Ok(Json(QuestionChecked {
         allowed: ruling.allowed,

@@ -16,16 +16,16 @@ use crate::{
     },
     error::Result,
     http::{
+        interpretation_response::{self, Begun, Run},
         interpretation_sse::{Interpretation, Usage},
-        interpreting::{self, Begun, Run},
         numbered_page::NumberedPage,
         params::{
             Claims, DivinationData, Label, PageNumber, PageSize, Question, TimeRange, TraceId, page, parameters,
             required_time_range,
         },
         reply::Json,
-        request_context::Call,
-        stream::JsonOrStream,
+        request_context::RequestContext,
+        sse::JsonOrStream,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
@@ -85,9 +85,9 @@ parameters! {
     }
 }
 
-pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
-    let user = call.acting_for(&Claims { user_id: ask.user_id, phone_number: ask.phone_number, id: None })?;
-    let asked = call.locale();
+pub async fn interpret(context: RequestContext, ask: Interpret) -> Result<JsonOrStream<Interpretation>> {
+    let user = context.acting_for(&Claims { user_id: ask.user_id, phone_number: ask.phone_number, id: None })?;
+    let asked = context.locale();
     let prepare = move |app: &App| {
         let question = interpretation::Question {
             question_type: ask.question_type.map(|Label(text)| text),
@@ -100,7 +100,7 @@ pub async fn interpret(call: Call, ask: Interpret) -> Result<JsonOrStream<Interp
         let run: Run = Box::new(move |app, sink| interpretation::run(&app.model_calls, &prepared, sink));
         Ok(Begun::Pending { trace_id, run })
     };
-    interpreting::interpret(&call, user, prepare).await
+    interpretation_response::interpret(&context, user, prepare).await
 }
 
 /// The record of an interpretation.
@@ -186,52 +186,55 @@ pub struct RecordCount {
     count: i64,
 }
 
-pub async fn list_of_user(call: Call, of: OfUser) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
-    let page = page(&call, of.page, of.size);
-    Ok(NumberedPage::of(page, interpretation::list_of_user(&call.app, user, page)?))
+pub async fn list_of_user(context: RequestContext, of: OfUser) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let user = context.subject_id(&Claims::of_user(Some(of.user_id)))?;
+    let page = page(&context, of.page, of.size);
+    Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app, user, page)?))
 }
 
-pub async fn list_of_phone(call: Call, of: OfPhone) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let user = call.subject_id(&Claims::of_phone(Some(of.phone_number)))?;
-    let page = page(&call, of.page, of.size);
-    Ok(NumberedPage::of(page, interpretation::list_of_user(&call.app, user, page)?))
+pub async fn list_of_phone(context: RequestContext, of: OfPhone) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let user = context.subject_id(&Claims::of_phone(Some(of.phone_number)))?;
+    let page = page(&context, of.page, of.size);
+    Ok(NumberedPage::of(page, interpretation::list_of_user(&context.app, user, page)?))
 }
 
-pub async fn list_of_user_between(call: Call, of: OfUserBetween) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
-    let page = page(&call, of.page, of.size);
-    let found = interpretation::list_of_user_between(&call.app, user, of.time.from(), of.time.to(), page)?;
+pub async fn list_of_user_between(
+    context: RequestContext,
+    of: OfUserBetween,
+) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let user = context.subject_id(&Claims::of_user(Some(of.user_id)))?;
+    let page = page(&context, of.page, of.size);
+    let found = interpretation::list_of_user_between(&context.app, user, of.time.from(), of.time.to(), page)?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn find_by_trace(call: Call, of: OfTrace) -> Result<Json<InterpretationRecord>> {
-    let owner = (!call.is_admin()).then(|| call.user()).transpose()?;
-    let record = interpretation::find_by_trace(&call.app, owner, &of.trace_id.0)?;
-    call.context.subject.get_or_init(|| record.user);
+pub async fn find_by_trace(context: RequestContext, of: OfTrace) -> Result<Json<InterpretationRecord>> {
+    let owner = (!context.is_admin()).then(|| context.user()).transpose()?;
+    let record = interpretation::find_by_trace(&context.app, owner, &of.trace_id.0)?;
+    context.meta.subject.get_or_init(|| record.user);
     Ok(Json(record.into()))
 }
 
-pub async fn list_failed(call: Call, of: Failed) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let page = page(&call, of.page, of.size);
-    let found = call.blocking(move |app| interpretation::list_failed(app, page)).await?;
+pub async fn list_failed(context: RequestContext, of: Failed) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let page = page(&context, of.page, of.size);
+    let found = context.blocking(move |app| interpretation::list_failed(app, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn list_slow(call: Call, of: Slow) -> Result<Json<NumberedPage<InterpretationRecord>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list_slow(context: RequestContext, of: Slow) -> Result<Json<NumberedPage<InterpretationRecord>>> {
+    let page = page(&context, of.page, of.size);
     let duration = Duration::from_millis(of.duration_ms.unwrap_or(SLOW).into());
-    let found = call.blocking(move |app| interpretation::list_slow(app, duration, page)).await?;
+    let found = context.blocking(move |app| interpretation::list_slow(app, duration, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
-pub async fn count_of_user(call: Call, of: CountOfUser) -> Result<Json<RecordCount>> {
-    let user = call.subject_id(&Claims::of_user(Some(of.user_id)))?;
-    Ok(Json(RecordCount { count: interpretation::count_of_user(&call.app, user)? }))
+pub async fn count_of_user(context: RequestContext, of: CountOfUser) -> Result<Json<RecordCount>> {
+    let user = context.subject_id(&Claims::of_user(Some(of.user_id)))?;
+    Ok(Json(RecordCount { count: interpretation::count_of_user(&context.app, user)? }))
 }
 
-pub async fn count_between(call: Call, of: CountBetween) -> Result<Json<RecordCount>> {
+pub async fn count_between(context: RequestContext, of: CountBetween) -> Result<Json<RecordCount>> {
     let (start, end) = (of.time.from(), of.time.to());
-    let count = call.blocking(move |app| interpretation::count_between(app, start, end)).await?;
+    let count = context.blocking(move |app| interpretation::count_between(app, start, end)).await?;
     Ok(Json(RecordCount { count }))
 }

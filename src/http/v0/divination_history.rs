@@ -20,7 +20,7 @@ use crate::{
             page, parameters,
         },
         reply::{Json, Listed, Saved},
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{JsonText, PhoneNumber, Timestamp, UserId},
 };
@@ -119,8 +119,8 @@ impl<'text> HistoryRecord<'text> {
     }
 }
 
-pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord<'static>>> {
-    let user = call.acting_user(&claims(save.user_id, save.phone_number))?;
+pub async fn save(context: RequestContext, save: Save) -> Result<Saved<HistoryRecord<'static>>> {
+    let user = context.acting_user(&claims(save.user_id, save.phone_number))?;
     let draft = HistoryDraft {
         local_record_id: save.local_record_id.0.into(),
         question_type: save.question_type.map(|Label(text)| text.into()),
@@ -129,19 +129,20 @@ pub async fn save(call: Call, save: Save) -> Result<Saved<HistoryRecord<'static>
         ai_result: save.ai_result.map(|AiResult(text)| text.into()),
         client_timestamp: save.timestamp.map(|ClientTimestamp(json)| json),
     };
-    let history::SavedRecord { record, is_new } = call.committed(history::save(&call.app, user.id, draft)).await?;
+    let history::SavedRecord { record, is_new } =
+        context.committed(history::save(&context.app, user.id, draft)).await?;
     Ok(Saved { resource: HistoryRecord::new(&user, record), is_new })
 }
 
 /// The caller's records, newest first. They are written where they lie: this is what clients ask for most of all that
 /// is large.
-pub async fn list(call: Call, list: List) -> Result<Listed<HistoryRecord<'static>>> {
-    let user = call.acting_user(&claims(list.user_id, list.phone_number))?;
+pub async fn list(context: RequestContext, list: List) -> Result<Listed<HistoryRecord<'static>>> {
+    let user = context.acting_user(&claims(list.user_id, list.phone_number))?;
     let is_paged = list.page.is_some() || list.size.is_some();
-    let page = is_paged.then(|| page(&call, list.page, list.size));
+    let page = is_paged.then(|| page(&context, list.page, list.size));
     let question_type = list.question_type.as_ref().map(|Label(text)| text.as_str());
     Listed::written(|items| {
-        history::list(&call.app, user.id, question_type, page, |record| {
+        history::list(&context.app, user.id, question_type, page, |record| {
             items.push(&HistoryRecord::new(&user, record))?;
             Ok(if is_paged || items.bytes() < UNPAGED_BYTES { Continue(()) } else { Break(()) })
         })
@@ -155,14 +156,14 @@ pub struct Deleted {
     deleted: usize,
 }
 
-pub async fn delete(call: Call, delete: Delete) -> Result<Json<Deleted>> {
-    let deleted = call.committed(history::delete(&call.app, delete.user, delete.ids)).await?;
+pub async fn delete(context: RequestContext, delete: Delete) -> Result<Json<Deleted>> {
+    let deleted = context.committed(history::delete(&context.app, delete.user, delete.ids)).await?;
     Ok(Json(Deleted { deleted }))
 }
 
 /// Another user's id is rejected before missing parameters are reported.
 fn acting_user(rules: &Rules<'_>, (phone_number, user_id): (Option<PhoneNumber>, Option<UserId>)) -> Result<UserId> {
-    rules.call.acting_for(&claims(user_id, phone_number))
+    rules.context.acting_for(&claims(user_id, phone_number))
 }
 
 /// Returns the ids to delete, single and multiple combined.
@@ -187,9 +188,9 @@ pub struct Counted {
     count: i64,
 }
 
-pub async fn count(call: Call, Count { phone_number }: Count) -> Result<Json<Counted>> {
-    let user = call.acting_for(&Claims::of_phone(Some(phone_number)))?;
-    Ok(Json(Counted { count: history::count(&call.app, user)? }))
+pub async fn count(context: RequestContext, Count { phone_number }: Count) -> Result<Json<Counted>> {
+    let user = context.acting_for(&Claims::of_phone(Some(phone_number)))?;
+    Ok(Json(Counted { count: history::count(&context.app, user)? }))
 }
 
 /// The number of hidden records.
@@ -199,9 +200,9 @@ pub struct Deactivated {
     deactivated: usize,
 }
 
-pub async fn deactivate_all(call: Call, of: DeactivateAll) -> Result<Json<Deactivated>> {
-    let user = call.acting_for(&claims(of.user_id, of.phone_number))?;
-    let deactivated = call.committed(history::deactivate_all(&call.app, user)).await?;
+pub async fn deactivate_all(context: RequestContext, of: DeactivateAll) -> Result<Json<Deactivated>> {
+    let user = context.acting_for(&claims(of.user_id, of.phone_number))?;
+    let deactivated = context.committed(history::deactivate_all(&context.app, user)).await?;
     Ok(Json(Deactivated { deactivated }))
 }
 

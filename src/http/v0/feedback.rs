@@ -8,8 +8,8 @@ use crate::{
     error::Result,
     http::{
         params::{Claims, FeedbackText, parameters},
-        reply::Made,
-        request_context::{Call, Caller},
+        reply::Created,
+        request_context::{Caller, RequestContext},
     },
     types::{PhoneNumber, Timestamp, UserId},
 };
@@ -36,25 +36,25 @@ pub struct FeedbackReceived {
     created_at: Timestamp,
 }
 
-pub async fn submit(call: Call, submit: Submit) -> Result<Made<FeedbackReceived>> {
-    let author = author(&call, &submit)?;
+pub async fn submit(context: RequestContext, submit: Submit) -> Result<Created<FeedbackReceived>> {
+    let author = author(&context, &submit)?;
     let FeedbackText(content) = submit.content;
-    let kept = call.committed(feedback::submit(&call.app, author, content)).await?;
-    Ok(Made(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
+    let kept = context.committed(feedback::submit(&context.app, author, content)).await?;
+    Ok(Created(FeedbackReceived { id: kept.id.to_string(), content: kept.content, created_at: kept.created_at }))
 }
 
-fn author(call: &Call, submit: &Submit) -> Result<Author> {
+fn author(context: &RequestContext, submit: &Submit) -> Result<Author> {
     let phone_numbers = [&submit.phone_number, &submit.same_phone_number];
-    if matches!(call.caller, Caller::Anonymous) {
+    if matches!(context.caller, Caller::Anonymous) {
         return Ok(Author::Stranger {
-            client: call.context.client,
+            client: context.meta.client,
             user: submit.user_id.or(submit.same_user_id),
             phone_number: phone_numbers.into_iter().flatten().next().cloned(),
         });
     }
     for phone_number in phone_numbers {
         let (user_id, id) = (submit.user_id, submit.same_user_id);
-        call.acting_for(&Claims { user_id, id, phone_number: phone_number.clone() })?;
+        context.acting_for(&Claims { user_id, id, phone_number: phone_number.clone() })?;
     }
-    Ok(Author::User(call.own()?.clone()))
+    Ok(Author::User(context.own()?.clone()))
 }

@@ -23,11 +23,11 @@ use crate::{
     },
     error::{Error, Result},
     http::{
-        interpreting::place,
+        interpretation_response::place,
         params::{Claims, Fields, Flag, Parameters, parameters},
-        reply::{Answer, AnswerDocument, JSON, Json, Problem, retry_after_seconds},
-        request_context::{Call, Context},
-        stream::{Beginning, Events, LastEvent, Listening, cut_off, tell_from_one_thread},
+        reply::{JSON, Json, Problem, Reply, ReplyDescription, retry_after_seconds},
+        request_context::{RequestContext, RequestMeta},
+        sse::{FinalEvent, SseResponse, SseSender, StartSignal, cut_off, stream_from_blocking_thread},
     },
     providers::{
         client::while_wanted,
@@ -127,10 +127,10 @@ pub struct ChatMessage {
 /// An answer as the provider wrote it: a JSON document, or events.
 pub enum Relayed {
     Json(Bytes),
-    Stream(Listening),
+    Stream(SseResponse),
 }
 
-impl Answer for Relayed {
+impl Reply for Relayed {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Json(document) => {
@@ -142,7 +142,7 @@ impl Answer for Relayed {
         }
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         let mut document = Json::<ChatCompletion>::describe();
         let events = "Chunks of a chat completion, then `[DONE]`; an object with `error` if it fails on the way.";
         document.contents.push(("text/event-stream", json!({ "description": events })));
@@ -150,11 +150,11 @@ impl Answer for Relayed {
     }
 }
 
-pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
-    let user = call.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
-    let stream = asked.stream.map_or_else(|| call.wants_stream(), |Flag(stream)| stream);
-    let locale = call.locale();
-    let place = place(&call, user).await?;
+pub async fn chat(context: RequestContext, Chat(asked): Chat) -> Result<Relayed> {
+    let user = context.acting_for(&Claims { user_id: asked.user_id, phone_number: asked.phone_number, id: None })?;
+    let stream = asked.stream.map_or_else(|| context.wants_stream(), |Flag(stream)| stream);
+    let locale = context.locale();
+    let place = place(&context, user).await?;
     let prepare = move |app: &App| {
         let conversation = Conversation {
             messages: asked.messages.0,
@@ -165,15 +165,15 @@ pub async fn chat(call: Call, Chat(asked): Chat) -> Result<Relayed> {
         };
         chat::prepare(&app.model_calls, user, conversation)
     };
-    if stream { relay(&call, prepare, place).await } else { answer(&call, prepare, place).await }
+    if stream { relay(&context, prepare, place).await } else { answer(&context, prepare, place).await }
 }
 
 async fn answer(
-    call: &Call,
+    context: &RequestContext,
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
     place: CallPermit,
 ) -> Result<Relayed> {
-    let document = call.blocking(move |app| {
+    let document = context.blocking(move |app| {
         let _place = place;
         let prepared = prepare(app)?;
         let mut document = None;
@@ -204,18 +204,19 @@ fn own_completion(trace_id: &str, answered: ChatAnswer) -> Bytes {
 
 /// Passes the answer on from its first event. What fails before that is a problem like any other.
 async fn relay(
-    call: &Call,
+    context: &RequestContext,
     prepare: impl FnOnce(&App) -> Result<PreparedChat> + Send + 'static,
     place: CallPermit,
 ) -> Result<Relayed> {
-    let last_event = LastEvent::data(&error_document(&cut_off(), &call.context));
-    let told = tell_from_one_thread(call, place, last_event, prepare, |app, context, events, prepared, begun| {
-        narrate(app, context, events, &prepared, begun);
-    });
+    let last_event = FinalEvent::data(&error_document(&cut_off(), &context.meta));
+    let told =
+        stream_from_blocking_thread(context, place, last_event, prepare, |app, meta, events, prepared, begun| {
+            narrate(app, meta, events, &prepared, begun);
+        });
     Ok(Relayed::Stream(told.await?))
 }
 
-fn narrate(app: &App, context: &Context, events: &Events, prepared: &PreparedChat, begun: Beginning) {
+fn narrate(app: &App, meta: &RequestMeta, events: &SseSender, prepared: &PreparedChat, begun: StartSignal) {
     let mut begun = Some(begun);
     let mut chunks = Chunks { trace_id: &prepared.trace_id, created: app.clock.now().0 / 1000, were_ours: false };
     let mut sink = |piece: Piece<'_>| {
@@ -242,14 +243,14 @@ fn narrate(app: &App, context: &Context, events: &Events, prepared: &PreparedCha
         }
         (Err(error), Some(begun)) => drop(begun.send(Err(error))),
         (Err(error), None) => {
-            events.send_data(&error_document(&error, context).to_string());
+            events.send_data(&error_document(&error, meta).to_string());
         }
     }
 }
 
 /// An error in the words of the protocol.
-fn error_document(error: &Error, context: &Context) -> Value {
-    let problem = Problem::of(error, &context.request_id);
+fn error_document(error: &Error, meta: &RequestMeta) -> Value {
+    let problem = Problem::of(error, &meta.request_id);
     json!({ "error": {
         "message": problem.detail,
         "type": problem.code,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::{
     domain::messaging::notifications,
     error::Result,
-    http::{params::Nothing, reply::Json, request_context::Call, v1::notifications::Notification},
+    http::{params::Nothing, reply::Json, request_context::RequestContext, v1::notifications::Notification},
     types::Span,
 };
 
@@ -16,8 +16,8 @@ pub struct LatestNotification {
     notification: Option<Notification>,
 }
 
-pub async fn latest(call: Call, _: Nothing) -> Result<Json<LatestNotification>> {
-    let newest = notifications::latest_broadcast(&call.app, call.user().ok())?;
+pub async fn latest(context: RequestContext, _: Nothing) -> Result<Json<LatestNotification>> {
+    let newest = notifications::latest_broadcast(&context.app, context.user().ok())?;
     Ok(Json(LatestNotification { notification: newest.map(Into::into) }))
 }
 
@@ -27,11 +27,11 @@ pub struct AllNotifications {
     items: Vec<Notification>,
 }
 
-pub async fn all(call: Call, _: Nothing) -> Result<Json<AllNotifications>> {
-    let limit = call.app.config.limits.page_size_max;
-    let found = match call.user() {
-        Ok(user) => notifications::list(&call.app, user, Span { before: None, limit })?.items,
-        Err(_) => notifications::all_broadcasts(&call.app, limit)?,
+pub async fn all(context: RequestContext, _: Nothing) -> Result<Json<AllNotifications>> {
+    let limit = context.app.config.limits.page_size_max;
+    let found = match context.user() {
+        Ok(user) => notifications::list(&context.app, user, Span { before: None, limit })?.items,
+        Err(_) => notifications::all_broadcasts(&context.app, limit)?,
     };
     Ok(Json(AllNotifications { items: found.into_iter().map(Into::into).collect() }))
 }

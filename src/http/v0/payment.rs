@@ -26,14 +26,14 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        described_headers::Header,
+        openapi::headers::Header,
+        openapi::schemas::one_of_names,
         params::{
             BodyShape, Claims, Fields, Label, Location, Parameter, ParameterDescription, Parameters, Reason, Rules,
             parameters, reason_of_admin, text,
         },
-        reply::{Answer, AnswerDocument, Json, Saved},
-        request_context::Call,
-        schemas::one_of_names,
+        reply::{Json, Reply, ReplyDescription, Saved},
+        request_context::RequestContext,
     },
     providers::payment::{OrderState, TradeStatus},
     types::{Fen, Timestamp, UserId, clean},
@@ -82,22 +82,22 @@ pub struct PaymentOrder {
 }
 
 /// Returns the same order for some minutes, for GET and POST alike.
-pub async fn order(call: Call, package: Package) -> Result<Uncached<Json<PaymentOrder>>> {
-    Ok(Uncached(Json(placed(call, package).await?.resource)))
+pub async fn order(context: RequestContext, package: Package) -> Result<Uncached<Json<PaymentOrder>>> {
+    Ok(Uncached(Json(placed(context, package).await?.resource)))
 }
 
 /// The POST form; a new order has its own status.
-pub async fn place_order(call: Call, package: Package) -> Result<Uncached<Saved<PaymentOrder>>> {
-    placed(call, package).await.map(Uncached)
+pub async fn place_order(context: RequestContext, package: Package) -> Result<Uncached<Saved<PaymentOrder>>> {
+    placed(context, package).await.map(Uncached)
 }
 
-async fn placed(call: Call, package: Package) -> Result<Saved<PaymentOrder>> {
-    let user = call.acting_for(&Claims::of_user(package.user_id))?;
+async fn placed(context: RequestContext, package: Package) -> Result<Saved<PaymentOrder>> {
+    let user = context.acting_for(&Claims::of_user(package.user_id))?;
     let (Amount(amount), Coins(coin_count)) = (package.amount, package.coin_count);
-    let Placed { order, is_new } = call.committed(orders::create(&call.app, user, amount, coin_count)).await?;
+    let Placed { order, is_new } = context.committed(orders::create(&context.app, user, amount, coin_count)).await?;
     // A signature by RSA is too much work for a worker.
     let (order, order_string) =
-        call.blocking(move |app| orders::order_string(app, &order).map(|string| (order, string))).await?;
+        context.blocking(move |app| orders::order_string(app, &order).map(|string| (order, string))).await?;
     let Order { order_no, amount, coin_count, state, expires_at, .. } = order;
     let (amount, status) = (amount.to_string(), state.name());
     let resource = PaymentOrder { order_no, amount, coin_count, status, order_string, expires_at };
@@ -105,15 +105,15 @@ async fn placed(call: Call, package: Package) -> Result<Saved<PaymentOrder>> {
 }
 
 /// The provider's report. Answered with one word, whatever happens, because the provider understands nothing else.
-pub async fn notify(call: Call, _: NotificationForm) -> Result<Word> {
-    let pending = callbacks::receive(&call.app, call.body.to_vec());
-    let receipt = match tokio::time::timeout(call.app.config.limits.notify_timeout, pending).await {
+pub async fn notify(context: RequestContext, _: NotificationForm) -> Result<Word> {
+    let pending = callbacks::receive(&context.app, context.body.to_vec());
+    let receipt = match tokio::time::timeout(context.app.config.limits.notify_timeout, pending).await {
         Ok(receipt) => receipt?,
         Err(_) => return Ok(Word::Fail),
     };
     let order_no = receipt.order_no.as_deref().filter(|_| receipt.is_acknowledged());
     let verdict = receipt.verdict.name();
-    tracing::info!(request_id = call.context.request_id, callback = receipt.id, verdict, order_no, "notified");
+    tracing::info!(request_id = context.meta.request_id, callback = receipt.id, verdict, order_no, "notified");
     Ok(receipt.word())
 }
 
@@ -134,13 +134,13 @@ fn standings() -> Object {
     one_of_names("Where the order stands; `pending` if the provider cannot be asked.", names, "credited")
 }
 
-pub async fn update_balance(call: Call, result: PaymentClaim) -> Result<Confirmed> {
-    if call.is_admin() {
-        return settle_by_hand(call, result).await;
+pub async fn update_balance(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
+    if context.is_admin() {
+        return settle_by_hand(context, result).await;
     }
-    let user = call.acting_for(&Claims::of_user(result.user_id))?;
+    let user = context.acting_for(&Claims::of_user(result.user_id))?;
     let hint = hint(&result);
-    Ok(Confirmed(call.blocking(move |app| reconcile::confirm(app, user, &hint)).await?))
+    Ok(Confirmed(context.blocking(move |app| reconcile::confirm(app, user, &hint)).await?))
 }
 
 fn hint(result: &PaymentClaim) -> Hint {
@@ -153,26 +153,26 @@ fn hint(result: &PaymentClaim) -> Hint {
 }
 
 /// An administrator knows what the provider cannot say: an order under review is credited, for a reason.
-async fn settle_by_hand(call: Call, result: PaymentClaim) -> Result<Confirmed> {
+async fn settle_by_hand(context: RequestContext, result: PaymentClaim) -> Result<Confirmed> {
     let hint = hint(&result);
-    let by = call.authority(result.reason.map(|Reason(reason)| reason))?;
-    let order = orders::find(&call.app, &result.order_no.0)?;
+    let by = context.authority(result.reason.map(|Reason(reason)| reason))?;
+    let order = orders::find(&context.app, &result.order_no.0)?;
     if result.user_id.is_some_and(|claimed| claimed != order.user) {
         return Err(Error::field("userId", Fault::new(FieldCode::UnknownValue, "must be whose order it is")));
     }
     reconcile::compare(&order, &hint)?;
-    call.context.subject.get_or_init(|| order.user);
-    let pending = decisions::settle(&call.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
-    call.committed(pending).await?;
-    let order = orders::find(&call.app, &order.order_no)?;
-    let balance = coins::balance(&call.app, order.user)?;
+    context.meta.subject.get_or_init(|| order.user);
+    let pending = decisions::settle(&context.app, &order.order_no, Decision::Credit, by, Once::unkeyed(None));
+    context.committed(pending).await?;
+    let order = orders::find(&context.app, &order.order_no)?;
+    let balance = coins::balance(&context.app, order.user)?;
     Ok(Confirmed(Confirmation { order, balance, is_pending: false }))
 }
 
 /// Status 200 with the order's status, or 202 while it is unknown.
 pub struct Confirmed(Confirmation);
 
-impl Answer for Confirmed {
+impl Reply for Confirmed {
     fn into_response(self) -> Result<Response<Body>> {
         let Confirmation { order, balance, is_pending } = self.0;
         let status = if is_pending { PENDING } else { order.state.name() };
@@ -183,8 +183,8 @@ impl Answer for Confirmed {
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument {
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
             statuses: vec![
                 (StatusCode::OK, "Where the order stands."),
                 (StatusCode::ACCEPTED, "The provider cannot be asked now; it will be."),
@@ -197,19 +197,19 @@ impl Answer for Confirmed {
 /// A response that must not be cached.
 pub struct Uncached<A>(A);
 
-impl<A: Answer> Answer for Uncached<A> {
+impl<A: Reply> Reply for Uncached<A> {
     fn into_response(self) -> Result<Response<Body>> {
         let mut response = self.0.into_response()?;
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument { headers: &[Header::CACHE_CONTROL], ..A::describe() }
+    fn describe() -> ReplyDescription {
+        ReplyDescription { headers: &[Header::CACHE_CONTROL], ..A::describe() }
     }
 }
 
-impl Answer for Word {
+impl Reply for Word {
     fn into_response(self) -> Result<Response<Body>> {
         let mut response = Response::new(Body::from(self.name()));
         let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -217,8 +217,8 @@ impl Answer for Word {
         Ok(response)
     }
 
-    fn describe() -> AnswerDocument {
-        AnswerDocument {
+    fn describe() -> ReplyDescription {
+        ReplyDescription {
             statuses: vec![(StatusCode::OK, "`success` once it is on disk; `fail` if it is to be sent again.")],
             contents: vec![(
                 "text/plain",
@@ -229,7 +229,7 @@ impl Answer for Word {
         }
     }
 
-    fn instead_of_problem(_: &Error) -> Option<Self> {
+    fn replace_problem(_: &Error) -> Option<Self> {
         Some(Self::Fail)
     }
 }

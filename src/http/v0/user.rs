@@ -12,7 +12,7 @@ use crate::{
     http::{
         params::{Birthday, Claims, Nickname, Rules, Signature, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::UserId,
 };
@@ -79,38 +79,38 @@ impl From<users::Profile> for Profile {
     }
 }
 
-pub async fn find_profile(call: Call, OfUser { whom }: OfUser) -> Result<Json<Profile>> {
-    let user = call.subject_id(&whom)?;
-    Ok(Json(profile::find(&call.app, user)?.into()))
+pub async fn find_profile(context: RequestContext, OfUser { whom }: OfUser) -> Result<Json<Profile>> {
+    let user = context.subject_id(&whom)?;
+    Ok(Json(profile::find(&context.app, user)?.into()))
 }
 
-pub async fn change_profile(call: Call, change: ChangeProfile) -> Result<Json<Profile>> {
-    let user = call.acting_for(&claims(change.id, change.user_id))?;
+pub async fn change_profile(context: RequestContext, change: ChangeProfile) -> Result<Json<Profile>> {
+    let user = context.acting_for(&claims(change.id, change.user_id))?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
         gender: change.gender,
         birthday: change.birthday.map(|Birthday(day)| day),
         signature: change.signature.map(|Signature(text)| text),
     };
-    apply(&call, user, change).await
+    apply(&context, user, change).await
 }
 
-pub async fn change_nickname(call: Call, change: ChangeNickname) -> Result<Json<Profile>> {
-    let user = call.acting_for(&claims(change.id, change.user_id))?;
-    apply(&call, user, ProfileChange { nickname: Some(change.nickname.0), ..ProfileChange::default() }).await
+pub async fn change_nickname(context: RequestContext, change: ChangeNickname) -> Result<Json<Profile>> {
+    let user = context.acting_for(&claims(change.id, change.user_id))?;
+    apply(&context, user, ProfileChange { nickname: Some(change.nickname.0), ..ProfileChange::default() }).await
 }
 
-pub async fn change_signature(call: Call, change: ChangeSignature) -> Result<Json<Profile>> {
-    let user = call.acting_for(&claims(change.id, change.user_id))?;
-    apply(&call, user, ProfileChange { signature: Some(change.signature.0), ..ProfileChange::default() }).await
+pub async fn change_signature(context: RequestContext, change: ChangeSignature) -> Result<Json<Profile>> {
+    let user = context.acting_for(&claims(change.id, change.user_id))?;
+    apply(&context, user, ProfileChange { signature: Some(change.signature.0), ..ProfileChange::default() }).await
 }
 
-async fn apply(call: &Call, user: UserId, change: ProfileChange) -> Result<Json<Profile>> {
-    Ok(Json(call.screened(move |app| profile::change(&app.moderation, user, change)).await?.into()))
+async fn apply(context: &RequestContext, user: UserId, change: ProfileChange) -> Result<Json<Profile>> {
+    Ok(Json(context.screened(move |app| profile::change(&app.moderation, user, change)).await?.into()))
 }
 
 fn whom(rules: &Rules<'_>, (id, user_id): (Option<UserId>, Option<UserId>)) -> Result<Claims> {
-    rules.call.naming(claims(id, user_id), "id")
+    rules.context.naming(claims(id, user_id), "id")
 }
 
 fn claims(id: Option<UserId>, user_id: Option<UserId>) -> Claims {

@@ -12,7 +12,7 @@ use crate::{
         body::RawValue,
         params::{MaybeInvalid, Parameter, Rules, parameters, text, whole_number},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Timestamp, clean},
 };
@@ -89,8 +89,8 @@ pub struct UpdateAdvice {
     latest: Option<AppRelease>,
 }
 
-pub async fn check(call: Call, check: Check) -> Result<Json<UpdateAdvice>> {
-    let advice = releases::check(&call.app, &check.client, name(check.platform.as_ref()))?;
+pub async fn check(context: RequestContext, check: Check) -> Result<Json<UpdateAdvice>> {
+    let advice = releases::check(&context.app, &check.client, name(check.platform.as_ref()))?;
     Ok(Json(UpdateAdvice {
         update_available: advice.update_available,
         update_required: advice.update_required,
@@ -118,8 +118,8 @@ fn client(
     }
 }
 
-pub async fn latest(call: Call, of: Latest) -> Result<Json<AppRelease>> {
-    let latest = releases::latest(&call.app, name(of.platform.as_ref()))?;
+pub async fn latest(context: RequestContext, of: Latest) -> Result<Json<AppRelease>> {
+    let latest = releases::latest(&context.app, name(of.platform.as_ref()))?;
     latest.map(|release| Json(release.into())).ok_or_else(|| Code::NoRelease.into())
 }
 

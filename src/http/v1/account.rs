@@ -15,7 +15,7 @@ use crate::{
         download::Download,
         params::{Birthday, Nickname, Nothing, RejectParams, Rules, Signature, VerificationCode, parameters},
         reply::{Json, NoContent},
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{EmailAddress, PhoneNumber, Timestamp, UserId},
 };
@@ -87,46 +87,47 @@ impl From<accounts::Account> for Account {
     }
 }
 
-pub async fn find(call: Call, _: Nothing) -> Result<Json<Account>> {
-    Ok(Json(accounts::find(&call.app, call.user()?)?.into()))
+pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Account>> {
+    Ok(Json(accounts::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(call: Call, change: ChangeAccount) -> Result<Json<Account>> {
-    let user = call.user()?;
+pub async fn change(context: RequestContext, change: ChangeAccount) -> Result<Json<Account>> {
+    let user = context.user()?;
     let change = ProfileChange {
         nickname: change.nickname.map(|Nickname(text)| text),
         gender: change.gender,
         birthday: change.birthday.map(|Birthday(day)| day),
         signature: change.signature.map(|Signature(text)| text),
     };
-    call.screened(move |app| profile::change(&app.moderation, user, change)).await?;
-    Ok(Json(accounts::find(&call.app, user)?.into()))
+    context.screened(move |app| profile::change(&app.moderation, user, change)).await?;
+    Ok(Json(accounts::find(&context.app, user)?.into()))
 }
 
-pub async fn change_address(call: Call, change: ChangeAddress) -> Result<Json<Account>> {
-    let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
+pub async fn change_address(context: RequestContext, change: ChangeAddress) -> Result<Json<Account>> {
+    let (user, token) = (context.user()?, context.bearer().ok_or(Code::Unauthenticated)?);
     let code = change.code.of_digits(accounts::code_digits(&change.address));
-    call.committed(accounts::change_address(&call.app.code_sender, user, token, change.address, &code)).await?;
-    Ok(Json(accounts::find(&call.app, user)?.into()))
+    context.committed(accounts::change_address(&context.app.code_sender, user, token, change.address, &code)).await?;
+    Ok(Json(accounts::find(&context.app, user)?.into()))
 }
 
 /// Exports all stored data of the caller.
-pub async fn export(call: Call, _: Nothing) -> Result<Download> {
-    let user = call.user()?;
-    let own = call.app.exports.by_user.enter(user)?;
-    call.blocking(move |app| {
-        let directory = &app.config.installation.data_dir.0;
-        let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);
-        accounts::export(&app.exports, user, &mut file)?;
-        Download::of(file, own)
-    })
-    .await
+pub async fn export(context: RequestContext, _: Nothing) -> Result<Download> {
+    let user = context.user()?;
+    let own = context.app.exports.by_user.enter(user)?;
+    context
+        .blocking(move |app| {
+            let directory = &app.config.installation.data_dir.0;
+            let mut file = spooled_tempfile_in(HELD_IN_MEMORY, directory);
+            accounts::export(&app.exports, user, &mut file)?;
+            Download::of(file, own)
+        })
+        .await
 }
 
-pub async fn delete(call: Call, _: RejectParams) -> Result<NoContent> {
-    let (user, token) = (call.user()?, call.bearer().ok_or(Code::Unauthenticated)?);
-    let erased = call.blocking(move |app| accounts::erase(app, user, EraseBy::Owner { token })).await?;
-    call.committed(erased).await?;
+pub async fn delete(context: RequestContext, _: RejectParams) -> Result<NoContent> {
+    let (user, token) = (context.user()?, context.bearer().ok_or(Code::Unauthenticated)?);
+    let erased = context.blocking(move |app| accounts::erase(app, user, EraseBy::Owner { token })).await?;
+    context.committed(erased).await?;
     Ok(NoContent)
 }
 

@@ -16,10 +16,10 @@ use crate::{
     },
     error::{Code, Result},
     http::{
-        device,
+        device_label,
         params::{DeviceId, DeviceName, Nothing, VerificationCode, parameters},
         reply::{Json, NoContent},
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{EmailAddress, Secret, Timestamp},
 };
@@ -61,14 +61,14 @@ pub struct EmailCodeSent {
     resend_after: u64,
 }
 
-pub async fn send_code(call: Call, SendCode { email, purpose }: SendCode) -> Result<Json<EmailCodeSent>> {
+pub async fn send_code(context: RequestContext, SendCode { email, purpose }: SendCode) -> Result<Json<EmailCodeSent>> {
     let request = CodeRequest {
         address: Address::Email(email.clone()),
         purpose: purpose.unwrap_or(Purpose::SignIn),
-        locale: call.locale(),
-        client: call.context.client,
+        locale: context.locale(),
+        client: context.meta.client,
     };
-    let sent = call.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
+    let sent = context.blocking(move |app| accounts::send_code(&app.code_sender, &request)).await?;
     let (expires_in, resend_after) = (sent.expires_in.as_secs(), sent.resend_after.as_secs());
     Ok(Json(EmailCodeSent { email, expires_in, resend_after }))
 }
@@ -124,14 +124,14 @@ impl From<Result<Redeemed, Code>> for InviteAtLogin {
     }
 }
 
-pub async fn login(call: Call, login: Login) -> Result<Json<SignedInByEmail>> {
-    let label = login.device.map_or_else(|| device::label(&call.headers), |DeviceName(name)| name);
+pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedInByEmail>> {
+    let label = login.device.map_or_else(|| device_label::label(&context.headers), |DeviceName(name)| name);
     let address = Address::Email(login.email);
     let code = login.code.of_digits(accounts::code_digits(&address));
     let sign_in = SignIn { address, code, label, invite_code: login.invite_code };
-    let signed_in = call.committed(accounts::sign_in(&call.app.code_sender, sign_in)).await?;
+    let signed_in = context.committed(accounts::sign_in(&context.app.code_sender, sign_in)).await?;
     Ok(Json(SignedInByEmail {
-        user: accounts::find(&call.app, signed_in.user.id)?.into(),
+        user: accounts::find(&context.app, signed_in.user.id)?.into(),
         token: signed_in.issued.token.reveal().to_owned(),
         expires_at: signed_in.issued.expires_at,
         is_new_user: signed_in.is_new_user,
@@ -152,8 +152,9 @@ pub struct RefreshedToken {
     expires_at: Timestamp,
 }
 
-pub async fn refresh(call: Call, Token { token }: Token) -> Result<Json<RefreshedToken>> {
-    let tokens::Issued { token, expires_at, .. } = call.committed(accounts::refresh_token(&call.app, &token)).await?;
+pub async fn refresh(context: RequestContext, Token { token }: Token) -> Result<Json<RefreshedToken>> {
+    let tokens::Issued { token, expires_at, .. } =
+        context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(RefreshedToken { token: token.reveal().to_owned(), expires_at }))
 }
 
@@ -165,8 +166,8 @@ pub struct SignedOut {
     logged_out: bool,
 }
 
-pub async fn logout(call: Call, Token { token }: Token) -> Result<Json<SignedOut>> {
-    call.committed(accounts::sign_out(&call.app, &token)).await?;
+pub async fn logout(context: RequestContext, Token { token }: Token) -> Result<Json<SignedOut>> {
+    context.committed(accounts::sign_out(&context.app, &token)).await?;
     Ok(Json(SignedOut { logged_out: true }))
 }
 
@@ -197,8 +198,8 @@ pub struct Device {
     current: bool,
 }
 
-pub async fn list_devices(call: Call, _: Nothing) -> Result<Json<Devices>> {
-    let devices = tokens::devices(&call.app, call.user()?, call.bearer().as_ref())?;
+pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
+    let devices = tokens::devices(&context.app, context.user()?, context.bearer().as_ref())?;
     let shown = |device: tokens::Device| Device {
         id: device.id,
         label: device.label,
@@ -210,7 +211,7 @@ pub async fn list_devices(call: Call, _: Nothing) -> Result<Json<Devices>> {
     Ok(Json(Devices { items: devices.into_iter().map(shown).collect() }))
 }
 
-pub async fn end_device(call: Call, OfDevice { id }: OfDevice) -> Result<NoContent> {
-    call.committed(tokens::end_device(&call.app, call.user()?, id.0)).await?;
+pub async fn end_device(context: RequestContext, OfDevice { id }: OfDevice) -> Result<NoContent> {
+    context.committed(tokens::end_device(&context.app, context.user()?, id.0)).await?;
     Ok(NoContent)
 }

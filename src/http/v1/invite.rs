@@ -13,7 +13,7 @@ use crate::{
         body::RawValue,
         params::{Nothing, Parameter, Rules, parameters, text},
         reply::{Json, Replayable},
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::Timestamp,
 };
@@ -64,9 +64,9 @@ pub struct InviteRedeemed {
     balance: i64,
 }
 
-pub async fn find(call: Call, _: Nothing) -> Result<Json<Invite>> {
-    let found = call.committed(invites::find(&call.app, call.user()?)).await?;
-    let rules = &call.app.config.points;
+pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Invite>> {
+    let found = context.committed(invites::find(&context.app, context.user()?)).await?;
+    let rules = &context.app.config.points;
     Ok(Json(Invite {
         code: found.code,
         invited: found.invited,
@@ -79,10 +79,10 @@ pub async fn find(call: Call, _: Nothing) -> Result<Json<Invite>> {
     }))
 }
 
-pub async fn redeem(call: Call, Redeem { code }: Redeem) -> Result<Replayable<InviteRedeemed>> {
-    let user = call.user()?;
+pub async fn redeem(context: RequestContext, Redeem { code }: Redeem) -> Result<Replayable<InviteRedeemed>> {
+    let user = context.user()?;
     let shown = |&Redeemed { points_granted, balance }: &Redeemed| InviteRedeemed { points_granted, balance };
-    call.answer_once(StatusCode::OK, shown, |app, once| invites::redeem(app, user, code, once)).await
+    context.respond_once(StatusCode::OK, shown, |app, once| invites::redeem(app, user, code, once)).await
 }
 
 impl Parameter for InviteCode {

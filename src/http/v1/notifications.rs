@@ -11,7 +11,7 @@ use crate::{
         cursor_page::{CursorList, CursorPage, span},
         params::{Nothing, PageSize, RowNumber, Rules, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Cursor, Timestamp},
 };
@@ -96,14 +96,14 @@ impl From<Payload> for NotificationPayload {
     }
 }
 
-pub async fn list(call: Call, of: List) -> Result<Json<CursorPage<Notification>>> {
-    let span = span(&call, of.before, of.limit);
-    let found = notifications::list(&call.app, call.user()?, span)?;
-    LIST.page(&call, found, Notification::from)
+pub async fn list(context: RequestContext, of: List) -> Result<Json<CursorPage<Notification>>> {
+    let span = span(&context, of.before, of.limit);
+    let found = notifications::list(&context.app, context.user()?, span)?;
+    LIST.page(&context, found, Notification::from)
 }
 
 fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
-    LIST.position(rules.call, cursor)
+    LIST.position(rules.context, cursor)
 }
 
 /// The number of unread notifications.
@@ -113,14 +113,14 @@ pub struct UnreadCount {
     count: usize,
 }
 
-pub async fn unread_count(call: Call, _: Nothing) -> Result<Json<UnreadCount>> {
-    let count = notifications::unread_count(&call.app, call.own()?)?;
+pub async fn unread_count(context: RequestContext, _: Nothing) -> Result<Json<UnreadCount>> {
+    let count = notifications::unread_count(&context.app, context.own()?)?;
     Ok(Json(UnreadCount { count }))
 }
 
-pub async fn mark_read(call: Call, OfNotification { id }: OfNotification) -> Result<Json<Notification>> {
-    let pending = notifications::mark_read(&call.app, call.user()?, id.0);
-    Ok(Json(call.committed(pending).await?.into()))
+pub async fn mark_read(context: RequestContext, OfNotification { id }: OfNotification) -> Result<Json<Notification>> {
+    let pending = notifications::mark_read(&context.app, context.user()?, id.0);
+    Ok(Json(context.committed(pending).await?.into()))
 }
 
 /// The number still unread, and the number marked, including kinds that are switched off.
@@ -133,8 +133,8 @@ pub struct MarkedRead {
     marked: usize,
 }
 
-pub async fn mark_all_read(call: Call, _: Nothing) -> Result<Json<MarkedRead>> {
-    let pending = notifications::mark_all_read(&call.app, call.user()?);
-    let done = call.committed(pending).await?;
+pub async fn mark_all_read(context: RequestContext, _: Nothing) -> Result<Json<MarkedRead>> {
+    let pending = notifications::mark_all_read(&context.app, context.user()?);
+    let done = context.committed(pending).await?;
     Ok(Json(MarkedRead { count: 0, marked: done.marked }))
 }

@@ -13,7 +13,7 @@ use crate::{
         cursor_page::{CursorList, CursorPage, span},
         params::{Nothing, PageSize, Rules, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Cursor, Timestamp},
 };
@@ -79,16 +79,16 @@ impl From<Entry> for PointEntry {
     }
 }
 
-pub async fn balance(call: Call, _: Nothing) -> Result<Json<PointBalance>> {
-    Ok(Json(PointBalance { balance: points::balance(&call.app, call.user()?)? }))
+pub async fn balance(context: RequestContext, _: Nothing) -> Result<Json<PointBalance>> {
+    Ok(Json(PointBalance { balance: points::balance(&context.app, context.user()?)? }))
 }
 
-pub async fn entries(call: Call, of: OfLedger) -> Result<Json<CursorPage<PointEntry>>> {
-    let span = span(&call, of.before, of.limit);
-    let slice = points::entries(&call.app, call.user()?, span)?;
-    LEDGER.page(&call, slice, Into::into)
+pub async fn entries(context: RequestContext, of: OfLedger) -> Result<Json<CursorPage<PointEntry>>> {
+    let span = span(&context, of.before, of.limit);
+    let slice = points::entries(&context.app, context.user()?, span)?;
+    LEDGER.page(&context, slice, Into::into)
 }
 
 fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
-    LEDGER.position(rules.call, cursor)
+    LEDGER.position(rules.context, cursor)
 }

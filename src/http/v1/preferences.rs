@@ -12,10 +12,10 @@ use crate::{
     error::{Error, Fault, FieldCode, Result},
     http::{
         body::RawValue,
-        openapi::object,
+        openapi::document::object,
         params::{JsonData, Nothing, Parameter, Rules, parameters, text},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     types::{Locale, TimeZone, Timestamp},
 };
@@ -81,17 +81,17 @@ impl From<preferences::Preferences> for Preferences {
     }
 }
 
-pub async fn find(call: Call, _: Nothing) -> Result<Json<Preferences>> {
-    Ok(Json(preferences::find(&call.app, call.user()?)?.into()))
+pub async fn find(context: RequestContext, _: Nothing) -> Result<Json<Preferences>> {
+    Ok(Json(preferences::find(&context.app, context.user()?)?.into()))
 }
 
-pub async fn change(call: Call, change: Change) -> Result<Json<Preferences>> {
+pub async fn change(context: RequestContext, change: Change) -> Result<Json<Preferences>> {
     let Switches { account, activity, promotion } = change.switches;
     let (locale, time_zone) =
         (change.locale.map(|Revocable(locale)| locale), change.time_zone.map(|Revocable(zone)| zone));
     let change = preferences::Change { account, activity, promotion, locale, time_zone };
-    let pending = preferences::change(&call.app, call.user()?, change);
-    Ok(Json(call.committed(pending).await?.into()))
+    let pending = preferences::change(&context.app, context.user()?, change);
+    Ok(Json(context.committed(pending).await?.into()))
 }
 
 /// Kinds to switch on or off; the others stay.

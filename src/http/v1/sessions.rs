@@ -24,12 +24,12 @@ use crate::{
     http::{
         body::RawValue,
         cursor_page::{CursorList, CursorPage, span},
+        interpretation_response::{Begun, Run, interpret as interpret_prepared, respond_with_stored},
         interpretation_sse::Interpretation,
-        interpreting::{Begun, Run, answer_stored, interpret as interpret_prepared},
         params::{Label, MaybeInvalid, PageSize, Parameter, Question, Rules, parameters, text, whole_number},
         reply::{Json, NoContent, Replayable},
-        request_context::Call,
-        stream::JsonOrStream,
+        request_context::RequestContext,
+        sse::JsonOrStream,
     },
     types::{Cursor, TimeZone, Timestamp, WrittenTime, clean},
 };
@@ -216,8 +216,8 @@ impl From<hexagram::Trigram> for TrigramShown {
     }
 }
 
-pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> {
-    let user = call.user()?;
+pub async fn cast(context: RequestContext, cast: CastSession) -> Result<Replayable<Session>> {
+    let user = context.user()?;
     let CastMoment { cast_at, time_zone } = cast.moment;
     let draft = SessionDraft {
         question: cast.question.0,
@@ -227,36 +227,37 @@ pub async fn cast(call: Call, cast: CastSession) -> Result<Replayable<Session>> 
         time_zone,
     };
     let shown = |new: &NewSession| Session { balance: Some(new.balance), ..Session::from(&new.session) };
-    call.screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
+    context
+        .screened_once(StatusCode::CREATED, shown, move |app, once| sessions::cast(&app.moderation, user, draft, once))
         .await
 }
 
-pub async fn list(call: Call, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
-    let span = span(&call, of.before, of.limit);
-    let slice = sessions::list(&call.app, call.user()?, span)?;
-    SESSIONS.page(&call, slice, |session| Session::from(&session))
+pub async fn list(context: RequestContext, of: OfSessions) -> Result<Json<CursorPage<Session>>> {
+    let span = span(&context, of.before, of.limit);
+    let slice = sessions::list(&context.app, context.user()?, span)?;
+    SESSIONS.page(&context, slice, |session| Session::from(&session))
 }
 
 fn before(rules: &Rules<'_>, cursor: Option<Cursor>) -> Result<Option<i64>> {
-    SESSIONS.position(rules.call, cursor)
+    SESSIONS.position(rules.context, cursor)
 }
 
-pub async fn find(call: Call, of: OfSession) -> Result<Json<Session>> {
-    let session = sessions::find(&call.app, call.user()?, &of.id.0)?;
-    let interpretation = interpretation::stored(&call.app, &session)?.map(Into::into);
+pub async fn find(context: RequestContext, of: OfSession) -> Result<Json<Session>> {
+    let session = sessions::find(&context.app, context.user()?, &of.id.0)?;
+    let interpretation = interpretation::stored(&context.app, &session)?.map(Into::into);
     Ok(Json(Session { interpretation, ..Session::from(&session) }))
 }
 
-pub async fn delete(call: Call, of: OfSession) -> Result<NoContent> {
-    call.committed(sessions::delete(&call.app, call.user()?, of.id.0)).await?;
+pub async fn delete(context: RequestContext, of: OfSession) -> Result<NoContent> {
+    context.committed(sessions::delete(&context.app, context.user()?, of.id.0)).await?;
     Ok(NoContent)
 }
 
-pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
-    let (user, asked, id) = (call.user()?, call.locale(), of.id.0);
+pub async fn interpret(context: RequestContext, of: OfSession) -> Result<JsonOrStream<Interpretation>> {
+    let (user, asked, id) = (context.user()?, context.locale(), of.id.0);
     // A stored interpretation needs no model call.
-    if let Some(record) = interpretation::stored(&call.app, &sessions::find(&call.app, user, &id)?)? {
-        return Ok(answer_stored(&call, record));
+    if let Some(record) = interpretation::stored(&context.app, &sessions::find(&context.app, user, &id)?)? {
+        return Ok(respond_with_stored(&context, record));
     }
     let prepare = move |app: &App| {
         let locale = preferences::locale(app, user, asked)?;
@@ -269,7 +270,7 @@ pub async fn interpret(call: Call, of: OfSession) -> Result<JsonOrStream<Interpr
             }
         })
     };
-    interpret_prepared(&call, user, prepare).await
+    interpret_prepared(&context, user, prepare).await
 }
 
 /// Returns the casting if method and lines are consistent.
@@ -308,7 +309,7 @@ fn cast_moment(
         Some(Ok(zone)) => (zone, None),
         // Any zone will do to see whether the time is a fault, too.
         Some(Err(fault)) => (rules.config.limits.time_zone.clone(), Some(fault.in_field("timeZone"))),
-        None => (preferences::time_zone(&rules.call.app, rules.call.user()?)?, None),
+        None => (preferences::time_zone(&rules.context.app, rules.context.user()?)?, None),
     };
     let in_zone =
         |MaybeInvalid(cast_at): MaybeInvalid<CastAt>| near(cast_at?.0.in_zone(&time_zone)?, rules.clock.now());

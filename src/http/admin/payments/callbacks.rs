@@ -13,7 +13,7 @@ use crate::{
         numbered_page::NumberedPage,
         params::{PageNumber, PageSize, RowNumber, page, parameters},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
         v0::payment::OrderNo,
     },
     types::Timestamp,
@@ -81,10 +81,10 @@ impl From<Callback> for AdminCallback {
     }
 }
 
-pub async fn list(call: Call, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
-    let page = page(&call, of.page, of.size);
+pub async fn list(context: RequestContext, of: ListCallbacks) -> Result<Json<NumberedPage<AdminCallback>>> {
+    let page = page(&context, of.page, of.size);
     let filter = callbacks::Filter { order_no: of.order_no.map(|OrderNo(number)| number), verdict: of.verdict };
-    let found = call.blocking(move |app| callbacks::list(app, &filter, page)).await?;
+    let found = context.blocking(move |app| callbacks::list(app, &filter, page)).await?;
     Ok(NumberedPage::of(page, found))
 }
 
@@ -114,7 +114,7 @@ impl From<Receipt> for CallbackReceipt {
     }
 }
 
-pub async fn replay(call: Call, of: OfCallback) -> Result<Json<CallbackReceipt>> {
-    let receipt = call.committed(callbacks::replay(&call.app, of.id.0)?).await?;
+pub async fn replay(context: RequestContext, of: OfCallback) -> Result<Json<CallbackReceipt>> {
+    let receipt = context.committed(callbacks::replay(&context.app, of.id.0)?).await?;
     Ok(Json(receipt.into()))
 }

@@ -18,7 +18,7 @@ use crate::{
         body::RawValue,
         params::{Parameter, Reason, Rules, parameters},
         reply::Replayable,
-        request_context::{Call, Repeatable},
+        request_context::{Repeatable, RequestContext},
         v0::payment::{Amount, OrderNo},
     },
     types::{Fen, Timestamp, hex, sha256_of_parts},
@@ -84,18 +84,18 @@ impl From<&Refunded> for OrderRefunded {
     }
 }
 
-pub async fn refund(call: Call, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
-    let by = call.authority(Some(refund.reason.0))?;
+pub async fn refund(context: RequestContext, refund: GiveBack) -> Result<Replayable<OrderRefunded>> {
+    let by = context.authority(Some(refund.reason.0))?;
     let refund_no = refund.refund_no.map(|OrderNo(number)| number);
     let wish = refunds::Wish {
         order_no: refund.order_no.0,
         amount: refund.amount.map(|Repayment(amount)| amount),
-        refund_no: refund_no.or_else(|| call.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
+        refund_no: refund_no.or_else(|| context.repeatable.as_ref().map(|repeatable| number_of(&by.actor, repeatable))),
     };
-    let user = orders::find(&call.app, &wish.order_no)?.user;
-    call.context.subject.get_or_init(|| user);
+    let user = orders::find(&context.app, &wish.order_no)?.user;
+    context.meta.subject.get_or_init(|| user);
     let operation = move |app: &App, once| refunds::refund(app, &wish, &by, once);
-    call.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
+    context.blocking_once(StatusCode::OK, |done: &Refunded| done.into(), operation).await
 }
 
 /// Derives the refund number from the caller's `Idempotency-Key`.

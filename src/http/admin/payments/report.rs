@@ -9,7 +9,7 @@ use crate::{
     http::{
         params::{TimeRange, parameters, required_time_range},
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
     providers::payment::OrderState,
     types::{Date, Fen, Timestamp},
@@ -138,8 +138,8 @@ impl From<&report::Report> for PaymentReport {
     }
 }
 
-pub async fn make(call: Call, between: Between) -> Result<Json<PaymentReport>> {
+pub async fn make(context: RequestContext, between: Between) -> Result<Json<PaymentReport>> {
     let (from, to) = (between.time.from(), between.time.to());
-    let report = call.blocking(move |app| report::report(app, from, to)).await?;
+    let report = context.blocking(move |app| report::report(app, from, to)).await?;
     Ok(Json((&report).into()))
 }

@@ -18,7 +18,7 @@ use crate::{
             BodyShape, Content, Fields, ObjectParameter, Parameter, Parameters, Rules, is_absent, required, text,
         },
         reply::Json,
-        request_context::Call,
+        request_context::RequestContext,
     },
 };
 
@@ -48,9 +48,9 @@ pub struct BatchCompared {
     summary: BatchSummary,
 }
 
-pub async fn compare(call: Call, batch: BatchCompare) -> Result<Json<BatchCompared>> {
+pub async fn compare(context: RequestContext, batch: BatchCompare) -> Result<Json<BatchCompared>> {
     let texts: Vec<_> = batch.items.into_iter().map(|BatchItem(text)| text).collect();
-    let compared = call.blocking(move |app| compare::compare_all(&app.moderation, &texts)).await?;
+    let compared = context.blocking(move |app| compare::compare_all(&app.moderation, &texts)).await?;
     let items: Vec<TextCompared> = compared.into_iter().map(Into::into).collect();
     let count = |is_counted: fn(&TextCompared) -> bool| items.iter().filter(|item| is_counted(item)).count();
     let summary = BatchSummary {

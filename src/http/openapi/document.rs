@@ -6,13 +6,15 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{
-    described_headers::Header,
+    headers::Header,
+    schemas::{reference, schemas},
+};
+use crate::http::{
     endpoint::Endpoint,
     guard::Access,
     params::{BodyShape, Location, ParameterDescription},
     reply::{Problem, codes_of_answers, status},
     request_context::is_of_current_generation,
-    schemas::{reference, schemas},
 };
 use crate::{
     config::{Config, Limits},

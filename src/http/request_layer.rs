@@ -33,10 +33,10 @@ use crate::{
     error::{Code, Error, Result},
     http::{
         client_ip::client_ip,
-        metrics::RequestTally,
+        metrics::RequestMetrics,
         precompressed::accepts_gzip,
         reply::problem,
-        request_context::Context,
+        request_context::RequestMeta,
         router::{Router, call},
     },
     store,
@@ -51,7 +51,7 @@ const COMPRESSED_ABOVE: u64 = 1024;
 
 /// The router with everything that every request needs around it. Clones share it.
 #[derive(Clone)]
-pub struct Envelope {
+pub struct RequestLayer {
     shared: Arc<Shared>,
     router: Arc<Router>,
 }
@@ -59,11 +59,11 @@ pub struct Envelope {
 struct Shared {
     app: Arc<App>,
     ids: RequestIds,
-    requests: Arc<RequestTally>,
+    requests: Arc<RequestMetrics>,
 }
 
-impl Envelope {
-    pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestTally>) -> Result<Self> {
+impl RequestLayer {
+    pub fn new(app: Arc<App>, router: Router, requests: Arc<RequestMetrics>) -> Result<Self> {
         let ids = RequestIds::new()?;
         app.access_log.expect_ids(&ids.prefix);
         let shared = Shared { app, ids, requests };
@@ -82,7 +82,7 @@ impl Envelope {
         let started = Instant::now();
         // A worker that is never idle lets go of an old snapshot here.
         store::end_stale_snapshot(started);
-        let context = Arc::new(Context {
+        let meta = Arc::new(RequestMeta {
             request_id: self.shared.ids.of(&request),
             client: client_ip(peer, request.headers(), &app.config.server.trusted_proxies),
             started,
@@ -92,14 +92,14 @@ impl Envelope {
             reason: OnceLock::new(),
         });
         let (shared, method) = (Arc::clone(&self.shared), request.method().clone());
-        let note = Note { shared, context: Arc::clone(&context), method, status: CLIENT_LEFT };
+        let note = AccessLogGuard { shared, meta: Arc::clone(&meta), method, status: CLIENT_LEFT };
         let answering = if !names_its_host(&request) {
-            Either::Right(ready(problem(&ambiguous_host(), &context.request_id)).boxed())
+            Either::Right(ready(problem(&ambiguous_host(), &meta.request_id)).boxed())
         } else if accepts_gzip(request.headers()) {
             // Looking whether to compress costs something, so only who wants it has it looked at.
-            Either::Right(compressed(Arc::clone(&self.router), request, context).boxed())
+            Either::Right(compressed(Arc::clone(&self.router), request, meta).boxed())
         } else {
-            Either::Left(self.router.answer(request, context))
+            Either::Left(self.router.answer(request, meta))
         };
         answering.map(move |response| note.answered(response))
     }
@@ -108,9 +108,9 @@ impl Envelope {
 fn compressed(
     router: Arc<Router>,
     request: Request<Body>,
-    context: Arc<Context>,
+    meta: Arc<RequestMeta>,
 ) -> impl Future<Output = Response<Body>> {
-    let answer = move |request| router.answer(request, Arc::clone(&context)).map(Ok::<_, Infallible>);
+    let answer = move |request| router.answer(request, Arc::clone(&meta)).map(Ok::<_, Infallible>);
     let compressing = Compression::new(service_fn(answer))
         .quality(CompressionLevel::Fastest)
         // Events are to be read as they come, by clients that may well unpack only what is complete.
@@ -134,16 +134,16 @@ fn ambiguous_host() -> Error {
 
 /// Writes the request down when it is over, and also when it ends early because its client has left: what it changed
 /// until then stays changed, so it belongs into the network log.
-struct Note {
+struct AccessLogGuard {
     shared: Arc<Shared>,
-    context: Arc<Context>,
+    meta: Arc<RequestMeta>,
     method: Method,
     status: u16,
 }
 
-impl Note {
+impl AccessLogGuard {
     fn answered(mut self, mut response: Response<Body>) -> Response<Body> {
-        if let Ok(id) = HeaderValue::from_str(&self.context.request_id) {
+        if let Ok(id) = HeaderValue::from_str(&self.meta.request_id) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         self.status = response.status().as_u16();
@@ -151,34 +151,34 @@ impl Note {
     }
 }
 
-impl Drop for Note {
+impl Drop for AccessLogGuard {
     fn drop(&mut self) {
-        self.shared.note(&self.context, &self.method, self.status);
+        self.shared.note(&self.meta, &self.method, self.status);
     }
 }
 
 impl Shared {
     /// Writes down that the request was answered: in the network log, and in the log if it is worth a line.
-    fn note(&self, context: &Context, method: &Method, status: u16) {
-        let duration = context.started.elapsed();
-        let route = context.route.get().copied();
+    fn note(&self, meta: &RequestMeta, method: &Method, status: u16) {
+        let duration = meta.started.elapsed();
+        let route = meta.route.get().copied();
         self.requests.record(method, route, status, duration);
         let method = method_name(method);
         self.app.access_log.record(&Entry {
             at: self.app.clock.now(),
-            user: context.user.get().copied(),
-            client: context.client,
+            user: meta.user.get().copied(),
+            client: meta.client,
             method,
             route,
             status,
             duration,
-            request_id: &context.request_id,
+            request_id: &meta.request_id,
         });
         let duration_ms = duration.as_millis();
         if duration >= self.app.config.limits.slow_request {
-            tracing::warn!(request_id = context.request_id, method, route, status, duration_ms, "slow request");
+            tracing::warn!(request_id = meta.request_id, method, route, status, duration_ms, "slow request");
         } else {
-            tracing::debug!(request_id = context.request_id, method, route, status, duration_ms, "request");
+            tracing::debug!(request_id = meta.request_id, method, route, status, duration_ms, "request");
         }
     }
 }

@@ -17,9 +17,9 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use utoipa::ToSchema;
 
 use super::{
-    reply::{Answer, AnswerDocument, Json},
-    request_context::{Call, Context},
-    stream_authorization::Entitlement,
+    reply::{Json, Reply, ReplyDescription},
+    request_context::{RequestContext, RequestMeta},
+    stream_authorization::StreamAuthorization,
 };
 use crate::{
     app::App,
@@ -34,32 +34,32 @@ const WAITING: usize = 64;
 /// One answer, whole or as events, as the client asked.
 pub enum JsonOrStream<T> {
     Json(T),
-    Stream(Listening),
+    Stream(SseResponse),
 }
 
 /// The sending end of an event stream, for a thread that blocks.
-pub struct Events {
+pub struct SseSender {
     sender: mpsc::Sender<Bytes>,
-    entitlement: Arc<Entitlement>,
+    entitlement: Arc<StreamAuthorization>,
 }
 
 /// Where a thread that tells something says that it has begun, or why it cannot.
-pub type Beginning = oneshot::Sender<Result<()>>;
+pub type StartSignal = oneshot::Sender<Result<()>>;
 
 /// The receiving end.
-pub struct Listening {
+pub struct SseResponse {
     receiver: mpsc::Receiver<Bytes>,
     heartbeat: Duration,
-    last_event: LastEvent,
+    last_event: FinalEvent,
 }
 
 /// With what a stream ends when the service stops and cannot wait for its own end: a client is to know that something
 /// is missing.
 #[derive(Clone)]
-pub struct LastEvent(Bytes);
+pub struct FinalEvent(Bytes);
 
-impl LastEvent {
-    /// One with a name, as [`Events::send`] makes it.
+impl FinalEvent {
+    /// One with a name, as [`SseSender::send`] makes it.
     pub fn named(event: &str, data: &impl Serialize) -> Self {
         Self(named_event(event, data).into())
     }
@@ -78,7 +78,7 @@ pub fn cut_off() -> Error {
 
 /// The same answer; if it is a stream of events, one that ends with its last event when the service cannot wait longer.
 pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<bool>) -> Response<Body> {
-    let Some(LastEvent(last)) = response.extensions_mut().remove::<LastEvent>() else { return response };
+    let Some(FinalEvent(last)) = response.extensions_mut().remove::<FinalEvent>() else { return response };
     let ends = ends.clone();
     response.map(|body| {
         let begun = Some((body.into_data_stream(), ends));
@@ -108,20 +108,20 @@ pub fn until_service_ends(mut response: Response<Body>, ends: &watch::Receiver<b
 ///
 /// # Errors
 /// Those of `prepare`, and those with which `tell` says that it cannot begin.
-pub async fn tell_from_one_thread<T>(
-    call: &Call,
+pub async fn stream_from_blocking_thread<T>(
+    context: &RequestContext,
     place: CallPermit,
-    last_event: LastEvent,
+    last_event: FinalEvent,
     prepare: impl FnOnce(&App) -> Result<T> + Send + 'static,
-    tell: impl FnOnce(&App, &Context, &Events, T, Beginning) + Send + 'static,
-) -> Result<Listening> {
-    let (events, listening) = Events::channel(call, last_event);
+    tell: impl FnOnce(&App, &RequestMeta, &SseSender, T, StartSignal) + Send + 'static,
+) -> Result<SseResponse> {
+    let (events, listening) = SseSender::channel(context, last_event);
     let (begun, beginning) = oneshot::channel();
-    let (app, context) = (Arc::clone(&call.app), Arc::clone(&call.context));
+    let (app, meta) = (Arc::clone(&context.app), Arc::clone(&context.meta));
     tokio::task::spawn_blocking(move || {
         let _place = place;
         match prepare(&app) {
-            Ok(prepared) => tell(&app, &context, &events, prepared, begun),
+            Ok(prepared) => tell(&app, &meta, &events, prepared, begun),
             Err(error) => drop(begun.send(Err(error))),
         }
     });
@@ -129,14 +129,14 @@ pub async fn tell_from_one_thread<T>(
     Ok(listening)
 }
 
-impl Events {
+impl SseSender {
     /// Both ends of a stream that answers the call. It gets a comment after a while without an event, so that nobody
     /// between takes it for dead.
-    pub fn channel(call: &Call, last_event: LastEvent) -> (Self, Listening) {
+    pub fn channel(context: &RequestContext, last_event: FinalEvent) -> (Self, SseResponse) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let entitlement = Arc::new(Entitlement::of(call));
-        let heartbeat = call.app.config.llm.heartbeat;
-        (Self { sender, entitlement }, Listening { receiver, heartbeat, last_event })
+        let entitlement = Arc::new(StreamAuthorization::of(context));
+        let heartbeat = context.app.config.llm.heartbeat;
+        (Self { sender, entitlement }, SseResponse { receiver, heartbeat, last_event })
     }
 
     /// Whether somebody listens, and may.
@@ -187,7 +187,7 @@ fn named_event(event: &str, data: &impl Serialize) -> String {
     format!("event: {event}\ndata: {data}\n\n")
 }
 
-impl Listening {
+impl SseResponse {
     pub fn into_response(self) -> Response<Body> {
         let Self { receiver, heartbeat, last_event } = self;
         let ticks = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
@@ -204,7 +204,7 @@ impl Listening {
     }
 }
 
-impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
+impl<T: Serialize + ToSchema> Reply for JsonOrStream<T> {
     fn into_response(self) -> Result<Response<Body>, Error> {
         match self {
             Self::Json(value) => Json(value).into_response(),
@@ -212,7 +212,7 @@ impl<T: Serialize + ToSchema> Answer for JsonOrStream<T> {
         }
     }
 
-    fn describe() -> AnswerDocument {
+    fn describe() -> ReplyDescription {
         let mut document = Json::<T>::describe();
         let events = "Events `meta`, `delta`, `done` and `error`, each with a JSON object as its data.";
         document.contents.push(("text/event-stream", json!({ "description": events })));

@@ -1,9 +1,9 @@
 //! Having something interpreted, for every endpoint that does: whole, or told as it is written.
 
 use super::{
-    interpretation_sse::{Interpretation, Told, retell, tell},
-    request_context::Call,
-    stream::{Events, JsonOrStream, LastEvent, cut_off, tell_from_one_thread},
+    interpretation_sse::{Interpretation, SseError, replay, tell},
+    request_context::RequestContext,
+    sse::{FinalEvent, JsonOrStream, SseSender, cut_off, stream_from_blocking_thread},
 };
 use crate::{
     app::App,
@@ -31,21 +31,21 @@ pub type Run = Box<dyn FnOnce(&App, &mut dyn FnMut(&str) -> Flow) -> Result<Call
 ///
 /// # Errors
 /// `too_many_calls`; `overloaded` when the queue is full, or when waiting in it took too long.
-pub async fn place(call: &Call, user: UserId) -> Result<CallPermit> {
-    let entering = call.app.model_calls.queue.acquire(user)?;
-    match tokio::time::timeout(call.app.config.llm.queue_timeout, entering).await {
+pub async fn place(context: &RequestContext, user: UserId) -> Result<CallPermit> {
+    let entering = context.app.model_calls.queue.acquire(user)?;
+    match tokio::time::timeout(context.app.config.llm.queue_timeout, entering).await {
         Ok(place) => place,
         Err(_) => Err(model_calls::overloaded()),
     }
 }
 
 /// Answers with an interpretation that there is.
-pub fn answer_stored(call: &Call, record: CallRecord) -> JsonOrStream<Interpretation> {
-    if !call.wants_stream() {
+pub fn respond_with_stored(context: &RequestContext, record: CallRecord) -> JsonOrStream<Interpretation> {
+    if !context.wants_stream() {
         return JsonOrStream::Json(record.into());
     }
-    let (events, listening) = Events::channel(call, last_event(call));
-    tokio::task::spawn_blocking(move || retell(&events, record));
+    let (events, listening) = SseSender::channel(context, last_event(context));
+    tokio::task::spawn_blocking(move || replay(&events, record));
     JsonOrStream::Stream(listening)
 }
 
@@ -54,13 +54,13 @@ pub fn answer_stored(call: &Call, record: CallRecord) -> JsonOrStream<Interpreta
 ///
 /// # Errors
 /// Those of [`place`], of `prepare` and of the run; for a stream the last become its `error` event.
-pub async fn interpret<P>(call: &Call, user: UserId, prepare: P) -> Result<JsonOrStream<Interpretation>>
+pub async fn interpret<P>(context: &RequestContext, user: UserId, prepare: P) -> Result<JsonOrStream<Interpretation>>
 where
     P: FnOnce(&App) -> Result<Begun> + Send + 'static,
 {
-    let place = place(call, user).await?;
-    if !call.wants_stream() {
-        let record = call.blocking(move |app| {
+    let place = place(context, user).await?;
+    if !context.wants_stream() {
+        let record = context.blocking(move |app| {
             let _place = place;
             match prepare(app)? {
                 Begun::Stored(record) => Ok(*record),
@@ -69,18 +69,24 @@ where
         });
         return Ok(JsonOrStream::Json(record.await?.into()));
     }
-    let told = tell_from_one_thread(call, place, last_event(call), prepare, |app, context, events, prepared, begun| {
-        // Whether anybody still waits is asked before the model is.
-        drop(begun.send(Ok(())));
-        match prepared {
-            Begun::Stored(record) => retell(events, *record),
-            Begun::Pending { trace_id, run } => tell(app, context, events, &trace_id, |sink| run(app, sink)),
-        }
-    });
+    let told = stream_from_blocking_thread(
+        context,
+        place,
+        last_event(context),
+        prepare,
+        |app, meta, events, prepared, begun| {
+            // Whether anybody still waits is asked before the model is.
+            drop(begun.send(Ok(())));
+            match prepared {
+                Begun::Stored(record) => replay(events, *record),
+                Begun::Pending { trace_id, run } => tell(app, meta, events, &trace_id, |sink| run(app, sink)),
+            }
+        },
+    );
     Ok(JsonOrStream::Stream(told.await?))
 }
 
 /// The `error` event of a stream that is cut off by the end of the service.
-fn last_event(call: &Call) -> LastEvent {
-    LastEvent::named("error", &Told::of(&cut_off(), &call.context))
+fn last_event(context: &RequestContext) -> FinalEvent {
+    FinalEvent::named("error", &SseError::of(&cut_off(), &context.meta))
 }

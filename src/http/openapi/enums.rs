@@ -7,7 +7,8 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::{params::AudienceName, schemas::one_of_names};
+use super::schemas::one_of_names;
+use crate::http::params::AudienceName;
 use crate::{
     domain::{
         divination::{model_calls::CallStatus, sessions::Method},
