@@ -27,6 +27,7 @@ mod cli_http_parity;
 mod commands;
 mod concurrency;
 mod damaged_database;
+mod docs_commands;
 mod documentation;
 mod durability;
 mod endpoint_access;
