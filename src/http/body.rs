@@ -19,8 +19,8 @@ use crate::error::{Code, Error, Result};
 /// Nesting that no request needs, and that a parser walking the value again should not meet.
 const DEEPEST: usize = 64;
 
-/// How much of a refused body is still read, and for how long. A client that is cut off while it sends sees a broken
-/// connection and never the refusal.
+/// Bytes of a refused body that are still read, and the time limit. A client that is disconnected while it sends sees a
+/// broken connection instead of the refusal.
 const DISCARDED_BYTES: usize = 1 << 20;
 const DISCARDED_FOR: Duration = Duration::from_secs(2);
 
@@ -34,14 +34,13 @@ pub enum RawValue<'request> {
 /// One name and its value.
 pub type Pair<'request> = (Cow<'request, str>, RawValue<'request>);
 
-/// Bytes of a body that are held while the rest has not come, without asking whether there is room for more.
+/// Bytes of an incomplete body that are buffered without a permit.
 const HELD_FREELY: usize = 16 << 10;
 
-/// Reads the whole body. `room` is asked once, when the body turns out to be a long one, and gives what is to be kept
-/// until all of it has come.
+/// Reads the whole body. `room` is called once if the body is long, and returns a permit held until it is complete.
 ///
 /// # Errors
-/// `body_too_large` past `limit`, before that much is held; `invalid_request` when the client breaks off; those of
+/// `body_too_large` past `limit`, before that much is buffered; `invalid_request` if the client disconnects; those of
 /// `room`.
 pub async fn read<Room>(
     mut body: Body,
@@ -89,8 +88,8 @@ fn too_large(limit: usize) -> Error {
     Error::new(Code::BodyTooLarge).detail(format!("The body is larger than {limit} bytes."))
 }
 
-/// Reads on what is left of a body that nobody wants, so that the client gets to read why. One that asked whether it
-/// may send has sent nothing yet.
+/// Reads and drops the rest of a refused body, so that the client gets to read the response. A client that sent
+/// `Expect: 100-continue` has sent nothing yet.
 pub async fn discard(mut body: Body, headers: &HeaderMap) {
     if headers.contains_key(header::EXPECT) {
         return;
@@ -104,7 +103,7 @@ pub async fn discard(mut body: Body, headers: &HeaderMap) {
             }
         }
     };
-    // Whoever sends slower than that is cut off.
+    // Slower clients are disconnected.
     let _ = tokio::time::timeout(DISCARDED_FOR, discarding).await;
 }
 
@@ -120,7 +119,7 @@ pub fn pairs<'request>(
     if body.is_empty() {
         return Ok(Vec::new());
     }
-    // What is packed cannot be read, and taken as it is it would be called broken.
+    // A compressed body cannot be parsed, and would otherwise be reported as malformed.
     if headers
         .get(header::CONTENT_ENCODING)
         .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
@@ -172,7 +171,7 @@ fn json_pairs<'request>(body: &'request [u8], bare_list: Option<&'static str>) -
     Ok(pairs)
 }
 
-/// Says where a body ceases to be an object. What stands there is not repeated, as the parser itself would.
+/// Reports the position where a body is no longer an object. Unlike the parser's message, it does not repeat the input.
 fn no_object(error: &serde_json::Error) -> Error {
     let what = match error.classify() {
         Category::Eof => "it ends too early",
@@ -190,7 +189,7 @@ fn utf8(bytes: &[u8], code: Code) -> Result<&str> {
 
 /// Counts brackets outside of strings, because the parser below skips over nested values without counting.
 fn is_too_deep(text: &str) -> bool {
-    // Nearly every body has fewer brackets than that altogether, which is said much sooner.
+    // A quick check: nearly every body has fewer brackets than that in total.
     if memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(DEEPEST).is_none() {
         return false;
     }
@@ -322,7 +321,7 @@ mod properties {
             }
         }
 
-        /// What is refused is described by where it stands, and never repeated.
+        /// Faults name the position and never repeat the input.
         #[test]
         fn a_refusal_does_not_repeat_what_was_sent(secret in "[a-z]{24}") {
             for body in [format!("\"{secret}\""), format!("{{\"{secret}\":"), format!("[\"{secret}\"]"), secret.clone()] {

@@ -1,4 +1,4 @@
-//! Which address a request comes from, when proxies stand between.
+//! Determines a request's client address behind proxies.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,8 +7,8 @@ use ipnet::IpNet;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The client's address: the peer, or, if the peer is a trusted proxy, the last hop in `X-Forwarded-For` that none
-/// of the trusted proxies is. What a client wrote into the header itself stands before that and is never reached.
+/// Returns the client's address: the peer, or, if the peer is a trusted proxy, the last hop in `X-Forwarded-For` that
+/// is not a trusted proxy. Entries written by the client come before that hop and are never used.
 pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
@@ -18,7 +18,7 @@ pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr
     let lines = headers.get_all(FORWARDED_FOR).iter();
     let hops = lines.rev().flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
     for hop in hops {
-        // A hop that is no address was not written by a proxy of ours: what stands before it is worth nothing.
+        // Our proxies write addresses only; anything else, and all entries before it, is untrusted.
         let Some(address) = address_of(hop) else { return client };
         client = address.to_canonical();
         if !is_trusted(&client) {

@@ -1,8 +1,8 @@
-//! One TCP connection: how long it may be idle, how long a request's head may take, how long it may refuse to read.
+//! One TCP connection: limits on idle time, on the time for a request's head, and on a peer that does not read.
 //!
-//! The limits sit in the stream itself and not in hyper's header timeout, because that one runs while a connection is
-//! idle too and cannot tell a quiet client from a slow one. The timer is armed once and set back only when it fires,
-//! so that a busy connection pays nothing for it.
+//! The limits are in the stream itself and not in hyper's header timeout, because that one runs while a connection is
+//! idle too and cannot tell an idle client from a slow one. The timer is armed once and reset only when it fires, so
+//! that a busy connection pays nothing for it.
 
 use std::{
     future::Future,
@@ -27,7 +27,7 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const ANSWERING: u8 = 2;
 
-/// What a connection is doing, shared between its stream and the service that answers on it.
+/// The state of a connection, shared between its stream and its service.
 #[derive(Clone, Default)]
 pub struct Phase(Arc<AtomicU8>);
 
@@ -53,14 +53,14 @@ impl Phase {
     }
 }
 
-/// Bytes of an answer that are handed to the connection at once. It copies them, and whoever reads slowly must not
-/// make it hold a copy of all.
+/// Bytes of a response passed to the connection at once. The connection copies them, and a slow reader must not make it
+/// copy the whole response.
 pub(super) const PIECE: usize = 32 << 10;
 
 /// The body of an answer. The connection is idle again once this is dropped, which hyper does after its last piece.
 pub struct AnswerBody<B> {
     body: B,
-    /// What is left of a long piece.
+    /// The rest of a long chunk.
     rest: Bytes,
     phase: Phase,
 }
@@ -111,9 +111,9 @@ pub struct TimedStream {
     stream: TcpStream,
     phase: Phase,
     limits: StreamLimits,
-    /// When the last byte was read or written.
+    /// Time of the last byte read or written.
     last_active: Instant,
-    /// When the head that is arriving began.
+    /// Time of the current head's first byte.
     head_began: Instant,
     reading: Pin<Box<Sleep>>,
     /// Armed while the peer does not take what is written.
@@ -135,7 +135,7 @@ impl TimedStream {
         Self { stream, phase, limits, last_active: now, head_began: now, reading, writing: None }
     }
 
-    /// When the peer must have sent something, as things stand. Nothing while it is waiting for us.
+    /// Returns the time by which the peer must send something. `None` while it waits for us.
     fn deadline(&self) -> Option<Instant> {
         if self.phase.is(HEAD) {
             Some(self.head_began + self.limits.head)

@@ -1,4 +1,4 @@
-//! How many connections there may be, over all and from one subscriber.
+//! Limits the number of connections, in total and per client network.
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -30,7 +30,7 @@ const EXAMPLE: &str = "AAAAAAAAACp9k2fQx1m0bY4sVwT7uLpH";
 pub struct CursorList(pub &'static str);
 
 impl CursorList {
-    /// Where a cursor stands in the list.
+    /// Returns the cursor's position in the list.
     ///
     /// # Errors
     /// `invalid_parameters` for a cursor of another user or list.

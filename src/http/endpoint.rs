@@ -20,7 +20,7 @@ use crate::{
     error::{Code, Error, Result},
 };
 
-/// An endpoint as it stands on the routes page.
+/// An endpoint of the route table.
 pub struct Endpoint {
     pub method: Method,
     pub path: &'static str,
@@ -31,7 +31,7 @@ pub struct Endpoint {
     /// Makes something and answers 201.
     is_creation: bool,
     describe_answer: fn() -> ReplyDescription,
-    /// Codes of its own, beside those that follow from access and parameters.
+    /// Error codes beyond those that follow from access and parameters.
     pub codes: &'static [Code],
     pub body_limit: BodyLimit,
     /// Takes an `Idempotency-Key`.
@@ -116,7 +116,7 @@ impl Endpoint {
         self
     }
 
-    /// What it answers, for the API document: too much to be made at every start.
+    /// Describes the response for the API document. Built on demand, because it is slow.
     pub fn answer(&self) -> ReplyDescription {
         let answer = (self.describe_answer)();
         if self.is_creation {

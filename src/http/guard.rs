@@ -1,7 +1,7 @@
-//! Who may call what: the row that every endpoint has, and the check that it stands for.
+//! Access rules: every endpoint's rule, and the check that enforces it.
 //!
-//! The guard runs before the body is read. A bad token is refused even where no token would have done, because a
-//! client that shows one believes to be signed in.
+//! The guard runs before the body is read. A bad token is rejected even where none is needed, because a client that
+//! sends one believes that it is signed in.
 
 use axum::http::{HeaderMap, header};
 
@@ -15,19 +15,19 @@ use crate::{
     http::request_context::{Caller, RequestMeta},
 };
 
-/// Who may call an endpoint.
+/// The callers that an endpoint admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody.
+    /// Everyone.
     Anyone,
-    /// Whoever has the token that the request is about: it comes as a parameter or as the Bearer token, and what a
-    /// bad one means is for the operation to say.
+    /// The holder of the token that the request is about, sent as a parameter or as the Bearer token. The operation
+    /// decides about a bad one.
     TokenHolder,
-    /// Whoever can show the payment provider's signature. A token adds nothing, and a bad one takes nothing away.
+    /// A sender with the payment provider's signature. A token is ignored.
     Signature,
     /// Signed-in users, on what is their own.
     OwnUser,
-    /// Signed-in users, on what is their own, and administrators on everybody's. The latter is audited.
+    /// Signed-in users for their own data, and administrators for everyone's. The latter is audited.
     OwnUserOrAdmin,
     /// Administrators. Every call is audited.
     Admin,
@@ -58,7 +58,7 @@ impl Access {
         !matches!(self, Self::Admin)
     }
 
-    /// What an administrator does here leaves an audit row.
+    /// Returns true if an administrator's call is audited.
     pub const fn is_audited(self) -> bool {
         matches!(self, Self::OwnUserOrAdmin | Self::Admin)
     }
@@ -81,11 +81,11 @@ pub fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>> {
     }
 }
 
-/// Lets the call in and says who it is, or refuses it.
+/// Admits the call and returns its caller, or rejects it.
 ///
 /// # Errors
-/// `unauthenticated`, the same for every reason; `forbidden` for users and administrators who are known and may not;
-/// `address_not_allowed` for whatever looks like an administrator's credential and comes from elsewhere.
+/// `unauthenticated`, the same for every reason; `forbidden` for known users and administrators without the right;
+/// `address_not_allowed` for an administrator's credential from another network.
 pub async fn admit(app: &App, access: Access, headers: &HeaderMap, meta: &RequestMeta) -> Result<Caller> {
     if matches!(access, Access::TokenHolder | Access::Signature) {
         return Ok(Caller::Anonymous);
@@ -99,7 +99,7 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, meta: &Reques
     match app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))? {
         Bearer::User { user, presence, is_use_due } => {
             if is_use_due {
-                // Nobody waits for it: that a device was used is no part of what it was used for.
+                // Not awaited: the response does not depend on it.
                 drop(tokens::note_use(app, token));
             }
             meta.user.get_or_init(|| user.id);

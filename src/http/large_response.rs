@@ -1,4 +1,4 @@
-//! Answers that are so large that it matters how many are held: how long one is, is up to whoever reads it.
+//! Limits the memory held by large responses, whose lifetime depends on the reader.
 
 use std::{
     pin::Pin,
@@ -28,8 +28,8 @@ pub fn is_large(answer: &Response<Body>) -> bool {
     answer.body().size_hint().lower() >= LARGE
 }
 
-/// The answer, unless the same user is reading another that is as large. One that nobody reads any more ends
-/// unfinished.
+/// Returns the response, unless the same user is still reading another large one. A response that is no longer read is
+/// cut off.
 ///
 /// # Errors
 /// `overloaded`.

@@ -1,4 +1,4 @@
-//! What is the same for everybody who asks: made once, kept plain and packed, and sent without being made again.
+//! Static responses: built once, held plain and compressed, and sent without copying.
 
 use std::io::{Read, Write};
 
@@ -41,10 +41,10 @@ impl Precompressed {
 }
 
 impl SelectedEncoding {
-    /// What is kept packed only, for a request with these headers: few cannot unpack it.
+    /// Builds a response from compressed bytes for a request with these headers; few clients need them decompressed.
     ///
     /// # Errors
-    /// `internal` for what is not packed.
+    /// `internal` if the bytes are not gzip.
     pub fn of_gzipped(bytes: Bytes, headers: &HeaderMap) -> Result<Self> {
         if accepts_gzip(headers) {
             return Ok(Self { bytes, is_gzipped: true });
@@ -70,7 +70,7 @@ impl SelectedEncoding {
     }
 }
 
-/// Whether a client can unpack gzip, and does not refuse it.
+/// Returns true if the client accepts gzip.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.and_then(|accepted| weight(accepted, "gzip")).is_some_and(|weight| weight > 0.0)

@@ -1,6 +1,6 @@
-//! The plain listener beside TLS: it sends everybody to HTTPS, and answers certificate authorities.
+//! The plain listener beside TLS: it redirects to HTTPS and answers ACME challenges.
 //!
-//! Nothing else is served here, and no body is read: what was sent in the clear is not used.
+//! It serves nothing else and reads no body: data sent in the clear is not used.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::config::Server;
 const CHALLENGE: &str = "/.well-known/acme-challenge/";
 const HTTPS: u16 = 443;
 
-/// Where everybody is sent, and what certificate authorities may ask for.
+/// The redirect target, and the ACME challenges.
 #[derive(Clone)]
 pub struct Redirect {
     challenges: Challenges,

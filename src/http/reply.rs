@@ -1,4 +1,4 @@
-//! How answers and errors become responses: the one place where error codes become statuses.
+//! Builds responses from results and errors: the one place that maps error codes to statuses.
 
 use std::{borrow::Cow, collections::BTreeMap, io::Write, marker::PhantomData};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Says that the answer is the one of an earlier request.
+/// Marks the response of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 
@@ -100,7 +100,7 @@ pub struct ReplyDescription {
 /// A resource, 200.
 pub struct Json<T>(pub T);
 
-/// Nothing more to say, 204.
+/// An empty response, 204.
 pub struct NoContent;
 
 /// A resource that was made (201) or was there before (200).
@@ -163,8 +163,8 @@ impl<T: Serialize + ToSchema> Reply for Saved<T> {
     }
 }
 
-/// A list of `T`, `{"items": […], "total": …}`, whose items were written as they were found, so that they are held
-/// as text alone.
+/// A list of `T`, `{"items": […], "total": …}`, whose items were serialised as they were read, so that only text is
+/// held.
 pub struct Listed<T> {
     text: Vec<u8>,
     items: PhantomData<fn() -> T>,
@@ -174,7 +174,7 @@ pub struct Listed<T> {
 pub struct Items(Vec<u8>);
 
 impl<T> Listed<T> {
-    /// Has the items written, which comes to how many there are.
+    /// Calls `list` to write the items; it returns the total.
     pub fn written(list: impl FnOnce(&mut Items) -> Result<i64, Error>) -> Result<Self, Error> {
         let mut items = Items::begun();
         let total = list(&mut items)?;
@@ -280,7 +280,7 @@ fn json_document(schema: Value, schemas: Vec<(String, Value)>) -> ReplyDescripti
     }
 }
 
-/// Bytes that most answers fit into, so that they are written without moving what is there already.
+/// Initial buffer size, enough for most responses.
 const MOST_ANSWERS: usize = 1024;
 
 fn json_response<T: Serialize>(
@@ -304,7 +304,7 @@ fn response_with(status: StatusCode, content_type: HeaderValue, text: Vec<u8>) -
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem<'error> {
-    /// Always `about:blank`: `code` says what happened.
+    /// Always `about:blank`: `code` identifies the problem.
     #[schema(example = "about:blank")]
     pub r#type: &'static str,
     /// The status in words.
@@ -332,11 +332,11 @@ pub struct Problem<'error> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-01-02T03:14:05.678Z")]
     pub expires_at: Option<Timestamp>,
-    /// What would be gone, and how much of it.
+    /// The rows that would be deleted, by kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({ "codes": 12 }))]
     pub would_delete: Option<BTreeMap<&'error str, i64>>,
-    /// What would stay although it is of the same kind.
+    /// The rows of the same kinds that would remain.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({}))]
     pub would_keep: Option<BTreeMap<&'error str, i64>>,
@@ -382,7 +382,7 @@ fn field_codes() -> Object {
 }
 
 impl<'error> Problem<'error> {
-    /// What the client may know of the error: nothing of the causes of a fault in the service.
+    /// Returns the part of the error that the client may see, without internal causes.
     pub fn of(error: &'error Error, request_id: &'error str) -> Self {
         let status = status(error.code);
         let field = |field: &'error crate::error::FieldError| ProblemField {
@@ -435,7 +435,7 @@ fn add_retry_after(headers: &mut HeaderMap, error: &Error) {
     }
 }
 
-/// When to ask again, where that makes sense.
+/// Returns the delay after which a retry makes sense.
 pub fn retry_after_seconds(error: &Error) -> Option<u64> {
     // A second more than needed, rather than a client that comes back too early.
     let seconds = error.retry_after.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));

@@ -45,28 +45,28 @@ use crate::{
     store,
 };
 
-/// Threads for operations that block, beside those that running model calls take: so that none waits for another.
+/// Threads for blocking operations, in addition to those of running model calls.
 const BLOCKING_THREADS: usize = 96;
-/// Files that are open beside connections at most: the store's, the log, calls to providers.
+/// Maximum number of open files besides connections: the store's, the log, calls to providers.
 const OTHER_FILES: u64 = 256;
-/// How often it is looked, at a stop, whether what administrators have begun is over.
+/// Interval of checks for unfinished administrator calls at shutdown.
 const LOOK_UP_EVERY: Duration = Duration::from_millis(20);
-/// How long streams have to send their last event.
+/// Time for streams to send their last event.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 /// Bytes that a connection buffers at most, each way. A request's head must fit: one that is longer is answered 431. It
 /// is a few times what apps and proxies send; hyper's own limit would let each of many connections take some 400 KiB.
 const HEAD_BUFFER: usize = 32 << 10;
 
-/// Serves until the process is told to stop, then lets running requests end.
+/// Serves until the process receives a stop signal, then waits for running requests.
 ///
 /// # Errors
-/// When the address cannot be listened on, or the runtime cannot be started.
+/// An address cannot be bound, or the runtime cannot be started.
 pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
     crash_recovery::close_interrupted(app)?;
     allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
-    // Said in any case: left alone, the runtime would count for itself and read the environment, and each worker keeps
-    // one of the store's connections, which are counted by the setting.
+    // Set explicitly: by default the runtime would count the cores and read the environment, and each worker uses one
+    // of the store's connections, which the setting counts.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()

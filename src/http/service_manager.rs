@@ -1,9 +1,8 @@
-//! What the system's service manager is told, where one listens: that the service is ready, that it lives, that it
-//! stops.
+//! Notifies the system's service manager, if there is one, of readiness, liveness and shutdown.
 
 use sd_notify::NotifyState;
 
-/// Says that every address is open, and from then on, if that is wanted, that the runtime still turns.
+/// Reports readiness, and then liveness at the interval that the manager wants.
 pub fn ready() {
     tell(NotifyState::Ready);
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
@@ -15,7 +14,7 @@ pub fn ready() {
     });
 }
 
-/// Says that the service lets its last requests end.
+/// Reports that the service is stopping.
 pub fn stopping() {
     tell(NotifyState::Stopping);
 }

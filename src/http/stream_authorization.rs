@@ -1,7 +1,6 @@
-//! Whether whoever began a stream may still be told what is in it: until their token is ended, by signing out, by
-//! another device or with the account.
+//! Ends a stream when its caller's token is revoked, by signing out, by another device or with the account.
 //!
-//! A guard looks once, when the request comes; a stream goes on for minutes after that.
+//! The guard checks once at the start of a request, but a stream runs for minutes.
 
 use std::{
     sync::{
@@ -14,7 +13,7 @@ use std::{
 use super::request_context::RequestContext;
 use crate::{app::App, concurrency::lock::locked, domain::identity::tokens, types::Secret};
 
-/// How long it goes unnoticed that a token was ended.
+/// Interval between two checks of the token.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The leave to be told a stream. Not to be asked on worker threads.

@@ -1,4 +1,4 @@
-//! What the service says of itself: whether it lives, whether it can serve, how it is to be called.
+//! The service's own endpoints: liveness, readiness, and the API document.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,7 +1,7 @@
-//! What Prometheus may ask: a page of numbers, on an address of its own that is off unless it is configured.
+//! The Prometheus page, on a listener of its own that is off by default.
 //!
-//! Everything is either counted in memory where it happens or read when somebody asks. No number is about one user,
-//! and no label holds anything that a client sent.
+//! Everything is counted in memory where it happens, or read when the page is requested. No number is about one user,
+//! and no label holds client input.
 
 mod page;
 mod requests;
@@ -29,7 +29,7 @@ use crate::{
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// What the page is made from.
+/// The sources of the page.
 #[derive(Clone)]
 pub struct Metrics {
     app: Arc<App>,
@@ -160,7 +160,7 @@ fn add_codes(page: &mut Page, app: &App) {
         .whole(&[], u64::from(app.config.auth.sends_per_day));
 }
 
-/// Nothing where no certificate is shown: there is no time to tell.
+/// Adds nothing if no certificate is served.
 fn add_certificate(page: &mut Page, app: &App) {
     if let Some(validity) = app.certificate_validity() {
         page.gauge("yarrow_certificate_expiry_timestamp_seconds", "When the certificate that is shown ends")

@@ -98,7 +98,7 @@ impl Samples<'_> {
         self.buckets(labels, found.bounds, &found.buckets, found.sum, 1.0)
     }
 
-    /// Buckets by their upper bounds, `scale` of whose units make one of the page's.
+    /// Adds buckets by their upper bounds, divided by `scale`.
     pub fn buckets(
         self,
         labels: &[(&'static str, &str)],
@@ -122,7 +122,7 @@ impl Samples<'_> {
     }
 }
 
-/// As a number that the page can show: exact up to 2^53.
+/// Converts to the page's number type: exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "beyond 2^53 the last digits of a metric mean nothing to anybody")]
 pub const fn real(whole: u64) -> f64 {
     whole as f64

@@ -1,4 +1,4 @@
-//! A value as it came, before it is known what kind it should be of: its text, and whether it is there at all.
+//! A parameter's value before its type is known: its text, and whether it is present.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::{
     http::body::RawValue,
 };
 
-/// Whether two values mean the same wherever they came from: scalars by their text, anything else by its JSON.
+/// Returns true if two values are equal regardless of their source: scalars by their text, anything else by its JSON.
 pub(super) fn is_same(one: &RawValue<'_>, other: &RawValue<'_>) -> bool {
     match (text_of(one), text_of(other)) {
         (None, None) => {
@@ -20,7 +20,7 @@ pub(super) fn is_same(one: &RawValue<'_>, other: &RawValue<'_>) -> bool {
     }
 }
 
-/// Whether this is JSON's `true`, `false` or `null`, which no text and no number is.
+/// Returns true for JSON's `true`, `false` and `null`.
 pub(super) fn is_literal(value: &RawValue<'_>) -> bool {
     matches!(value, RawValue::Json(raw) if matches!(raw.get(), "true" | "false" | "null"))
 }
@@ -29,7 +29,7 @@ pub(super) fn is_null(value: &RawValue<'_>) -> bool {
     matches!(value, RawValue::Json(raw) if raw.get() == "null")
 }
 
-/// Whether a value is as good as none.
+/// Returns true if a value counts as absent.
 pub fn is_absent<T: Parameter>(value: &RawValue<'_>) -> bool {
     match value {
         value if is_null(value) => true,
@@ -65,12 +65,12 @@ pub fn text<'value>(value: &'value RawValue<'_>) -> Result<Cow<'value, str>, Fau
     })
 }
 
-/// What is said of a value that is not there and must be.
+/// Returns the fault of a missing required value.
 pub fn required() -> Fault {
     Fault::new(FieldCode::Required, "is required")
 }
 
-/// What is said of a text that is no Unicode.
+/// Returns the fault of a text that is not valid Unicode.
 pub fn half_pair() -> Fault {
     Fault::new(FieldCode::InvalidCharacter, "has half of a surrogate pair")
 }

@@ -80,11 +80,10 @@ impl Parameter for EmailAddress {
     }
 }
 
-/// A whole number within bounds. One that is too long for the machine is told the bounds like any other outside of
-/// them.
+/// Parses a whole number within bounds. A number too large for the type is reported as out of range.
 ///
 /// # Errors
-/// `invalid_type` for what is no whole number, `out_of_range`.
+/// `invalid_type` for anything but a whole number, `out_of_range`.
 pub fn whole_number<T>(value: &RawValue<'_>, bounds: RangeInclusive<T>) -> Result<T, Fault>
 where
     T: FromStr + PartialOrd + Display,
@@ -229,7 +228,7 @@ impl Parameter for DeviceId {
     }
 }
 
-/// So many hexadecimal digits, in lower case.
+/// Parses this many hexadecimal digits, in lower case.
 fn hexadecimal(value: &RawValue<'_>, digits: usize) -> Result<String, Fault> {
     let id = text(value)?.trim().to_ascii_lowercase();
     if id.len() == digits && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {

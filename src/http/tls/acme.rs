@@ -1,10 +1,9 @@
-//! Certificates by ACME (RFC 8555): got when there is none, renewed when a third of their time is left.
+//! Certificates by ACME (RFC 8555): ordered when there is none, renewed when a third of their lifetime is left.
 //!
-//! The names are proved over HTTP (`http-01`), through the listener that redirects to HTTPS anyway. While there is no
-//! certificate yet, handshakes fail and everything else runs. A failure is logged and tried again after a while that
-//! doubles up to some hours, because certificate authorities count failures too. They count certificates as well:
-//! nothing is asked of one while the disk has no room for what it gives, and what it gave is shown also if it cannot be
-//! kept.
+//! Names are validated by `http-01`, through the listener that redirects to HTTPS. Without a certificate handshakes
+//! fail and everything else works. Failures are logged and retried with a delay that doubles up to some hours, because
+//! certificate authorities limit failures. They limit certificates as well: nothing is ordered while the disk has no
+//! space for the result, and a certificate that cannot be stored is still used.
 
 use std::{
     collections::HashMap,
@@ -33,13 +32,13 @@ use crate::{
     types::Timestamp,
 };
 
-/// How often it is looked whether a renewal is due. Clocks may be set meanwhile.
+/// Interval of checks whether a renewal is due; the clock may be changed in between.
 const LOOK_EVERY: Duration = Duration::from_hours(1);
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
-/// How long a certificate authority may take to look at a name, and to sign.
+/// Time limit for a certificate authority to validate a name, and to sign.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What a certificate authority asks for at `/.well-known/acme-challenge/TOKEN`, by token.
+/// The responses to `/.well-known/acme-challenge/TOKEN`, by token.
 #[derive(Clone, Default)]
 pub struct Challenges(Arc<Mutex<HashMap<String, String>>>);
 
@@ -63,7 +62,7 @@ pub struct Acme {
     challenges: Challenges,
     authority: Arc<Authority>,
     kept: Kept,
-    /// What was got and could not be written down yet.
+    /// A certificate that could not be stored yet.
     unwritten: Option<String>,
     renewal: Option<Timestamp>,
 }
@@ -116,7 +115,7 @@ impl Acme {
         Ok(())
     }
 
-    /// Writes down what was got, unless it is. What is not written down by then is got anew after the next start.
+    /// Stores the certificate unless it is stored. If that fails until a restart, a new one is ordered.
     fn keep(&mut self) {
         let Some(pem) = &self.unwritten else { return };
         match Kept::write(&self.kept.0.certificate, pem.as_bytes()) {
@@ -125,7 +124,7 @@ impl Acme {
         }
     }
 
-    /// How long it takes until something may be to do.
+    /// Returns the delay until the next check.
     fn rest(&self) -> Duration {
         if self.unwritten.is_some() { self.app.config.acme.retry_after.min(LOOK_EVERY) } else { LOOK_EVERY }
     }
@@ -174,7 +173,7 @@ impl Acme {
     }
 }
 
-/// What the authority failed at, and what it said.
+/// Describes a failed step with the authority's message.
 fn failed(doing: &'static str) -> impl FnOnce(instant_acme::Error) -> Error {
     move |error| not_given(&format!("it failed at {doing}: {error}"))
 }
@@ -183,7 +182,7 @@ fn not_given(why: &str) -> Error {
     Error::new(Code::ProviderFailed).detail(format!("The certificate authority: {why}"))
 }
 
-/// Why names were not proved, as far as the authority says so.
+/// Returns the authority's reasons for failed validations.
 async fn refusals(order: &mut Order) -> String {
     let (mut said, mut authorizations) = (String::new(), order.authorizations());
     while let Some(Ok(mut authorization)) = authorizations.next().await {

@@ -9,7 +9,7 @@ use rustls::{
 
 use crate::certificate::{Certificate, Shown};
 
-/// What is shown to whoever connects, whatever name they ask for.
+/// The certificate for all connections, whatever name they ask for.
 #[derive(Debug)]
 pub struct Certificates {
     current: RwLock<Option<Arc<CertifiedKey>>>,
@@ -17,7 +17,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Nothing is shown yet. What will be is noted there.
+    /// Starts without a certificate. `shown` is updated with each new one.
     pub fn new(shown: &Arc<Shown>) -> Self {
         Self { current: RwLock::default(), shown: Arc::clone(shown) }
     }

@@ -1,8 +1,7 @@
-//! A certificate that somebody else renews: two PEM files, looked at again when they change and on SIGHUP.
+//! A certificate renewed by another program: two PEM files, reloaded when they change and on SIGHUP.
 //!
-//! A pair that cannot be read is logged, and the one before stays: a renewal that writes one file after the other
-//! passes through such a state. One that has expired does not take the place of one that is good, either; a start shows
-//! what there is.
+//! An unreadable pair is logged, and the previous one stays: a renewal that writes the files one after the other passes
+//! through such a state. An expired certificate does not replace a valid one; a start uses whatever there is.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +12,10 @@ use crate::{certificate::PemFiles, clock::Clock, types::Timestamp};
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the pair, shows it from now on, and says until when it is good.
+/// Loads the pair, activates it, and returns its expiry.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn show(files: &PemFiles, certificates: &Certificates, now: Timestamp) -> Result<Timestamp, String> {
     show_unless(files, certificates, now, |_| false)
 }

@@ -1,4 +1,4 @@
-//! What ACME leaves in the data directory: the account's key and the certificate with its key, for their owner only.
+//! ACME's files in the data directory: the account key and the certificate with its key, readable by the owner only.
 
 use std::{
     io::ErrorKind,
@@ -15,7 +15,7 @@ use crate::{
 /// Bytes that a chain with its key takes at most, as authorities make them.
 const ROOM: usize = 16 << 10;
 
-/// The places of one account and one certificate, in a directory that is there.
+/// The files of one account and one certificate, in an existing directory.
 pub struct Kept(pub AcmeFiles);
 
 impl Kept {
@@ -25,7 +25,7 @@ impl Kept {
         Ok(Self(files))
     }
 
-    /// What is in a file, if there is one.
+    /// Returns a file's content, if it exists.
     pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
         match std::fs::read(path) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -34,7 +34,7 @@ impl Kept {
         }
     }
 
-    /// Makes sure that there is room for a certificate, by writing as much and deleting it again.
+    /// Checks for disk space for a certificate, by writing as much and deleting it again.
     ///
     /// # Errors
     /// Storage errors.
@@ -45,7 +45,7 @@ impl Kept {
         tried.and(deleted)
     }
 
-    /// Puts a file in its place whole or not at all.
+    /// Writes a file atomically.
     pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         let unfinished = unfinished(path);
         write_to(&unfinished, content)?;
@@ -53,7 +53,7 @@ impl Kept {
     }
 }
 
-/// What stands in for a file until it is whole.
+/// Returns the temporary name of a file being written.
 fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("unfinished")
 }

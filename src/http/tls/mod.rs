@@ -1,7 +1,7 @@
-//! TLS at the door: which certificate is shown, and where it comes from.
+//! TLS: the acceptor, and the source of its certificate.
 //!
-//! It is either a pair of PEM files that somebody else renews, or got and renewed here by ACME. The handshake runs over
-//! the same timed stream as plain requests do, so that the limits of a connection hold for it too.
+//! The certificate is a pair of PEM files renewed by another program, or ordered and renewed here by ACME. The
+//! handshake runs over the same timed stream as plain requests, so that the limits of a connection apply to it too.
 
 mod acme;
 mod certificates;
@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// What accepts handshakes, and what keeps its certificate good.
+/// The acceptor of handshakes, and the renewal of its certificate.
 pub struct Tls {
     pub acceptor: TlsAcceptor,
     pub challenges: Challenges,
@@ -64,7 +64,7 @@ fn acceptor(certificates: Arc<Certificates>) -> Result<TlsAcceptor> {
         .with_no_client_auth()
         .with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // A phone that comes back skips the signature; nothing is kept here for it.
+    // Session tickets save returning clients the signature, without server-side state.
     config.ticketer = ring::Ticketer::new().map_err(Error::internal)?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

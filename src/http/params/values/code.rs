@@ -35,7 +35,7 @@ impl Parameter for VerificationCode {
         let written = clean(&text(value)?, CODE)?;
         let no_code = || Fault::new(FieldCode::InvalidFormat, "must be digits");
         let is_between = |character: char| character.is_whitespace() || "-‐‑–－".contains(character);
-        // A sign is nothing that stands between digits.
+        // Separators are allowed between digits only.
         if written.starts_with(is_between) || written.ends_with(is_between) {
             return Err(no_code());
         }

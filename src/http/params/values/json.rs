@@ -1,4 +1,4 @@
-//! JSON that is kept as it came and given back to the byte.
+//! JSON that is stored and returned byte for byte.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
     types::JsonText,
 };
 
-/// JSON values that are kept to the byte; from a query or a form, a text.
+/// Declares JSON values that are stored byte for byte; in a query or a form they are text.
 macro_rules! json_values {
     ($($(#[$doc:meta])* $name:ident($limit:expr), $empty:literal, $single:literal, $schema:tt;)*) => {$(
         $(#[$doc])*
@@ -91,7 +91,7 @@ fn check_escapes(json: &str) -> Result<(), Fault> {
 /// Bytes of `u4e7e`.
 const UNIT_LENGTH: usize = 5;
 
-/// The code unit of an escape such as `u4e7e`, which stands behind a backslash.
+/// Parses the code unit of an escape such as `u4e7e` after a backslash.
 fn utf16_unit(escaped: &str) -> Option<u16> {
     u16::from_str_radix(escaped.strip_prefix('u')?.get(..UNIT_LENGTH - 1)?, 16).ok()
 }

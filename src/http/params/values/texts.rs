@@ -63,9 +63,9 @@ texts! {
     Label(|limits| limits.label as usize), clean_line, false, "career";
     /// The client's own id of a record, which it must be able to name again whatever is in it.
     LocalRecordId(|limits| limits.label as usize), clean_as_sent, false, "1746612345678";
-    /// What a device calls itself.
+    /// The device's own label.
     DeviceName(|_| 64), clean_line, false, "Ming's phone";
-    /// Why an administrator does something.
+    /// An administrator's reason.
     Reason(|_| LONGEST_REASON), clean, false, "compensation for a failed cast";
     FeedbackText(|limits| limits.feedback as usize), clean, false, "请加上小六壬。";
     NotificationTitle(|limits| limits.notification_title as usize), clean, false, "六十四卦全新解读";

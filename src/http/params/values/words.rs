@@ -20,7 +20,7 @@ use crate::{
 };
 
 named! {
-    /// Whom a notification is for.
+    /// The audience of a notification.
     #[derive(Clone, Copy)]
     pub enum AudienceName {
         All = "all",
@@ -28,7 +28,7 @@ named! {
     }
 }
 
-/// What a code is for.
+/// The purpose of a verification code.
 impl Parameter for Purpose {
     fn read(value: &RawValue<'_>, _: &Rules<'_>) -> Result<Self, Fault> {
         one_of(value, &Self::ALL.map(Self::name), Self::named)
