@@ -1,4 +1,4 @@
-//! The time, as everybody here gets it.
+//! The clock of the service.
 
 use std::{
     sync::{

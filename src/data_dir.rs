@@ -1,4 +1,4 @@
-//! What an installation is, told by its files; and what was lost of it, with the way out.
+//! Recognises an installation by its files, and reports lost parts with the way to recover.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-/// Refuses a directory in which nobody has installed anything: most likely its name was mistyped.
+/// Rejects a directory without an installation; most likely its name was mistyped.
 ///
 /// # Errors
 /// `not_found`.
 pub fn demand_installation(config: &Config) -> Result<()> {
     let directory = &config.installation.data_dir.0;
     let mut parts = [DATABASE].into_iter().chain(KEYS).map(|name| directory.join(name).try_exists());
-    // What may not be looked at is there, as far as is known here; whoever opens it says what is wrong.
+    // Files that cannot be inspected count as present; opening them reports the fault.
     if parts.any(|is_there| is_there.unwrap_or(true)) || restore::is_pending(directory).unwrap_or(true) {
         return Ok(());
     }
@@ -46,8 +46,8 @@ pub(crate) fn chown_new_files(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to go on under another key than the one that the database was filled under. A first start makes the key
-/// before it seeds the words, so a database without them is one whose first start was cut off.
+/// Rejects a server key other than the one the database was created with. A first start creates the key before it
+/// inserts the default words, so a database without words is an interrupted first start.
 pub(crate) fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
     let path = config.installation.data_dir.0.join(SERVER_KEY);
     if config.auth.secret_key.is_some() || !words::are_seeded(store)? || path.exists() {
@@ -65,7 +65,7 @@ pub(crate) fn demand_server_key(config: &Config, store: &Store) -> Result<()> {
     Err(Error::new(Code::StorageFailed).detail(detail))
 }
 
-/// Opens the database, unless something says that another one was here, and was lost.
+/// Opens the database, unless there are signs that another one was lost.
 pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Store> {
     let directory = &config.installation.data_dir.0;
     let path = directory.join(DATABASE);
@@ -81,8 +81,8 @@ pub(crate) fn open_store(config: &Config, tuning: &Tuning, clock: Clock, policy:
     Store::open(&path, tuning, clock, policy)
 }
 
-/// What is said of a database that is not there, although there was one. A first start makes it before the keys, so
-/// keys without it say so.
+/// Describes how the database was lost, if it is missing. A first start creates it before the keys, so keys without a
+/// database prove a loss.
 fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
     if has_keys(directory) {
         return Some("is missing");
@@ -90,11 +90,11 @@ fn lost_how(config: &Config, directory: &Path) -> Option<&'static str> {
     if restore::was_interrupted(directory) {
         return Some("is missing, because a restore was cut off");
     }
-    // Whoever wants to begin anew can move them away.
+    // To start over, move the backups away.
     newest_backup(config).map(|_| "is missing, although there are backups")
 }
 
-/// Says how to go on where the database that was opened is damaged. Another program's file is none of ours.
+/// Adds the way to recover to an error about a damaged database. Files of other programs are left alone.
 pub(crate) fn explain_damage(config: &Config, error: Error) -> Error {
     let directory = &config.installation.data_dir.0;
     let is_ours = has_keys(directory) || error.code == Code::StorageFailed;
@@ -110,19 +110,18 @@ fn damaged(config: &Config, path: &Path, what: &str) -> Error {
     lost(config, &format!("{} is damaged ({what})", path.display()))
 }
 
-/// Whether keys of an installation lie in the directory.
+/// Returns true if the directory holds an installation's keys.
 fn has_keys(directory: &Path) -> bool {
     KEYS.iter().any(|key| directory.join(key).exists())
 }
 
-/// The backup that somebody is pointed to: the newest that was found sound, or else the newest. A directory of backups
-/// that cannot be read has none to point to.
+/// Returns the backup to suggest: the newest sound one, or else the newest. `None` if the directory cannot be read.
 fn newest_backup(config: &Config) -> Option<backups::Backup> {
     let all = backups::list(config).ok()?;
     backups::newest_sound(&all, Clock::default().now()).or_else(|| all.first()).cloned()
 }
 
-/// Says what was lost, and what there is to put in its place.
+/// Builds the error about a lost file, with the backup to restore.
 fn lost(config: &Config, what: &str) -> Error {
     let way_out = match newest_backup(config) {
         Some(newest) => format!(

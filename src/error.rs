@@ -1,9 +1,8 @@
-//! What can go wrong, as one type with stable codes.
+//! The error type, with stable codes.
 //!
-//! An [`Error`] says what happened to whom it may concern: a [`Code`] that clients branch on, a sentence for people,
-//! and the bad fields, all of them. It knows no HTTP status and no exit code: those stand in one match each, in
-//! `http/reply.rs` and `main.rs`. The cause of a fault in the service itself travels in `source`, is logged once at
-//! the boundary and never leaves the server.
+//! An [`Error`] has a [`Code`] that clients branch on, a sentence for people, and all invalid fields. It knows no HTTP
+//! status and no exit code: those are in one match each, in `http/reply.rs` and `main.rs`. The cause of an internal
+//! fault is in `source`, is logged once at the boundary and never leaves the server.
 
 use std::{
     borrow::Cow,
@@ -31,7 +30,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => $name),* }
             }
 
-            /// What the code means, as one sentence for the registry in the documentation.
+            /// Returns the meaning of the code, as one sentence for the documentation.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Code::$variant => $meaning),* }
             }
@@ -102,7 +101,7 @@ codes! {
 }
 
 named! {
-    /// What is wrong with one field.
+    /// The fault of one field.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FieldCode {
         Required = "required",
@@ -129,7 +128,7 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// What is wrong with a value, before it is known under which field name it came.
+/// The fault of a value, before its field name is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub code: FieldCode,
@@ -146,24 +145,24 @@ impl Fault {
     }
 }
 
-/// What would happen, and the token by which it does.
+/// The consequences of an action, and the token that confirms it.
 #[derive(Clone, Debug)]
 pub struct Confirmation {
     pub token: Secret,
     pub expires_at: Timestamp,
-    /// What would be gone, by name, and how much of it.
+    /// The rows that would be deleted, by kind.
     pub would_delete: Vec<(String, i64)>,
-    /// What would stay although it is of the same kind.
+    /// The rows of the same kinds that would remain.
     pub would_keep: Vec<(String, i64)>,
 }
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// What went wrong, at the cost of a pointer: nearly every function may return one, and nearly none does.
+/// An error of one pointer's size: nearly every function may return one, and nearly none does.
 #[derive(Debug)]
 pub struct Error(Box<Details>);
 
-/// What there is to say of an [`Error`], which is read through to it.
+/// The content of an [`Error`], which dereferences to it.
 #[derive(Debug)]
 pub struct Details {
     pub code: Code,
@@ -174,7 +173,7 @@ pub struct Details {
     pub retry_after: Option<Duration>,
     /// The trace id of the interpretation that failed, so that the caller can find its record.
     pub trace_id: Option<String>,
-    /// What would happen, where it has to be asked for twice.
+    /// The consequences, for an action that must be confirmed.
     pub confirmation: Option<Confirmation>,
     /// The operation failed for its caller, and what it changed is to stay: a used try, a violation record.
     pub keeps_changes: bool,
@@ -242,12 +241,12 @@ impl Error {
         self
     }
 
-    /// The same failure told to another caller. The cause stays with the first.
+    /// Copies the failure for another caller. The cause stays with the first.
     pub fn again(&self) -> Self {
         Self::new(self.code).detail(self.detail.clone()).retry_after(self.retry_after)
     }
 
-    /// What went wrong for people: the sentence, and its cause if that says more.
+    /// Returns the sentence, and its cause if that says more.
     pub fn explained(&self) -> String {
         let mut causes = iter::successors(std::error::Error::source(self), |cause| cause.source());
         match &self.source {

@@ -1,5 +1,4 @@
-//! Keys that a data directory keeps for itself, above all the server's own, without which what is kept as an HMAC
-//! cannot be recognised.
+//! Keys stored in the data directory, above all the server key, without which stored HMACs cannot be verified.
 
 use std::{
     fs::{File, OpenOptions},
@@ -21,12 +20,12 @@ use crate::{
 
 /// The key without which what the database keeps as HMACs, or sealed, is worth nothing.
 pub const SERVER_KEY: &str = "secret.key";
-/// The key of this installation's own payment gateway, whose payments cost nothing.
+/// The key of this installation's sandbox payment gateway.
 pub const SANDBOX_KEY: &str = "sandbox.key";
 /// The keys that a data directory keeps, which travel with copies of its database.
 pub const KEYS: [&str; 2] = [SERVER_KEY, SANDBOX_KEY];
 
-/// The key under which codes and addresses are kept as HMACs. A stolen database alone does not give them away.
+/// The key for HMACs of codes and addresses. A stolen database alone does not reveal them.
 #[derive(Clone)]
 pub struct ServerKey(hmac::Key);
 
@@ -49,7 +48,7 @@ impl ServerKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// What tells this key from others and nothing about it.
+    /// Returns a short identifier of this key that reveals nothing about it.
     pub fn fingerprint(&self) -> String {
         hex(&self.authenticate(&["fingerprint"])[..8])
     }
@@ -70,7 +69,7 @@ impl ServerKey {
     pub fn cursor(&self, list: &str, user: UserId, position: i64) -> Cursor {
         let authentic = self.authenticate(&["cursor", list, &user.to_string(), &position.to_string()]);
         let mut cursor = Cursor { position, seal: Default::default() };
-        // Half of the bits are as many as nobody can guess.
+        // Half of the tag is enough against guessing.
         cursor.seal.iter_mut().zip(authentic).for_each(|(byte, authentic)| *byte = authentic);
         cursor
     }
@@ -95,7 +94,7 @@ impl ServerKey {
         Ok([&nonce[..], &bytes].concat())
     }
 
-    /// What [`Self::seal`] was given. Nothing if it was sealed under another key, or for another purpose or owner.
+    /// Returns the plaintext given to [`Self::seal`]. `None` if the key, purpose or owner differs.
     pub fn unseal(&self, purpose: &str, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, bytes) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -116,11 +115,11 @@ impl std::fmt::Debug for ServerKey {
     }
 }
 
-/// A key of this data directory, made at its first start. The server key belongs into every backup: without it, what
-/// is kept under HMACs cannot be recognised.
+/// Returns a key of this data directory, created at its first start. Every backup must include the server key: without
+/// it, stored HMACs cannot be verified.
 ///
 /// # Errors
-/// `data_directory_unusable` when the key cannot be made or read.
+/// `data_directory_unusable` if the key cannot be created or read.
 pub fn kept_key(path: &Path, new_key: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
         let detail = format!("The key {}: {error}", path.display());
@@ -146,8 +145,8 @@ fn random_key() -> Result<Vec<u8>> {
     random_bytes::<32>().map(Vec::from)
 }
 
-/// Writes a new key beside its place and links it there, so that of two programs starting at once one wins and
-/// neither reads half a key.
+/// Writes a new key to a temporary file and links it into place. Of two programs starting at once one wins, and neither
+/// reads a partial key.
 fn make_key(path: &Path, key: &[u8], failed: impl Fn(std::io::Error) -> Error) -> Result<()> {
     let unfinished: PathBuf = path.with_extension(format!("{}.unfinished", std::process::id()));
     let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! Who goes first where there is less processor time than work.
+//! Priorities of threads when processor time is scarce.
 
 /// Lowers the priority of this thread, if the system lets it; on Linux it is each thread's own.
 pub fn give_way() {

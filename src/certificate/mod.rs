@@ -1,7 +1,6 @@
-//! Certificates as they stand in PEM files: the chain, the key that belongs to it, and how long it is good. Where those
-//! are that ACME got, is told here too.
+//! Certificates in PEM files: the chain, its key, and its validity. Also names the files that ACME writes.
 //!
-//! Who shows them is in `http`; here they are only read, so that they can be examined without a server.
+//! `http` serves certificates; they are read here, so that they can be checked without a server.
 
 mod validity;
 
@@ -59,13 +58,13 @@ fn key_of(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| format!("the key is no PEM: {error}"))
 }
 
-/// The two files of a certificate that somebody else renews.
+/// The two files of a certificate that another program renews.
 pub struct PemFiles {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-/// What tells that a file was written: when, and how long it is.
+/// Modification time and length of each file, to detect a change.
 pub type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl PemFiles {
@@ -89,7 +88,7 @@ impl PemFiles {
         }
     }
 
-    /// What changes when one of them is written.
+    /// Returns the current stamp, which changes when a file is written.
     pub fn stamp(&self) -> Stamp {
         [&self.certificate, &self.key].map(|path| {
             let metadata = std::fs::metadata(path).ok()?;
@@ -98,7 +97,7 @@ impl PemFiles {
     }
 }
 
-/// Where stands what is got by ACME, in the data directory.
+/// The paths of ACME's files in the data directory.
 pub struct AcmeFiles {
     pub directory: PathBuf,
     /// One account a certificate authority.
@@ -137,10 +136,10 @@ impl AcmeFiles {
     }
 }
 
-/// How long the certificate of this configuration is good, as its files tell; nothing where there is none, or none yet.
+/// Returns the validity of the configured certificate's files; `None` if there is none, or none yet.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The fault, in words.
 pub fn validity(config: &Config) -> Result<Option<Validity>, String> {
     let certificate = match (PemFiles::of(config), AcmeFiles::of(config)) {
         (Some(files), _) => files.read().map(Some).map_err(|faults| faults.join("; "))?,
@@ -150,8 +149,8 @@ pub fn validity(config: &Config) -> Result<Option<Validity>, String> {
     Ok(certificate.map(|certificate| certificate.validity))
 }
 
-/// How long the certificate is good that this process shows, once it shows one. The files may tell of another one: a
-/// renewal that went wrong, or one that is half done.
+/// The validity of the certificate that this process serves, once it serves one. The files may hold another one: a
+/// failed or unfinished renewal.
 #[derive(Debug, Default)]
 pub struct Shown(Mutex<Option<Validity>>);
 

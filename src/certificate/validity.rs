@@ -1,11 +1,11 @@
-//! How long a certificate is good, read out of its DER. Nothing else of it is looked at, so that no library for the
-//! rest is needed; whoever checks the certificate is the client.
+//! Reads a certificate's validity from its DER. Nothing else is parsed, so no library is needed; clients validate the
+//! certificate.
 
 use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::types::Timestamp;
 
-/// So much time must be left, or whoever renews the certificate seems to have stopped.
+/// With less time left the renewal seems to have stopped.
 const LEFT: i64 = 14 * 24 * 60 * 60 * 1000;
 
 const VERSION: u8 = 0xa0;
@@ -36,12 +36,12 @@ impl Validity {
         Some(Self { from, until: time(kind, until)? })
     }
 
-    /// When a third of the time is left, as certificate authorities advise.
+    /// Returns the time for renewal: when a third of the lifetime is left, as certificate authorities advise.
     pub fn renewal(self) -> Timestamp {
         Timestamp(self.until.0 - (self.until.0 - self.from.0) / 3)
     }
 
-    /// Whether less than 14 days are left, or, of one that is good for days only, half of what was left at its renewal.
+    /// Returns true if less than 14 days are left; for short-lived certificates, half of the time left at renewal.
     pub fn ends_soon(self, now: Timestamp) -> bool {
         now.0 >= self.until.0 - LEFT.min((self.until.0 - self.from.0) / 6)
     }

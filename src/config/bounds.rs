@@ -1,4 +1,4 @@
-//! What each setting must be by itself, beyond what its kind says.
+//! The bounds of each setting, beyond its type.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -6,13 +6,13 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Bytes, Config, LlmProvider, ModerationProvider, SmsProvider};
 
-/// What the shortest request that says something needs.
+/// The size of the shortest meaningful request.
 const SMALLEST: Bytes = Bytes(1024);
 
-/// What nobody guesses.
+/// The minimum length of a secret.
 const SHORTEST_KEY: usize = 32;
 
-/// Demands all of it: tells `demand` whether each holds, and the fault that it is if not.
+/// Calls `demand` for each bound with its outcome and the fault to report.
 pub(super) fn check(config: &Config, demand: &mut impl FnMut(bool, &str)) {
     for (name, percent) in percentages(config) {
         demand(percent <= 100, &format!("{name}: must be a percentage, from 0 to 100"));
@@ -53,7 +53,7 @@ fn percentages(config: &Config) -> [(&'static str, u32); 2] {
     ]
 }
 
-/// What nothing could be done in, or nothing would outlast.
+/// Durations that must be positive.
 fn times(config: &Config) -> [(&'static str, Duration); 23] {
     let Config { auth, moderation, llm, payment, admin, limits, .. } = config;
     [
@@ -83,7 +83,7 @@ fn times(config: &Config) -> [(&'static str, Duration); 23] {
     ]
 }
 
-/// What there must be one of, or nobody is served.
+/// Counts that must be at least one.
 fn counts(config: &Config) -> [(&'static str, u32); 33] {
     let Config { auth, moderation, llm, limits, .. } = config;
     [
@@ -123,7 +123,7 @@ fn counts(config: &Config) -> [(&'static str, u32); 33] {
     ]
 }
 
-/// What something must fit in, or nothing is taken.
+/// Sizes that must hold at least one request.
 fn sizes(config: &Config) -> [(&'static str, Bytes); 11] {
     let Config { limits, .. } = config;
     [
@@ -149,7 +149,7 @@ fn ranges(config: &Config) -> [(&'static str, f64, RangeInclusive<f64>); 2] {
     ]
 }
 
-/// What is asked, and what clients are told to ask. A provider's address is none of these while another one serves.
+/// URLs in use: those of selected providers, and those told to clients.
 fn addresses(config: &Config) -> Vec<(&'static str, Option<&str>)> {
     let webhook = config.alerts.webhook_url.as_ref().map(ExposeSecret::expose_secret);
     let mut addresses = vec![

@@ -6,14 +6,14 @@ pub struct Declaration {
     /// Section of the TOML file; empty at its top.
     pub section: &'static str,
     pub key: &'static str,
-    /// The default, as it would stand in the environment.
+    /// The default, as it would be written in the environment.
     pub default: &'static str,
     /// Name of the flag without dashes, where there is one.
     pub flag: Option<&'static str>,
     pub help: &'static str,
-    /// What a value looks like, for the sample file.
+    /// The form of a value, for the sample file.
     pub shape: &'static str,
-    /// The default as it would stand in the TOML file; empty if unset.
+    /// The default as it would be written in the TOML file; empty if unset.
     pub sample: fn() -> String,
     pub section_help: &'static str,
 }

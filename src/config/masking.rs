@@ -1,4 +1,4 @@
-//! Secrets that stand inside of addresses: who signs in, and whatever a query says.
+//! Masks secrets inside URLs: user information and query.
 
 const MASK: &str = "****";
 

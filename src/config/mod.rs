@@ -1,10 +1,9 @@
 //! Every setting, declared once: section, key, type, default, help.
 //!
-//! From the one declaration follow the field of [`Config`], the key in the TOML file, the environment variable
-//! (`[llm] base_url` is `YARROW_LLM_BASE_URL`, and `YARROW_LLM_BASE_URL_FILE` names a file that holds it), the flag
-//! where there is one, the line in `config show` and the line in `config sample`. A flag beats the environment, which
-//! beats the file, which beats the default. All faults are reported at once. Nothing else in the program reads the
-//! environment.
+//! The declaration generates the field of [`Config`], the key in the TOML file, the environment variable (`[llm]
+//! base_url` is `YARROW_LLM_BASE_URL`, and `YARROW_LLM_BASE_URL_FILE` names a file that holds it), the flag if there is
+//! one, and the lines in `config show` and `config sample`. A flag beats the environment, which beats the file, which
+//! beats the default. All faults are reported at once. Nothing else in the program reads the environment.
 
 mod bounds;
 mod validate;
@@ -36,20 +35,20 @@ impl Server {
         !self.domain.is_empty() || self.tls_certificate.is_some()
     }
 
-    /// Where the service listens. Whoever names a domain and nothing else wants it served where the world looks.
+    /// Returns the main listener's address. With only a domain configured, it is the public HTTPS port.
     pub fn address(&self) -> SocketAddr {
         let is_default = self.listen == SocketAddr::from(([127, 0, 0, 1], 8080));
         if is_default && !self.domain.is_empty() { everywhere(443) } else { self.listen }
     }
 
-    /// Where clients reach the service, as far as the configuration tells.
+    /// Returns the base URL for clients, as far as the configuration tells.
     pub fn base_url(&self) -> String {
         let scheme = if self.has_tls() { "https" } else { "http" };
         let named = self.domain.first().map(|name| format!("https://{name}"));
         self.public_url.clone().or(named).unwrap_or_else(|| format!("{scheme}://{}", self.address()))
     }
 
-    /// Where the plain listener beside TLS listens, if there is to be one.
+    /// Returns the address of the plain listener beside TLS, if there is one.
     pub fn redirect_address(&self) -> Option<SocketAddr> {
         self.redirect_listen.or_else(|| (!self.domain.is_empty()).then(|| everywhere(80)))
     }
@@ -74,19 +73,19 @@ impl Config {
         load(Sources::default()).map(|loaded| loaded.config)
     }
 
-    /// Where backups are kept.
+    /// Returns the directory of local backups.
     pub fn backup_directory(&self) -> PathBuf {
         let default = || self.installation.data_dir.0.join("backups");
         self.backup.directory.as_ref().map_or_else(default, |directory| directory.0.clone())
     }
 
-    /// How many records of calls, and of refusals, are kept of a user: never fewer than those by which an hour is
-    /// counted.
+    /// Returns the number of model call and violation records kept per user: at least those counted for the hourly
+    /// limits.
     pub fn records_kept(&self) -> u32 {
         self.limits.interpretation_records.max(self.llm.calls_per_user_hour)
     }
 
-    /// The addresses that the service listens on, each with the setting that says so.
+    /// Returns the listening addresses, each with its setting.
     pub fn listeners(&self) -> Vec<(&'static str, SocketAddr)> {
         let server = &self.server;
         let others = [

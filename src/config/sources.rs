@@ -1,4 +1,4 @@
-//! Where settings come from, and which of the places wins.
+//! The sources of settings, and their precedence.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ pub struct Sources {
     /// Values of flags, by the setting's name.
     pub flags: BTreeMap<String, String>,
     pub environment: BTreeMap<String, String>,
-    /// Variables of ours whose values are not UTF-8. The one that names the file may be such a one, as paths may.
+    /// Our variables with values that are not UTF-8. Only the config file's path may be one of them.
     pub unreadable: BTreeSet<String>,
     pub file: Option<PathBuf>,
 }
@@ -46,8 +46,7 @@ impl Sources {
     }
 }
 
-/// Whether this process was started with the argument, wherever that stands: for when the line as a whole makes no
-/// sense.
+/// Returns true if the process was started with the argument, in any position. For command lines that do not parse.
 pub fn is_argument_given(argument: &str) -> bool {
     std::env::args_os().any(|given| given == argument)
 }
@@ -67,11 +66,11 @@ pub fn load(sources: Sources) -> Result<Loaded> {
     load_and_examine(sources, |_| Vec::new())
 }
 
-/// The same, and `examine` looks for what only those can tell who use the settings: whether a key is one, whether a
-/// file is there. Its faults begin with the setting's name and come together with all others.
+/// Loads the settings and runs `examine` for faults that only their users can find: an invalid key, a missing file. Its
+/// faults begin with the setting's name and are reported together with all others.
 ///
 /// # Errors
-/// `configuration`, with every fault there is, one a line.
+/// `configuration`, with every fault on a line of its own.
 pub fn load_and_examine(sources: Sources, examine: impl Fn(&Config) -> Vec<String>) -> Result<Loaded> {
     let mut resolver = Resolver::new(sources);
     let config = Config::assemble(&mut resolver);
@@ -89,7 +88,7 @@ fn subject(fault: &str) -> &str {
     fault.split(':').next().unwrap_or_default()
 }
 
-/// What is wrong in a file and where. The library's own text quotes the line, which may hold a secret.
+/// Describes a fault in a file by its position. The library's own text quotes the line, which may hold a secret.
 fn located(text: &str, error: &toml::de::Error) -> String {
     let (before, at) =
         error.span().and_then(|span| Some((text.get(..span.start)?, text.get(span)?))).unwrap_or_default();
@@ -108,7 +107,7 @@ pub(super) struct Resolver {
     faults: Vec<String>,
     shown: Vec<Shown>,
     known_variables: BTreeSet<String>,
-    /// Settings whose values could not be read. Their defaults stand in, so that the others can be checked.
+    /// Settings with invalid values. Their defaults are used, so that the others can be checked.
     misread: BTreeSet<String>,
 }
 
@@ -121,7 +120,7 @@ impl Resolver {
             text.parse().map_err(|error| faults.push(format!("{name}: {}", located(&text, &error)))).ok()
         });
         let known_variables = BTreeSet::from([FILE_VARIABLE.to_owned()]);
-        // Of a file that cannot be read nobody knows what it says of any setting.
+        // Settings in an unreadable file are unknown.
         let unknown = if faults.is_empty() { &[][..] } else { DECLARATIONS };
         let misread = unknown.iter().map(Declaration::name).collect();
         Self { sources, file: file.unwrap_or_default(), faults, shown: Vec::new(), known_variables, misread }

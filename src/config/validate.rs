@@ -1,4 +1,4 @@
-//! What is wrong between settings that are each right by themselves. All of it is told at once.
+//! Checks combinations of settings that are each valid alone, and reports all faults at once.
 
 use secrecy::ExposeSecret;
 

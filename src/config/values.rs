@@ -23,12 +23,12 @@ pub enum Raw {
 }
 
 pub trait Setting: Sized {
-    /// What a value looks like, for people.
+    /// The form of a value, for people.
     const SHAPE: &'static str;
 
     fn read(raw: &Raw) -> Result<Self, String>;
 
-    /// The value as it would stand in the TOML file, secrets masked; empty if unset.
+    /// Formats the value for the TOML file, secrets masked; empty if unset.
     fn show(&self) -> String;
 }
 
@@ -160,7 +160,7 @@ impl<T: Setting> Setting for BTreeMap<String, T> {
                 .enumerate()
                 .map(|(index, pair)| match pair.split_once('=') {
                     Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
-                    // What stands there may be a secret.
+                    // The pair is not quoted, because it may be a secret.
                     None => Err(format!("pair {} is not `name=value`", index + 1)),
                 })
                 .collect::<Result<_, _>>()?,
@@ -249,7 +249,7 @@ impl Setting for Directory {
     }
 }
 
-/// What can be bought: an amount of money, and the coins that it buys.
+/// A package: an amount of money, and the coins it buys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packages(pub Vec<(Fen, u32)>);
 
@@ -283,7 +283,7 @@ impl Setting for Packages {
     }
 }
 
-/// What a model's tokens cost.
+/// The price of a model's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrice {
     /// For a million tokens of requests.
@@ -334,21 +334,21 @@ macro_rules! choice {
 }
 
 choice! {
-    /// Who sends text messages.
+    /// The SMS driver.
     SmsProvider { Console = "console", Aliyun = "aliyun" }
-    /// Who sends email.
+    /// The email driver.
     EmailProvider { Console = "console", Smtp = "smtp" }
-    /// How the connection to the mail server is encrypted.
+    /// The encryption of the connection to the mail server.
     EmailTls { None = "none", Starttls = "starttls", Tls = "tls" }
-    /// Who judges texts beside the local word list.
+    /// The external moderation service.
     ModerationProvider { None = "none", Aliyun = "aliyun" }
-    /// Who interprets.
+    /// The interpreter.
     LlmProvider { Builtin = "builtin", Openai = "openai" }
-    /// Who takes payments.
+    /// The payment gateway.
     PaymentGateway { Sandbox = "sandbox", Alipay = "alipay" }
-    /// Where the name of a bucket stands.
+    /// The position of the bucket's name in URLs.
     S3Addressing { Path = "path", Host = "host" }
-    /// How log lines look.
+    /// The format of log lines.
     LogFormat { Text = "text", Json = "json" }
 }
 

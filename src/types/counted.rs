@@ -1,4 +1,4 @@
-//! How many there are of a thing, for people to read.
+//! Formats a count with its noun, singular or plural.
 
 use std::fmt::Display;
 

@@ -38,7 +38,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The form in which a token is kept: with 256 random bits a plain SHA-256 cannot be turned back.
+/// Hashes a token for storage. With 256 random bits a plain SHA-256 cannot be reversed.
 pub fn sha256(text: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
@@ -78,7 +78,7 @@ pub fn random_digits(length: usize) -> Result<Secret> {
 /// # Errors
 /// `internal` when the system has no random source.
 pub fn random_text(length: usize, alphabet: &[u8]) -> Result<String> {
-    // What lies above the largest multiple of their number in a byte would favour the first characters.
+    // Bytes above the largest multiple of the alphabet's length would favour its first characters.
     let bound = 256 - 256 % alphabet.len();
     let mut text = String::with_capacity(length);
     while text.len() < length {
@@ -90,18 +90,18 @@ pub fn random_text(length: usize, alphabet: &[u8]) -> Result<String> {
     Ok(text)
 }
 
-/// So many random bytes as lower-case hexadecimal digits.
+/// Returns this many random bytes as lower-case hexadecimal digits.
 ///
 /// # Errors
-/// `internal` when the system has no random source.
+/// `internal` if the system has no random source.
 pub fn random_hex<const BYTES: usize>() -> Result<String> {
     random_bytes::<BYTES>().map(|bytes| hex(&bytes))
 }
 
-/// So many bytes from the system's random source.
+/// Returns this many bytes from the system's random source.
 ///
 /// # Errors
-/// `internal` when the system has no random source.
+/// `internal` if the system has no random source.
 pub fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     fill_random(&mut bytes)?;

@@ -1,8 +1,8 @@
-//! Reading a list piece by piece, newest first, while new rows arrive.
+//! Cursor pagination: reads a list in pages, newest first, while new rows arrive.
 //!
-//! Rows have positions that only grow, and a cursor names the last one that was read: what arrives meanwhile stands
-//! before it and moves nothing. To its holder a cursor is a text without meaning; the seal binds it to its list and
-//! its user (see [`crate::keys::ServerKey::cursor`]), so that another's cursor is recognised and refused.
+//! Positions only grow, and a cursor names the last one read, so new rows do not move the following pages. To clients a
+//! cursor is opaque. Its seal binds it to its list and user (see [`crate::keys::ServerKey::cursor`]), so that another
+//! user's cursor is rejected.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::error::{Fault, FieldCode};
 const POSITION_BYTES: usize = 8;
 const SEAL_BYTES: usize = 16;
 
-/// The authentic part of a cursor: without the server's key nobody can make one.
+/// The authentication tag of a cursor, made with the server's key.
 pub type Seal = [u8; SEAL_BYTES];
 
-/// Where the last piece of a list ended. Whether the seal is right is for the server's key to say.
+/// The end of the last page. The server's key verifies the seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub position: i64,
@@ -39,7 +39,7 @@ impl Cursor {
         Ok(Self { position: i64::from_be_bytes(position), seal })
     }
 
-    /// What is said of a text that is no cursor, and of a cursor of another list or user.
+    /// Returns the fault of an invalid cursor, and of one of another list or user.
     pub fn fault() -> Fault {
         Fault::new(FieldCode::InvalidFormat, "must be the `nextCursor` of an earlier answer of this list to this user")
     }
@@ -61,18 +61,18 @@ impl Serialize for Cursor {
 /// The piece of a list that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Only rows before this position; nothing for the newest.
+    /// Returns only rows before this position; `None` for the newest.
     pub before: Option<i64>,
     pub limit: u32,
 }
 
 impl Span {
-    /// The position that all wanted rows stand before.
+    /// Returns the exclusive upper bound of positions.
     pub fn upper_bound(self) -> i64 {
         self.before.unwrap_or(i64::MAX)
     }
 
-    /// How many rows to read: one more than are wanted, which tells whether there is more.
+    /// Returns the limit plus one: the extra row tells whether there are more.
     pub fn rows_to_read(self) -> u32 {
         self.limit.saturating_add(1)
     }
@@ -87,7 +87,7 @@ impl Span {
     }
 }
 
-/// A piece of a list, newest first, and the position that the next one stands before, if there is more.
+/// A page of a list, newest first, and the position before which the next one starts, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice<T> {
     pub items: Vec<T>,
@@ -116,7 +116,7 @@ mod tests {
             }
         }
 
-        /// Whatever the length of the pieces, and whatever arrives between them: every row once, newest first.
+        /// For any page sizes and any new rows in between, every row appears once, newest first.
         #[test]
         fn pieces_make_the_whole(rows in 0_i64..60, limit in 1_u32..12, arriving in 0_i64..5) {
             let mut newest = rows;

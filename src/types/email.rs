@@ -1,8 +1,8 @@
 //! Email addresses in one canonical form.
 //!
-//! One mailbox is one account: trimmed, full-width characters made plain, lower-cased, the domain as it stands in DNS.
-//! Nothing cleverer than that, because dots and plus signs mean something to some mail servers and nothing to others.
-//! A local part is ASCII and unquoted: other ones exist on paper, and no mail server can be counted on to take them.
+//! One mailbox is one account: trimmed, full-width characters folded, lower-cased, the domain as in DNS. Dots and plus
+//! signs are kept, because their meaning depends on the mail server. A local part is ASCII and unquoted: other forms
+//! are valid, but few mail servers accept them.
 
 use std::str::FromStr;
 
@@ -55,7 +55,7 @@ impl EmailAddress {
         &self.0
     }
 
-    /// What stands behind the `@`.
+    /// Returns the part after the `@`.
     pub fn domain(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
     }

@@ -1,7 +1,7 @@
 //! Money as whole fen (hundredths of a yuan), and its decimal text.
 //!
-//! There is no floating point anywhere near money: the text of a provider is read digit by digit, and what
-//! another parser might let pass (signs, exponents, blanks, a third decimal) is refused.
+//! No floating point is involved: a provider's text is parsed digit by digit, and forms that another parser might
+//! accept (signs, exponents, blanks, a third decimal) are rejected.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,7 +58,7 @@ impl Fen {
     }
 }
 
-/// Yuan with exactly two decimals, which is the form that providers demand.
+/// Yuan with exactly two decimals, as providers require.
 impl fmt::Display for Fen {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{:02}", self.0 / 100, self.0 % 100)

@@ -1,12 +1,11 @@
-//! JSON that is kept as it came.
+//! JSON that is stored as received.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, ser::SerializeStruct};
 use serde_json::value::RawValue;
 
-/// What `serde_json` calls a text that it writes as it is. Its own type for that cannot be had without reading the
-/// whole text once more.
+/// The name by which `serde_json` recognises text to write unchanged. Its own type would parse the whole text again.
 const RAW: &str = "$serde_json::private::RawValue";
 
 /// One JSON value as its sender wrote it, to the byte. It is known to be valid, so that writing it into an answer is
@@ -51,7 +50,7 @@ impl<'text> JsonText<'text> {
         if checksum == Some(checksum_of(text)) { Self(Form::Intact(text)) } else { Self::from_stored(text) }
     }
 
-    /// To be stored beside the text.
+    /// Returns the checksum to store with the text.
     pub fn checksum(&self) -> i32 {
         checksum_of(self.as_str())
     }
@@ -63,7 +62,7 @@ impl<'text> JsonText<'text> {
         }
     }
 
-    /// What the value says: the text of a string, the JSON of anything else.
+    /// Returns the text of a JSON string, or the JSON of anything else.
     pub fn content(&self) -> String {
         serde_json::from_str::<String>(self.as_str()).unwrap_or_else(|_| self.as_str().to_owned())
     }

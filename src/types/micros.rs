@@ -24,7 +24,7 @@ impl Micros {
         Self(u64::try_from(number).unwrap_or(0))
     }
 
-    /// What so many tokens cost at this price for a million of them, rounded up: what is used is never free.
+    /// Returns the cost of tokens at this price per million, rounded up so that use is never free.
     pub fn of_tokens(self, tokens: u64) -> Self {
         let micros = (u128::from(self.0) * u128::from(tokens)).div_ceil(u128::from(Self::UNIT));
         Self(u64::try_from(micros).unwrap_or(u64::MAX))

@@ -1,7 +1,7 @@
-//! Values that are parsed once at a door and then used everywhere.
+//! Values that are parsed once at the boundary and then used everywhere.
 //!
-//! A function that takes one of these need not check it again. Nothing here touches the store or the network, and
-//! nothing reads the clock.
+//! A function that takes one of these need not validate it again. Nothing here uses the store, the network or the
+//! clock.
 
 mod counted;
 mod credential;
@@ -31,8 +31,7 @@ pub use phone::{PhoneNumber, PhoneRules, Region};
 pub use text::{clean, clean_as_sent, clean_line, clean_lines, is_invisible};
 pub use time::{Date, TimeZone, Timestamp, WrittenTime, decimal_milliseconds, in_order, milliseconds};
 
-/// A user's number in this service. Written as a decimal string in answers, because clients in languages whose
-/// numbers are floats read it too.
+/// A user's id. Serialised as a decimal string, because some clients' numbers are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(pub i64);
 
@@ -69,7 +68,7 @@ impl Page {
         i64::from(self.number - 1) * i64::from(self.size)
     }
 
-    /// How many rows there are on all pages, where this page ends in so many rows that it must be the last.
+    /// Returns the total of all pages if this one, with this many rows, must be the last.
     pub fn total_if_last(self, rows: u32) -> Option<i64> {
         let is_last = rows < self.size && (rows > 0 || self.number == 1);
         is_last.then(|| self.offset() + i64::from(rows))

@@ -1,7 +1,7 @@
-//! Enums whose values have names, in the store or towards clients.
+//! Enums whose values have names, in the store or in the API.
 
-/// Declares such an enum, with each name beside its value. From the one declaration follow `ALL`, the values in this
-/// order; `name`; and `named`, the value of a name.
+/// Declares such an enum with a name beside each value. Generates `ALL`, the values in this order; `name`; and `named`,
+/// which returns the value of a name.
 macro_rules! named {
     ($(#[$about:meta])* $visibility:vis enum $enum:ident {
         $($(#[$doc:meta])* $value:ident = $name:literal,)*

@@ -1,7 +1,7 @@
 //! Phone numbers in one canonical form.
 //!
-//! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person is one
-//! account and has one budget: the plain national digits for the default region, E.164 for the others.
+//! Every spelling of a number (spaces, full-width digits, `+86`, `0086`) becomes one text, so that one person has one
+//! account and one budget: the plain national digits for the default region, E.164 for the others.
 
 use std::ops::RangeInclusive;
 
@@ -29,7 +29,7 @@ impl std::fmt::Display for Region {
     }
 }
 
-/// Which numbers the service takes.
+/// The regions of accepted phone numbers.
 #[derive(Clone, Debug)]
 pub struct PhoneRules {
     /// The region of numbers written without a country code.
@@ -37,8 +37,7 @@ pub struct PhoneRules {
     pub allowed_regions: Vec<Region>,
 }
 
-/// A mobile number of an allowed region, in canonical form. It lies where it is named, so that whoever looks at a user
-/// sees it without looking elsewhere.
+/// A mobile number of an allowed region, in canonical form. Stored inline, so that reading a user allocates nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PhoneNumber(SmolStr);

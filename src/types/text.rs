@@ -2,8 +2,8 @@
 
 use crate::error::{Fault, FieldCode};
 
-/// Trims a text and checks it: at most `limit` characters (Unicode scalar values), no control characters but line
-/// breaks and tabs, something to be seen unless it is empty.
+/// Trims and validates a text: at most `limit` characters (Unicode scalar values), no control characters but line
+/// breaks and tabs, and something visible unless it is empty.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
@@ -13,8 +13,8 @@ pub fn clean(text: &str, limit: usize) -> Result<String, Fault> {
     clean_as_sent(text, limit)
 }
 
-/// Like [`clean`], for what is shown on one line beside other texts: no line breaks, and no marks that turn the
-/// direction of what is around them.
+/// Like [`clean`], for text shown on one line beside other texts: no line breaks, and no marks that change the
+/// direction of the text around them.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
@@ -32,7 +32,7 @@ pub fn clean_lines(text: &str, limit: usize) -> Result<String, Fault> {
     clean_as_sent(text, limit)
 }
 
-/// Like [`clean`], for what comes back as it was sent, or is only compared: anything but NUL may stand in it.
+/// Like [`clean`], for text that is returned as sent, or only compared: any character but NUL.
 ///
 /// # Errors
 /// `too_long` or `invalid_character`.
@@ -51,7 +51,7 @@ pub fn clean_as_sent(text: &str, limit: usize) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// What is trimmed off is not looked at. A line may also end as it does in forms, in two characters.
+/// Ignores the characters that trimming removes, and accepts the CRLF line ends of forms.
 fn refuse(text: &str, is_refused: impl Fn(char) -> bool) -> Result<(), Fault> {
     let text = text.trim();
     let is_found = text.contains(|character: char| character != '\r' && is_refused(character));

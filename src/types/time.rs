@@ -21,19 +21,19 @@ impl Timestamp {
         Self(self.0.saturating_sub(milliseconds(duration)))
     }
 
-    /// Whether it was no longer than this before `now`. A time that is still to come was not: a clock that was ahead
-    /// for a moment leaves such times behind, and nothing must wait for them.
+    /// Returns true if this was at most `span` before `now`. False for future times: a clock that was briefly ahead
+    /// leaves such times behind, and nothing must wait for them.
     pub fn is_within(self, span: Duration, now: Self) -> bool {
         self <= now && now < self.plus(span)
     }
 
-    /// The same, but bears with a clock that went back: a time that is still to come counts if it is no further away
-    /// than that.
+    /// Like [`Self::is_within`], but tolerates a clock that went back: a future time counts if it is at most `span`
+    /// ahead.
     pub fn is_near(self, span: Duration, now: Self) -> bool {
         now < self.plus(span) && self < now.plus(span)
     }
 
-    /// How long it is from now until then; nothing when that is past.
+    /// Returns the time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -146,7 +146,7 @@ impl TimeZone {
         self.0.to_datetime(timestamp).date()
     }
 
-    /// When the next day begins.
+    /// Returns the start of the next day.
     pub fn tomorrow(&self, now: Timestamp) -> Timestamp {
         let begin = self
             .today(now)
