@@ -196,13 +196,13 @@ fn upload_backups(app: &Arc<App>, stopped: &Receiver<()>) {
     });
 }
 
-/// Clears what deleted rows left in the file on a thread of its own, because it reads the whole file.
+/// Scrubs free space on a thread of its own, because a pass reads the whole file.
 fn scrub_free_space(app: &Arc<App>, stopped: &Receiver<()>) {
     give_way();
     let mut rest = SCRUB_EVERY;
     while goes_on(stopped, rest) {
         rest = SCRUB_EVERY;
-        run("clearing what deleted rows left", || {
+        run("scrubbing free space", || {
             let cleared = free_space_scrub::run_if_due(app);
             if cleared.is_err() && !goes_on(stopped, Duration::ZERO) {
                 // The stop cut it off, and the next start begins it anew.
@@ -210,7 +210,7 @@ fn scrub_free_space(app: &Arc<App>, stopped: &Receiver<()>) {
             }
             if let Some(pass) = cleared? {
                 let duration_ms = pass.took.as_millis();
-                tracing::debug!(pages = pass.pages, cleared = pass.cleared, duration_ms, "cleared residue");
+                tracing::debug!(pages = pass.pages, scrubbed = pass.scrubbed, duration_ms, "scrubbed free space");
                 rest = rest.max(pass.took * SCRUB_REST);
             }
             Ok(())

@@ -1,7 +1,7 @@
-//! Copies the write-ahead log into the database on a thread of its own, while the writer goes on.
+//! Copies the WAL into the database on a thread of its own, beside the writer.
 //!
-//! SQLite lets commits append to the log while a passive checkpoint copies what was in it before. So only what came in
-//! the meantime is left for the writer to copy and to sync before it begins at the log's start again.
+//! SQLite lets commits append to the WAL while a passive checkpoint copies the part that was there before. So the writer
+//! only has to copy and sync the rest before it restarts the WAL.
 
 use std::{
     cell::Cell,
@@ -23,73 +23,72 @@ use crate::{
     thread_priority::give_way,
 };
 
-/// Times that it goes over the log at most, and pages that may be left for the writer.
-const PASSES: usize = 4;
-const PAGES_LEFT: i64 = 300;
+/// The maximum number of passes over the WAL, and the number of pages that may remain for the writer.
+const MAX_PASSES: usize = 4;
+const MAX_PAGES_LEFT: i64 = 300;
 
-/// How far the checkpointer is.
+/// The state of the background checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckpointState {
     Idle,
-    /// It holds the lock of checkpoints: nobody else can copy now.
+    /// It holds the checkpoint lock: no other checkpoint can run.
     Running,
-    /// It has copied what was in the log when it began, or could not; both are for the writer to see to.
+    /// It copied what it could; the writer completes the checkpoint.
     Done,
 }
 
-/// The writer's side of it.
+/// The writer's handle of the checkpoint thread.
 pub(super) struct BackgroundCheckpointer {
     requests: Option<SyncSender<LogPages>>,
-    answers: Receiver<()>,
-    progress: Cell<CheckpointState>,
+    done: Receiver<()>,
+    state: Cell<CheckpointState>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl BackgroundCheckpointer {
     pub(super) fn start(path: &Path, tuning: &Tuning) -> Result<Self> {
-        let (requests, asked) = sync_channel(1);
-        let (done, answers) = sync_channel(1);
+        let (requests, received) = sync_channel(1);
+        let (finished, done) = sync_channel(1);
         let (path, tuning) = (path.to_owned(), tuning.clone());
-        let work = move || copy_when_asked(&path, &tuning, &asked, &done);
-        let thread =
-            std::thread::Builder::new().name("log-checkpointer".into()).spawn(work).map_err(Error::internal)?;
-        Ok(Self { requests: Some(requests), answers, progress: Cell::new(CheckpointState::Idle), thread: Some(thread) })
+        let work = move || run(&path, &tuning, &received, &finished);
+        let thread = std::thread::Builder::new().name("checkpointer".into()).spawn(work).map_err(Error::internal)?;
+        Ok(Self { requests: Some(requests), done, state: Cell::new(CheckpointState::Idle), thread: Some(thread) })
     }
 
-    pub(super) fn progress(&self) -> CheckpointState {
-        if self.progress.get() == CheckpointState::Running && self.answers.try_recv() != Err(TryRecvError::Empty) {
-            self.progress.set(CheckpointState::Done);
+    pub(super) fn state(&self) -> CheckpointState {
+        if self.state.get() == CheckpointState::Running && self.done.try_recv() != Err(TryRecvError::Empty) {
+            self.state.set(CheckpointState::Done);
         }
-        self.progress.get()
+        self.state.get()
     }
 
-    /// Begins to copy. Without its thread it is done at once, and the writer copies everything.
+    /// Starts a checkpoint. If the thread is gone it is done at once, and the writer copies everything.
     pub(super) fn begin(&self, pages: LogPages) {
-        let is_asked = self.requests.as_ref().is_some_and(|requests| requests.try_send(pages).is_ok());
-        self.progress.set(if is_asked { CheckpointState::Running } else { CheckpointState::Done });
+        let is_sent = self.requests.as_ref().is_some_and(|requests| requests.try_send(pages).is_ok());
+        self.state.set(if is_sent { CheckpointState::Running } else { CheckpointState::Done });
     }
 
-    /// Waits until it is done.
+    /// Blocks until the checkpoint is done.
     pub(super) fn wait(&self) {
-        // An error says that the thread is gone, and with it what it did.
-        if self.progress() == CheckpointState::Running {
-            let _ = self.answers.recv();
-            self.progress.set(CheckpointState::Done);
+        if self.state() == CheckpointState::Running {
+            // An error means that the thread is gone.
+            let _ = self.done.recv();
+            self.state.set(CheckpointState::Done);
         }
     }
 
-    /// The writer has seen to what was left.
+    /// Returns to idle, once the writer has completed the checkpoint.
     pub(super) fn reset(&self) {
-        self.progress.set(CheckpointState::Idle);
+        self.state.set(CheckpointState::Idle);
     }
 
-    /// Lets it end what it does.
+    /// Stops the thread after its current checkpoint.
     pub(super) fn stop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that copies the log had panicked");
+            tracing::error!("the checkpoint thread panicked");
         }
     }
 }
@@ -100,19 +99,19 @@ impl Drop for BackgroundCheckpointer {
     }
 }
 
-fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<LogPages>, done: &SyncSender<()>) {
-    // Opened when it is first needed: most processes never are so busy.
-    let mut hands = None;
-    while let Ok(pages) = asked.recv() {
-        if hands.is_none() {
-            hands = CheckpointConnection::open(path, tuning)
-                .inspect_err(|error| tracing::warn!(%error, "the log cannot be copied beside the writer"))
+fn run(path: &Path, tuning: &Tuning, requests: &Receiver<LogPages>, finished: &SyncSender<()>) {
+    // Opened on first use: most processes never need it.
+    let mut connection = None;
+    while let Ok(pages) = requests.recv() {
+        if connection.is_none() {
+            connection = CheckpointConnection::open(path, tuning)
+                .inspect_err(|error| tracing::warn!(%error, "background checkpoints are not possible"))
                 .ok();
         }
-        if let Some(hands) = &hands {
-            hands.copy(&pages);
+        if let Some(connection) = &connection {
+            connection.copy(&pages);
         }
-        if done.send(()).is_err() {
+        if finished.send(()).is_err() {
             return;
         }
     }
@@ -120,7 +119,7 @@ fn copy_when_asked(path: &Path, tuning: &Tuning, asked: &Receiver<LogPages>, don
 
 struct CheckpointConnection {
     connection: Connection,
-    /// Never closed: that would end the locks which the connections of this process have on the same file.
+    /// Never closed: closing any descriptor of the file drops the POSIX locks of all connections of this process.
     file: ManuallyDrop<File>,
 }
 
@@ -132,15 +131,15 @@ impl CheckpointConnection {
         Ok(Self { connection, file })
     }
 
-    /// What comes in while it copies is for the next pass, which is shorter: callers wait for what is left in the end.
+    /// Copies the WAL in ever shorter passes, because callers wait for the pages that remain.
     fn copy(&self, pages: &LogPages) {
-        for _ in 0..PASSES {
+        for _ in 0..MAX_PASSES {
             let copied = checkpoint(&self.connection, "pragma wal_checkpoint(passive)");
-            // SQLite syncs the database once all of the log is copied, and by then would sync all of this.
+            // SQLite syncs the database only once the whole WAL is copied, which would sync all of this at once.
             if let Err(error) = self.file.sync_data() {
                 stop_after_failed_sync(&error);
             }
-            if copied.is_none_or(|copied| pages.get() - copied.pages <= PAGES_LEFT) {
+            if copied.is_none_or(|copied| pages.get() - copied.pages <= MAX_PAGES_LEFT) {
                 return;
             }
         }

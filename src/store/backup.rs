@@ -1,11 +1,10 @@
-//! Copies of the database: how one is made while everybody goes on writing, how it is judged, and what else it carries.
+//! Copies of the database: making, checking and reading them.
 //!
-//! A copy is taken page by page from one read snapshot, so writers are never held up and the copy is of one instant.
-//! While it is taken the log cannot be reused from its start; it is truncated again once the writer is idle. `vacuum
-//! into` would do the same with several times the CPU, for a copy that is only a little smaller.
+//! A copy is made page by page from one read snapshot, so it does not block writes. Meanwhile the WAL cannot be reused; it
+//! is truncated when the writer is idle. `vacuum into` needs several times the CPU for a slightly smaller copy.
 //!
-//! The surprise: a copy is one file at rest, without a log, and carries the installation's keys in a table of its own,
-//! because what the database keeps under HMACs is worth nothing without them. Restoring takes them out again.
+//! The surprise: a backup also contains the keys of the data directory, in a table of its own, because HMACs in the
+//! database are useless without them. A restore extracts them again.
 
 use std::{
     collections::BTreeMap,
@@ -30,70 +29,70 @@ use crate::{
     types::Timestamp,
 };
 
-/// Pages copied at once: a megabyte or so, after which others get their turn.
+/// Pages copied in one step: about a megabyte, after which other work gets its turn.
 const PAGES: i32 = 256;
-/// Steps after which what was written is synced, so that the disk never gets it all at once while commits wait.
-const STEPS_SYNCED: u32 = 4;
-/// The longest pause between two steps.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// Faults that are listed; more do not help anybody to understand.
-const FAULTS_LISTED: usize = 20;
+/// Steps between two syncs, so that commits never wait for a large amount of unsynced data.
+const STEPS_PER_SYNC: u32 = 4;
+/// Maximum pause between two steps.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+/// Maximum number of faults listed.
+const MAX_FAULTS: usize = 20;
 
-/// Told now and then how many of how many pages are copied.
+/// Called now and then with the number of copied pages and of all pages.
 pub type Progress<'watcher> = &'watcher mut dyn FnMut(u64, u64);
 
-/// A finished copy, open for reading.
+/// A complete copy, open for reading.
 pub struct DatabaseCopy {
     connection: Connection,
     now: Timestamp,
 }
 
-/// What is wrong with a copy as a database.
+/// Faults of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// What the database engine found in its structure.
+    /// Structural faults reported by SQLite.
     pub structure: Vec<String>,
-    /// Rows that refer to something that is not there.
+    /// Rows whose foreign key refers to no row.
     pub dangling: u64,
 }
 
 impl Store {
-    /// Writes a copy of the database, as it is now, to a file that does not exist yet. Blocks for as long as it takes,
-    /// and leaves about half of the disk's time to others.
+    /// Writes a copy of the current database to a new file. Blocks until it is done, and uses about half of the disk's
+    /// time.
     ///
     /// # Errors
-    /// Storage errors; the file is then of no use.
+    /// Storage errors; the file is then incomplete.
     pub fn copy_to(&self, path: &Path, progress: Progress<'_>) -> Result<()> {
         let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
-        let view = snapshot::Once::begin(&connection)?;
-        // A snapshot is taken by the first read, and the pages must all come from one.
-        view.connection().query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0))?;
-        copy_pages(view.connection(), path, progress)
+        let transaction = snapshot::ReadTransaction::begin(&connection)?;
+        // The first read takes the snapshot from which all pages must come.
+        transaction.connection().query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+        copy_pages(transaction.connection(), path, progress)
     }
 }
 
 impl DatabaseCopy {
-    /// Opens a database file that nobody writes to.
+    /// Opens a database file that no process writes to.
     ///
     /// # Errors
-    /// `not_found` when there is no file, `backup_unusable` when it is none of ours; storage errors.
+    /// `not_found` for a missing file, `backup_unusable` for another program's file, storage errors.
     pub fn open(path: &Path, now: Timestamp) -> Result<Self> {
         if !path.is_file() {
             return Err(Error::new(Code::NotFound).detail(format!("There is no file {}.", path.display())));
         }
-        // The database engine would not say why it may not.
+        // SQLite would not report why it cannot open the file.
         File::open(path).map_err(|error| file_error(path, error))?;
-        // What stands in a log beside the file belongs to it; where there is none, nothing is made beside the file.
+        // A WAL beside the file is part of it. Without one the file is immutable, so that SQLite creates none.
         let is_at_rest = size_of(&with_suffix(path, "-wal")) == 0;
         let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let uri = format!("file:{escaped}{}", if is_at_rest { "?immutable=1" } else { "" });
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(uri, flags)?;
         connection.pragma_update(None, "cell_size_check", true)?;
-        // A copy may be made by a newer program, but never by another one.
+        // A newer version of this program may have made the copy, but no other program.
         let version = migrate::version_of(&connection);
-        version.map_err(|error| if error.code == Code::DataDirectoryUnusable { no_backup(path) } else { error })?;
+        version.map_err(|error| if error.code == Code::DataDirectoryUnusable { not_a_backup(path) } else { error })?;
         Ok(Self { connection, now })
     }
 
@@ -101,7 +100,7 @@ impl DatabaseCopy {
         operation(&Read::new(&self.connection, self.now))
     }
 
-    /// Looks through the whole file for what is wrong with it.
+    /// Checks the whole file.
     ///
     /// # Errors
     /// Storage errors.
@@ -109,7 +108,7 @@ impl DatabaseCopy {
         faults_of(&self.connection)
     }
 
-    /// The version of its schema.
+    /// Returns the schema version.
     ///
     /// # Errors
     /// Storage errors.
@@ -117,7 +116,7 @@ impl DatabaseCopy {
         migrate::version_of(&self.connection)
     }
 
-    /// What the copy carries beside the database, by name. A database that is no copy carries nothing.
+    /// Returns the files stored in the backup by name: none for a plain database.
     ///
     /// # Errors
     /// Storage errors.
@@ -131,7 +130,7 @@ impl DatabaseCopy {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Writes the database to a file that does not exist yet, without what the copy carries.
+    /// Writes the database to a new file, without the files stored in the backup.
     pub(super) fn extract(&self, path: &Path, progress: Progress<'_>) -> Result<()> {
         copy_pages(&self.connection, path, progress)?;
         let connection = open_for_change(path)?;
@@ -140,11 +139,11 @@ impl DatabaseCopy {
     }
 }
 
-fn no_backup(path: &Path) -> Error {
-    Error::new(Code::BackupUnusable).detail(format!("{} is no backup: Yarrow did not make it.", path.display()))
+fn not_a_backup(path: &Path) -> Error {
+    Error::new(Code::BackupUnusable).detail(format!("{} is not a backup made by Yarrow.", path.display()))
 }
 
-/// Puts something beside the database into a copy, under a name each.
+/// Stores files in a backup by name.
 ///
 /// # Errors
 /// Storage errors.
@@ -177,22 +176,22 @@ pub(super) fn faults_of(connection: &Connection) -> Result<Faults> {
     Ok(Faults { structure, dangling })
 }
 
-/// What is wrong with the structure of a table and its indexes, or of the whole database.
+/// Returns the structural faults of a table and its indexes, or of the whole database.
 pub(super) fn structure_faults_of(connection: &Connection, table: Option<&str>) -> Result<Vec<String>> {
-    let what = table.map_or_else(|| FAULTS_LISTED.to_string(), quoted);
+    let what = table.map_or_else(|| MAX_FAULTS.to_string(), quoted);
     let mut statement = connection.prepare(&format!("pragma integrity_check({what})"))?;
     let found = statement.query_map([], |row| row.get::<_, String>(0))?;
-    // Where the damage is such that looking on is impossible, that is what was found.
+    // If damage prevents further checks, the error itself is the fault.
     let mut faults: Vec<_> = found.map(|line| line.unwrap_or_else(|error| error.to_string())).collect();
     faults.retain(|line| line != "ok");
     Ok(faults)
 }
 
-/// Copies all pages that `source` sees, and leaves one file that needs no log.
+/// Copies all pages of the source's snapshot into one file without a WAL.
 fn copy_pages(source: &Connection, path: &Path, progress: Progress<'_>) -> Result<()> {
     let file = create_private(path)?;
     let mut target = Connection::open(path)?;
-    // Nobody relies on the file before it is whole and synced as a whole, so it needs no journal of its own.
+    // An incomplete file is never used, so it needs no journal.
     target.pragma_update(None, "journal_mode", "off")?;
     target.pragma_update(None, "synchronous", "off")?;
     let backup = Backup::new(source, &mut target)?;
@@ -205,17 +204,17 @@ fn copy_pages(source: &Connection, path: &Path, progress: Progress<'_>) -> Resul
             }
             _ => {}
         }
-        if step % STEPS_SYNCED == 0 {
+        if step % STEPS_PER_SYNC == 0 {
             file.sync_data().map_err(|error| file_error(path, error))?;
         }
         let pages = backup.progress();
         let total = u64::try_from(pages.pagecount).unwrap_or(0);
         progress(total - u64::try_from(pages.remaining).unwrap_or(0).min(total), total);
-        std::thread::sleep(begun.elapsed().min(LONGEST_PAUSE));
+        std::thread::sleep(begun.elapsed().min(MAX_PAUSE));
     }
     drop(backup);
     drop(target);
-    // The copied header says that there is a log.
+    // The copied header requires a WAL until the journal mode changes.
     open_for_change(path).map(drop)
 }
 

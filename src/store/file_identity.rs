@@ -1,5 +1,6 @@
-//! Whether the files of the database still have their names: one that was deleted or replaced while it was open still
-//! takes what is written, and loses all of it when it is closed. That goes for the log as well as for the database.
+//! Detects database files that were deleted or replaced while open.
+//!
+//! Such a file still accepts writes, and all of them are lost when it is closed. The same holds for the WAL.
 
 use std::{
     os::unix::fs::MetadataExt,
@@ -14,26 +15,26 @@ use rustix::{
 use super::files::with_suffix;
 use crate::error::{Code, Error, Result};
 
-/// What the names of the log and of its index end in.
-const BELONGINGS: [&str; 2] = ["-wal", "-shm"];
+/// Suffixes of the WAL and of its index.
+const WAL_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
-/// The files of an open database, and the names that they had.
+/// The files of an open database by name, with their identity at the time of opening.
 #[derive(Clone, Debug)]
 pub(super) struct FileIdentity {
     path: PathBuf,
-    files: Vec<(PathBuf, Option<File>)>,
+    files: Vec<(PathBuf, Option<Inode>)>,
 }
 
-/// Device and number.
-type File = (u64, u64);
+/// Device and inode number.
+type Inode = (u64, u64);
 
 impl FileIdentity {
-    /// The files as they are now. The database is open.
+    /// Records the current files of an open database.
     pub(super) fn of(path: &Path) -> Self {
-        let belongings = BELONGINGS.iter().map(|end| with_suffix(path, end)).filter(|path| path.exists());
-        let files = std::iter::once(path.to_owned()).chain(belongings).map(|path| {
-            let file = file_at(&path);
-            (path, file)
+        let wal = WAL_SUFFIXES.iter().map(|suffix| with_suffix(path, suffix)).filter(|path| path.exists());
+        let files = std::iter::once(path.to_owned()).chain(wal).map(|path| {
+            let inode = inode_of(&path);
+            (path, inode)
         });
         Self { path: path.to_owned(), files: files.collect() }
     }
@@ -42,15 +43,13 @@ impl FileIdentity {
         &self.path
     }
 
-    /// Whether the files still have their names.
+    /// Returns true if each name still refers to the same file.
     pub(super) fn is_unchanged(&self) -> bool {
-        self.files.iter().all(|(path, file)| file_at(path) == *file)
+        self.files.iter().all(|(path, inode)| inode_of(path) == *inode)
     }
 
-    /// Refuses to go on with a file that is lost.
-    ///
     /// # Errors
-    /// `storage_failed`.
+    /// `storage_failed` if a file was deleted or replaced.
     pub(super) fn ensure_unchanged(&self) -> Result<()> {
         if self.is_unchanged() {
             return Ok(());
@@ -60,12 +59,12 @@ impl FileIdentity {
     }
 }
 
-/// The file of that name. It is not asked when the file changed: the system would then note the exact time of the next
-/// write, which it does not otherwise, and each sync would have to write that too.
-fn file_at(path: &Path) -> Option<File> {
+/// Returns the inode of a name. `statx` is asked for the number only: a query of the time of change would make Linux
+/// record the exact time of the next write, and each sync would then write that too.
+fn inode_of(path: &Path) -> Option<Inode> {
     match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
         Ok(file) => Some((makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino)),
-        // Older than the call, or kept from it.
+        // Old kernels lack the call, some sandboxes forbid it.
         Err(Errno::NOSYS | Errno::PERM) => {
             std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
         }

@@ -1,5 +1,4 @@
-//! Files as an installation needs them: for their owner only, whole before they have their name, durable when that is
-//! said.
+//! Files of a data directory: private to their owner, written completely before they get their name, and synced.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,15 +16,15 @@ use crate::{
 /// The database in a data directory.
 pub const DATABASE: &str = "yarrow.db";
 
-/// The directory that a file is in; of a bare name that is where this program runs.
+/// Returns the directory of a file: the working directory for a bare name.
 pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes a file that only its owner may read.
+/// Creates a new file that only its owner can access.
 ///
 /// # Errors
-/// Storage errors.
+/// Storage errors, such as for an existing file.
 pub fn create_private(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
@@ -36,7 +35,7 @@ pub fn create_private(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Makes a directory that only its owner may look into, unless it is there.
+/// Creates a directory that only its owner can access, unless it exists.
 ///
 /// # Errors
 /// Storage errors.
@@ -51,9 +50,8 @@ pub fn create_private_directory(directory: &Path) -> Result<()> {
     chown_to_directory_owner(directory).map_err(|error| file_error(directory, error))
 }
 
-/// Gives what root has just made to whom the directory belongs that it is in: commands are typed as root, and the
-/// service runs as a user of its own who could not open it. Follows no link: whoever owns the directory could lead root
-/// elsewhere.
+/// Changes the owner of a file that root created to the owner of its directory, because the service user could not open
+/// it otherwise. Follows no links, with which the owner of the directory could redirect root.
 ///
 /// # Errors
 /// Those of the file system.
@@ -70,7 +68,7 @@ pub fn chown_to_directory_owner(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the file that is locked in the place of a directory, and makes it if there is none.
+/// Opens a lock file, creating it if it is missing.
 ///
 /// # Errors
 /// Those of the file system.
@@ -80,7 +78,7 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a file that only its owner may read, with these bytes in it, which are synced.
+/// Writes and syncs a new file that only its owner can access.
 ///
 /// # Errors
 /// Storage errors.
@@ -89,10 +87,10 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| file_error(path, error))
 }
 
-/// Deletes a file, if it is there.
+/// Deletes a file if it exists.
 ///
 /// # Errors
-/// Of the system, if it is there still.
+/// If it could not be deleted.
 pub fn remove_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -100,7 +98,7 @@ pub fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Syncs a file that is finished and gives it its name, so that under that name there is all of it or nothing.
+/// Syncs a complete file and renames it, so that its final name never refers to a partial file.
 ///
 /// # Errors
 /// Storage errors.
@@ -115,7 +113,7 @@ pub(super) fn sync(path: &Path) -> Result<()> {
     File::open(path).and_then(|file| file.sync_all()).map_err(|error| file_error(path, error))
 }
 
-/// Makes names that were given or taken away in a directory durable.
+/// Syncs a directory, so that renames and deletions in it are durable.
 ///
 /// # Errors
 /// Storage errors.
@@ -123,14 +121,14 @@ pub fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(|error| file_error(directory, error))
 }
 
-/// `yarrow.db-wal` of `yarrow.db`.
+/// Appends a suffix to the file name: `yarrow.db` becomes `yarrow.db-wal`.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The SHA-256 of a file, in hexadecimal digits.
+/// Returns the SHA-256 of a file in hexadecimal digits.
 ///
 /// # Errors
 /// Storage errors.
@@ -146,7 +144,7 @@ pub fn checksum(path: &Path) -> Result<String> {
     }
 }
 
-/// Bytes that this program may still write to the disk that a directory is on, and how many that disk has.
+/// Returns the free bytes and the size of a directory's disk.
 ///
 /// # Errors
 /// Storage errors.
@@ -156,10 +154,10 @@ pub fn disk_space(directory: &Path) -> Result<(u64, u64)> {
     Ok((bytes(disk.f_bavail), bytes(disk.f_blocks)))
 }
 
-/// Refuses to begin what needs more bytes than this program may still write to the disk that a directory is on.
+/// Checks that a directory's disk has enough free space.
 ///
 /// # Errors
-/// `storage_full`, storage errors.
+/// `storage_full` if it has not, storage errors.
 pub fn ensure_free_space(directory: &Path, needed: u64) -> Result<()> {
     let free = disk_space(directory)?.0;
     if free >= needed {
@@ -169,7 +167,7 @@ pub fn ensure_free_space(directory: &Path, needed: u64) -> Result<()> {
     Err(Error::new(Code::StorageFull).detail(detail))
 }
 
-/// Bytes of a database and the log beside it.
+/// Returns the size of a database and its WAL in bytes.
 pub fn database_size(path: &Path) -> u64 {
     size_of(path) + size_of(&with_suffix(path, "-wal"))
 }
@@ -178,7 +176,7 @@ pub(super) fn size_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// What is said of a file that could not be read or written.
+/// Creates the error for a failed file operation.
 pub fn file_error(path: &Path, error: io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::StorageFull { Code::StorageFull } else { Code::StorageFailed };
     Error::new(code).detail(format!("{}: {error}", path.display())).caused_by(error)

@@ -1,4 +1,4 @@
-//! The lock of a data directory: its one server holds it for as long as it runs, a command while it opens.
+//! The lock of a data directory. A server holds it while it runs, a command while it opens the database.
 
 use std::{
     fs::{File, TryLockError},
@@ -9,21 +9,20 @@ use std::{
 use super::files::{create_private_directory, open_lock, parent_of};
 use crate::error::{Code, Error, Result};
 
-/// The file in a data directory whose lock its server holds.
+/// The lock file of a data directory.
 pub const LOCK: &str = "yarrow.lock";
-/// How long a server waits for the lock of a command that opens, and how often it looks.
-const OPENING: Duration = Duration::from_secs(2);
-const LOCK_LOOK: Duration = Duration::from_millis(50);
+/// How long a server waits for a command that is opening the database, and how often it retries.
+const OPENING_WAIT: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The lock of a data directory, which is made if there is none; nothing when a server holds it.
+/// Locks a data directory, creating it if it is missing. Returns none if a server holds the lock.
 ///
 /// # Errors
 /// `data_directory_unusable`.
 pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
     if !directory.is_dir() {
         create_private_directory(directory).map_err(|error| unusable(directory, &error.detail))?;
-        // Its name must outlast the power like what will be in it. A parent that may be passed and not read cannot be
-        // synced, and was not made by us.
+        // The name of the directory must survive a power cut. A parent that cannot be opened cannot be synced.
         let _ = File::open(parent_of(directory)).and_then(|parent| parent.sync_all());
     }
     let opened = open_lock(&directory.join(LOCK));
@@ -35,16 +34,16 @@ pub fn lock_directory(directory: &Path) -> Result<Option<File>> {
     }
 }
 
-/// The lock for a server, which waits a little for a command that has just begun: it holds the lock while it opens.
+/// Locks a data directory for a server. Waits briefly for a command that is opening the database.
 ///
 /// # Errors
-/// `data_directory_unusable`, also when a server holds it.
+/// `data_directory_unusable`, such as when another server holds the lock.
 pub fn lock_for_server(directory: &Path) -> Result<File> {
-    for _ in 0..OPENING.as_millis() / LOCK_LOOK.as_millis() {
+    for _ in 0..OPENING_WAIT.as_millis() / RETRY_INTERVAL.as_millis() {
         if let Some(lock) = lock_directory(directory)? {
             return Ok(lock);
         }
-        std::thread::sleep(LOCK_LOOK);
+        std::thread::sleep(RETRY_INTERVAL);
     }
     lock_directory(directory)?.ok_or_else(|| in_use_error(directory))
 }
@@ -53,7 +52,7 @@ fn unusable(directory: &Path, why: &str) -> Error {
     Error::new(Code::DataDirectoryUnusable).detail(format!("The data directory {}: {why}", directory.display()))
 }
 
-/// What is said of a directory whose lock a server holds.
+/// Creates the error for a directory that a server has locked.
 pub fn in_use_error(directory: &Path) -> Error {
     unusable(directory, "another server is running on it.")
 }

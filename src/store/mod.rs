@@ -1,30 +1,28 @@
-//! One SQLite file: who may touch it, and how a change becomes durable.
+//! The SQLite database: connections, transactions, backups and the files of the data directory.
 //!
-//! Reading happens in place, on the calling thread, on a read-only connection; see [`Store::read`]. Writing happens
-//! on one thread, many operations to a commit; see [`Store::write`]. Nothing outside this room opens a connection,
-//! and nothing but `ops` writes SQL.
+//! Reads run in place on the calling thread, on read-only connections; see [`Store::read`]. Writes run on one thread,
+//! many operations to a commit; see [`Store::write`]. Only this module opens connections; only `domain` adds SQL.
 //!
-//! The surprise is the *sticky snapshot*: a worker thread keeps its read transaction open from one request to the
-//! next for as long as nothing was committed, because taking and releasing the read lock of the WAL costs more than a
-//! point query. The writer moves [`Store`]'s commit counter after the commit and before it answers, so everyone reads
-//! their own writes; another process's commit is seen when the snapshot is [`SNAPSHOT_AGE`] old.
-//!
-//! Between SQLite and the system stands `gathering.c`, which writes the pages of a commit to the log in few calls.
+//! The surprise is the *sticky snapshot*: a runtime worker keeps its read transaction open between requests until
+//! something is committed, because taking the WAL read lock costs more than a point query. The writer increments the
+//! commit counter before it replies, so callers read their own writes. Commits of other processes become visible when
+//! the snapshot is [`SNAPSHOT_AGE`] old.
 
+mod background_checkpointer;
 pub mod backup;
 mod connection;
-mod background_checkpointer;
+mod engine;
+mod errors;
+mod file_identity;
 pub mod files;
+mod free_space_scrub;
 pub mod lock;
 mod migrate;
 mod pending;
-mod file_identity;
-mod free_space_scrub;
 pub mod restore;
 mod row;
 pub mod sliding_window;
 mod snapshot;
-mod statements;
 mod tables;
 mod transaction;
 mod writer;
@@ -44,13 +42,9 @@ use std::{
 
 use r2d2_sqlite::SqliteConnectionManager;
 
-use crate::{
-    clock::Clock,
-    error::{Code, Error, Result},
-    metrics::Counter,
-};
-
 pub use connection::Tuning;
+pub use engine::sqlite_version;
+pub use errors::is_damage;
 use file_identity::FileIdentity;
 use migrate::SCHEMA;
 pub use migrate::{SCHEMA_VERSION, SchemaPolicy};
@@ -62,20 +56,21 @@ pub use transaction::{Read, Write};
 use writer::Kind;
 pub use writer::{CommitReplies, ReplyDispatcher, WriterLoad, WriterMetrics};
 
-/// How old a sticky snapshot may become: it bounds how late another process's change is seen, and how long the WAL
-/// cannot be reused.
+use crate::{
+    clock::Clock,
+    error::{Code, Error, Result},
+    metrics::Counter,
+};
+
+/// The maximum age of a sticky snapshot. It bounds how late changes of other processes become visible, and how long a
+/// snapshot can block the reuse of the WAL.
 pub const SNAPSHOT_AGE: Duration = Duration::from_millis(50);
 
-/// How long one read outside the worker threads may take before it is cut, because it pins the WAL.
+/// The time limit of one read outside the worker threads, because it blocks the reuse of the WAL.
 const LONG_READ_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long it goes unnoticed that a preparation is given up.
-const LOOK_UP_EVERY: Duration = Duration::from_millis(50);
-
-/// The version of SQLite that is compiled in.
-pub fn sqlite_version() -> &'static str {
-    rusqlite::version()
-}
+/// How often the writer checks whether a preparation was cancelled.
+const CANCELLATION_POLL: Duration = Duration::from_millis(50);
 
 /// The database of one data directory. Clones share it.
 #[derive(Clone)]
@@ -84,7 +79,7 @@ pub struct Store {
 }
 
 struct Shared {
-    /// Tells the stores of one process apart in thread-local snapshots.
+    /// Distinguishes the stores of one process in thread-local snapshots.
     id: u64,
     readers: r2d2::Pool<SqliteConnectionManager>,
     commits: Arc<AtomicU64>,
@@ -92,17 +87,18 @@ struct Shared {
     clock: Clock,
     writer: writer::Writer,
     files: FileIdentity,
-    /// A read that takes longer is logged.
+    /// Slower reads are logged.
     slow: Duration,
     tuning: Tuning,
-    /// Reads that met damage in the file.
+    /// Reads that found damage in the file.
     damage_errors: Counter,
-    /// Nobody's preparation is waited for any longer.
-    gives_up_preparing: Arc<AtomicBool>,
+    cancels_preparation: Arc<AtomicBool>,
+    can_scrub_pages: bool,
 }
 
 impl Shared {
-    /// A connection of the pool. Where none can be opened, the pool knows that but not why.
+    /// Takes a connection from the pool. The pool hides why a connection cannot be opened, so one is opened directly to
+    /// find the cause.
     fn reader(&self) -> Result<r2d2::PooledConnection<SqliteConnectionManager>> {
         self.readers.get().map_err(|error| match connection::open_beside(self.files.path(), &self.tuning) {
             Err(cause) => cause,
@@ -112,18 +108,23 @@ impl Shared {
 }
 
 impl Store {
-    /// Opens the database file, making it with today's schema if there is none.
+    /// Opens the database file, creating or migrating it as the policy permits.
     ///
-    /// The caller holds the data directory's lock, or the policy is to require the current schema.
+    /// The caller holds the lock of the data directory, or the policy is [`SchemaPolicy::RequireCurrent`].
     ///
     /// # Errors
-    /// `data_directory_unusable` for a schema that is newer or may not be migrated, storage errors otherwise.
+    /// `data_directory_unusable` for a schema that is newer or may not be migrated, `configuration` if the compiled
+    /// SQLite lacks a feature, storage errors otherwise.
     pub fn open(path: &Path, tuning: &Tuning, clock: Clock, policy: SchemaPolicy) -> Result<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
-        let refuse = |connection: &rusqlite::Connection| SCHEMA.check(connection, policy);
-        let mut connection = connection::open_writer(path, tuning, refuse)?;
+        let check = |connection: &rusqlite::Connection| {
+            engine::check(connection)?;
+            SCHEMA.check(connection, policy)
+        };
+        let mut connection = connection::open_writer(path, tuning, check)?;
         SCHEMA.migrate(&mut connection, path)?;
-        connection::empty_log(&connection)?;
+        connection::truncate_wal(&connection)?;
+        let can_scrub_pages = engine::has_page_access(&connection)?;
         let (commits, full_reads) = (Arc::new(AtomicU64::new(0)), FullReads::default());
         let files = FileIdentity::of(path);
         let writer = writer::Writer::start(
@@ -134,33 +135,30 @@ impl Store {
             Arc::clone(&commits),
             full_reads.clone(),
         )?;
-        let readers = connection::reader_pool(path, tuning);
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let (tuning, slow) = (tuning.clone(), tuning.slow);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                id,
-                readers,
-                commits,
-                full_reads,
-                clock,
-                writer,
-                files,
-                slow,
-                tuning,
-                damage_errors: Counter::default(),
-                gives_up_preparing: Arc::default(),
-            }),
-        })
+        let shared = Shared {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            readers: connection::reader_pool(path, tuning),
+            commits,
+            full_reads,
+            clock,
+            writer,
+            files,
+            slow: tuning.slow,
+            tuning: tuning.clone(),
+            damage_errors: Counter::default(),
+            cancels_preparation: Arc::default(),
+            can_scrub_pages,
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Runs `operation` on a consistent view of the database, in place.
     ///
-    /// On a worker thread of the server the view is the thread's sticky snapshot, so the operation must touch a
-    /// bounded number of rows; elsewhere it is a transaction of its own, cut after half a minute.
+    /// On a worker thread the view is the thread's sticky snapshot, so the operation must read a bounded number of rows.
+    /// On other threads it is a transaction of its own, which is interrupted after 30 seconds.
     ///
     /// # Errors
-    /// Those of the operation, and storage errors.
+    /// Errors of the operation, storage errors.
     pub fn read<T>(&self, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         snapshot::read(&self.shared, operation).inspect_err(|error| {
             if is_damage(error) {
@@ -169,11 +167,11 @@ impl Store {
         })
     }
 
-    /// Queues `operation` for the writer thread and returns the receipt at once.
+    /// Queues `operation` for the writer thread and returns its receipt at once.
     ///
-    /// The operation runs in a savepoint of its own: if it fails or panics, what it changed is undone and the others
-    /// of its commit are not touched. The receipt is answered when the commit is synced to disk, never before.
-    /// A full queue answers `overloaded` at once.
+    /// The operation runs in its own savepoint: if it fails or panics, its changes are rolled back and the other
+    /// operations of the commit are unaffected. The receipt resolves after the commit is synced to disk. If the queue is
+    /// full it resolves to `overloaded` at once.
     pub fn write<T, F>(&self, operation: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -182,10 +180,10 @@ impl Store {
         self.shared.writer.submit(Kind::Savepoint, operation)
     }
 
-    /// Like [`Self::write`], for an operation that fails, if it does, before it changes anything. It needs no
-    /// savepoint, which is much of what a small change costs, and what is changed after one is held in memory besides.
+    /// Like [`Self::write`], without a savepoint, which is much of the cost of a small change.
     ///
-    /// One that breaks its promise takes everything in its commit with it, so that nothing stays half done.
+    /// The operation must not fail after it changed something. If it does, its whole commit fails, so that no partial
+    /// change remains.
     pub fn write_without_savepoint<T, F>(&self, operation: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -194,71 +192,70 @@ impl Store {
         self.shared.writer.submit(Kind::NoSavepoint, operation)
     }
 
-    /// Runs `prepare` on this thread while nobody writes, be it in this process or in another, and then `operation`, in
-    /// the transaction that kept everybody from writing. So what `prepare` reads is what `operation` finds. Blocks for
-    /// as long as both take; other writes wait until then or are answered `overloaded`. `prepare` itself must not
-    /// write: it would wait for itself.
+    /// Runs `prepare` on this thread while a write transaction excludes all other writers, and then `operation` in that
+    /// transaction. So `operation` finds the data that `prepare` read.
+    ///
+    /// Blocks for both; other writes wait, or fail with `overloaded`. `prepare` must not write, or it deadlocks.
     ///
     /// # Errors
-    /// Those of both, with nothing changed then, and storage errors; `overloaded` when it is given up meanwhile.
+    /// Errors of both, storage errors; `overloaded` when the preparation is cancelled. Nothing is changed then.
     pub fn write_exclusive_with<P, T, F>(&self, prepare: impl FnOnce() -> Result<P>, operation: F) -> Result<T>
     where
         P: Send + 'static,
         T: Send + 'static,
         F: FnOnce(&Write<'_>, P) -> Result<T> + Send + 'static,
     {
-        let (begun, beginning) = sync_channel(1);
+        let (started, start) = sync_channel(1);
         let (prepared, preparation) = sync_channel(1);
-        let gives_up = Arc::clone(&self.shared.gives_up_preparing);
+        let cancelled = Arc::clone(&self.shared.cancels_preparation);
         let receipt = self.shared.writer.submit(Kind::Exclusive, move |tx| {
-            if !gives_up.load(Ordering::Relaxed) {
-                // Either channel fails only when the other side has given up.
-                let _ = begun.send(());
+            if !cancelled.load(Ordering::Relaxed) {
+                // Either channel fails only when the other side has stopped.
+                let _ = started.send(());
             }
-            operation(tx, prepared_meanwhile(&preparation, &gives_up)?)
+            operation(tx, wait_for_preparation(&preparation, &cancelled)?)
         });
-        if beginning.recv().is_ok() {
+        if start.recv().is_ok() {
             let _ = prepared.send(prepare()?);
         }
         receipt.wait()
     }
 
-    /// Has the writer wait for no preparation of [`Self::write_exclusive_with`] any longer: a service that stops must not be held
-    /// up by one, and whatever else is to be written waits behind it.
+    /// Cancels preparations of [`Self::write_exclusive_with`] from now on, so that none delays the shutdown.
     pub fn cancel_preparation(&self) {
-        self.shared.gives_up_preparing.store(true, Ordering::Relaxed);
+        self.shared.cancels_preparation.store(true, Ordering::Relaxed);
     }
 
-    /// Has the answers of commits that many wait for taken to where they wait, by the first dispatcher that is named.
+    /// Sends the replies of large commits through this dispatcher. Only the first one set is used.
     pub fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
         self.shared.writer.dispatch_replies_with(dispatcher);
     }
 
-    /// How much work waits for the writer, and how large its write-ahead log is.
+    /// Returns the queue length and WAL size of the writer.
     pub fn writer_load(&self) -> WriterLoad {
-        self.shared.writer.writer_load()
+        self.shared.writer.load()
     }
 
-    /// What the writer has done since the start.
+    /// Returns the counters of the writer since the start.
     pub fn writer_metrics(&self) -> &WriterMetrics {
         self.shared.writer.metrics()
     }
 
-    /// Whether the database and its log still have their names.
+    /// Returns true if the names of the database and its WAL still refer to the open files.
     pub fn has_original_files(&self) -> bool {
         self.shared.files.is_unchanged()
     }
 
-    /// How often a read or a write met damage in the file since the start.
+    /// Returns how many reads and writes found damage in the file since the start.
     pub fn damage_errors(&self) -> u64 {
         self.shared.damage_errors.get() + self.shared.writer.metrics().damage_errors.get()
     }
 
-    /// Looks through the structure of the whole database, one table with its indexes after the other. Each is looked at
-    /// on a snapshot of its own, so that the log can be reused in between.
+    /// Checks the structure of the whole database, one table with its indexes at a time. Each table is checked on its
+    /// own snapshot, so that the WAL can be reused in between.
     ///
     /// # Errors
-    /// Storage errors, also damage to the list of tables.
+    /// Storage errors, such as damage to the list of tables.
     pub fn structure_faults(&self) -> Result<Vec<String>> {
         let outcome = self.find_structure_faults();
         if outcome.as_ref().map_or_else(is_damage, |faults| !faults.is_empty()) {
@@ -270,30 +267,30 @@ impl Store {
     fn find_structure_faults(&self) -> Result<Vec<String>> {
         let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
-        // What is remembered of the file is not what stands on the disk.
+        // Cached pages may differ from the disk.
         connection.execute_batch("pragma shrink_memory")?;
-        let tables = snapshot::Once::begin(&connection)
-            .and_then(|view| Read::new(view.connection(), self.shared.clock.now()).tables())?;
+        let tables = snapshot::ReadTransaction::begin(&connection)
+            .and_then(|transaction| Read::new(transaction.connection(), self.shared.clock.now()).tables())?;
         let mut faults = Vec::new();
         for table in tables {
-            let view = snapshot::Once::begin(&connection)?;
-            faults.extend(backup::structure_faults_of(view.connection(), Some(&table))?);
+            let transaction = snapshot::ReadTransaction::begin(&connection)?;
+            faults.extend(backup::structure_faults_of(transaction.connection(), Some(&table))?);
         }
         Ok(faults)
     }
 
-    /// Looks through the whole database for what is wrong with it.
+    /// Checks the whole database on one snapshot.
     ///
     /// # Errors
     /// Storage errors.
     pub fn faults(&self) -> Result<backup::Faults> {
         let _running = self.shared.full_reads.begin();
         let connection = self.shared.reader()?;
-        let view = snapshot::Once::begin(&connection)?;
-        backup::faults_of(view.connection())
+        let transaction = snapshot::ReadTransaction::begin(&connection)?;
+        backup::faults_of(transaction.connection())
     }
 
-    /// What of the schema is missing, or other than this program makes it.
+    /// Lists differences between the database's schema and this program's.
     ///
     /// # Errors
     /// Storage errors.
@@ -302,12 +299,22 @@ impl Store {
         SCHEMA.faults(&connection)
     }
 
-    /// The database file.
+    /// Returns true if the compiled SQLite can overwrite single pages. [`Self::vacuum`] is the alternative.
+    pub fn can_scrub_pages(&self) -> bool {
+        self.shared.can_scrub_pages
+    }
+
+    /// Rewrites the database without unused space, and truncates the WAL. No write runs meanwhile.
+    pub fn vacuum(&self) -> Pending<()> {
+        self.shared.writer.submit(Kind::Vacuum, |_| Ok(()))
+    }
+
+    /// Returns the path of the database file.
     pub fn path(&self) -> &Path {
         self.shared.files.path()
     }
 
-    /// Ends the writer after it has committed all that was queued. Later writes answer `overloaded`.
+    /// Commits all queued writes and stops the writer. Later writes fail with `overloaded`.
     pub fn close(&self) {
         self.shared.writer.stop();
     }
@@ -315,8 +322,8 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    /// Runs an operation on a connection of its own, undoes it, and says how many steps SQLite's machine took: what an
-    /// operation costs, whatever the machine under it.
+    /// Runs an operation, rolls it back, and returns the number of steps of SQLite's virtual machine: a cost that does
+    /// not depend on the hardware.
     pub(crate) fn counting_steps<T>(&self, operation: impl FnOnce(&Write<'_>) -> Result<T>) -> (T, u64) {
         let connection = rusqlite::Connection::open(self.path()).unwrap();
         let steps = Arc::new(AtomicU64::new(0));
@@ -334,52 +341,13 @@ impl Store {
     }
 }
 
-impl From<rusqlite::Error> for Error {
-    #[cold]
-    #[inline(never)]
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode;
-        let code = match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Code::StorageFull,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted) => {
-                Code::Overloaded
-            }
-            Some(
-                ErrorCode::SystemIoFailure
-                | ErrorCode::ReadOnly
-                | ErrorCode::CannotOpen
-                | ErrorCode::DatabaseCorrupt
-                | ErrorCode::NotADatabase,
-            ) => Code::StorageFailed,
-            // Whoever the row would belong to has left since the token was looked up, and the token with them.
-            _ if is_missing_parent(&error) => Code::Unauthenticated,
-            _ => Code::Internal,
-        };
-        let detail = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                "The database is damaged where this is kept; nothing was stored."
-            }
-            Some(ErrorCode::ReadOnly) => {
-                "The database, its directory or its disk may not be written to; nothing was stored."
-            }
-            _ => code.meaning(),
-        };
-        let error = Self::new(code).detail(detail).caused_by(error);
-        if matches!(code, Code::Internal | Code::Unauthenticated) {
-            error
-        } else {
-            error.retry_after(Duration::from_secs(1))
-        }
-    }
-}
-
-/// Waits for what is prepared on another thread, unless that is given up.
-fn prepared_meanwhile<P>(preparation: &Receiver<P>, gives_up: &AtomicBool) -> Result<P> {
-    while !gives_up.load(Ordering::Relaxed) {
-        match preparation.recv_timeout(LOOK_UP_EVERY) {
+/// Waits for the result of the preparing thread, unless the preparation is cancelled.
+fn wait_for_preparation<P>(preparation: &Receiver<P>, cancelled: &AtomicBool) -> Result<P> {
+    while !cancelled.load(Ordering::Relaxed) {
+        match preparation.recv_timeout(CANCELLATION_POLL) {
             Ok(prepared) => return Ok(prepared),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::internal("what was to be prepared was not"));
+                return Err(Error::internal("the preparation of an exclusive write failed"));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -387,27 +355,7 @@ fn prepared_meanwhile<P>(preparation: &Receiver<P>, gives_up: &AtomicBool) -> Re
     Err(Error::new(Code::Overloaded).detail("The service is stopping."))
 }
 
-/// Whether an error says that the file itself is damaged, and not the disk or the rights to it.
-pub fn is_damage(error: &Error) -> bool {
-    error.source.as_ref().and_then(|source| source.downcast_ref()).is_some_and(is_damage_of)
-}
-
-fn is_damage_of(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode;
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// Whether there is a database file with nothing in it, and no log that would fill it.
+/// Returns true if the database file exists and is empty, and so is its WAL.
 pub fn is_empty(path: &Path) -> bool {
     path.exists() && files::database_size(path) == 0
-}
-
-fn is_missing_parent(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| error.extended_code == libsqlite3_sys::SQLITE_CONSTRAINT_FOREIGNKEY)
-}
-
-impl From<r2d2::Error> for Error {
-    fn from(error: r2d2::Error) -> Self {
-        Self::new(Code::Overloaded).retry_after(Duration::from_secs(1)).caused_by(error)
-    }
 }

@@ -1,4 +1,4 @@
-//! The receipt for a write that is queued.
+//! Receipts of queued writes.
 
 use std::{
     future::Future,
@@ -11,13 +11,13 @@ use oneshot::AsyncReceiver;
 use super::snapshot;
 use crate::error::{Error, Result};
 
-/// What a queued write will answer once it is on disk. HTTP awaits it, the command line waits for it; whoever drops
-/// it does not stop the write.
-#[must_use = "a write that nobody waits for may fail unseen"]
+/// A receipt for a queued write. It resolves once the write is on disk. HTTP awaits it, the command line blocks on it.
+/// Dropping it does not cancel the write.
+#[must_use = "a dropped receipt hides the failure of its write"]
 pub struct Pending<T>(State<T>);
 
 enum State<T> {
-    /// The answer was known at once: nothing had to be written, or the write was refused.
+    /// Known at once: nothing had to be written, or the write was refused.
     Ready(Option<Result<T>>),
     Queued(AsyncReceiver<Result<T>>),
 }
@@ -27,17 +27,17 @@ impl<T> Pending<T> {
         Self(State::Queued(receiver.into_future()))
     }
 
-    /// An answer for which nothing has to be written.
-    pub fn ready(answer: Result<T>) -> Self {
-        Self(State::Ready(Some(answer)))
+    /// Creates a receipt that is already resolved.
+    pub fn ready(outcome: Result<T>) -> Self {
+        Self(State::Ready(Some(outcome)))
     }
 
-    /// Waits on this thread. Not for worker threads of the server, which await: they take the answers to their callers.
+    /// Blocks until the write is done. Runtime workers must await instead: they may have to deliver the reply.
     ///
     /// # Errors
-    /// Those of the operation, and storage errors.
+    /// Errors of the operation, storage errors.
     pub fn wait(self) -> Result<T> {
-        debug_assert!(!snapshot::is_worker(), "a worker thread waits for an answer that it may have to take to itself");
+        debug_assert!(!snapshot::is_worker(), "a worker thread would wait for a reply that it may have to deliver");
         pollster::block_on(self)
     }
 }
@@ -47,12 +47,12 @@ impl<T> Future for Pending<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            State::Ready(answer) => {
-                Poll::Ready(answer.take().unwrap_or_else(|| Err(Error::internal("a receipt was asked twice"))))
-            }
-            State::Queued(receiver) => Pin::new(receiver)
-                .poll(context)
-                .map(|answer| answer.unwrap_or_else(|_| Err(Error::internal("the writer ended before it answered")))),
+            State::Ready(outcome) => Poll::Ready(
+                outcome.take().unwrap_or_else(|| Err(Error::internal("a receipt was polled after its end"))),
+            ),
+            State::Queued(receiver) => Pin::new(receiver).poll(context).map(|outcome| {
+                outcome.unwrap_or_else(|_| Err(Error::internal("the writer stopped before it replied")))
+            }),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Putting a copy in the place of a data directory's database, so that a kill at any moment leaves a good one.
+//! Replaces the database of a data directory by a backup, safely against a kill at any moment.
 //!
-//! Everything new is first written under other names and synced. Then a note says that it is complete, and from there
-//! on whoever opens the directory next finishes what was begun. The old database goes aside together with its log:
-//! a log that stayed beside another database would be replayed into it.
+//! New files are written and synced under temporary names. Then a marker file declares them complete, and the next
+//! process that opens the directory finishes an interrupted restore. The old database moves aside together with its WAL,
+//! which SQLite would replay into the new database otherwise.
 
 use std::path::{Path, PathBuf};
 
@@ -18,16 +18,16 @@ use crate::{
     keys::KEYS,
 };
 
-/// Says that everything new is complete, and holds the name of the directory into which the old goes.
-const NOTE: &str = "restore.pending";
+/// The marker of complete new files. It contains the name of the directory for the old ones.
+const MARKER: &str = "restore.pending";
 const NEW: &str = ".restored";
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Puts the copy in the place of the directory's database and keys. What was there is moved into `aside`, a name in
-/// that directory. The caller holds the directory's lock.
+/// Replaces the directory's database and keys by those of the backup. The old ones move to `aside`, a name in that
+/// directory. The caller holds the directory's lock.
 ///
 /// # Errors
-/// Storage errors. Until the note is written they leave everything as it was.
+/// Storage errors. They change nothing until the marker is written.
 pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: Progress<'_>) -> Result<()> {
     discard_prepared(directory)?;
     let database = directory.join(DATABASE);
@@ -39,13 +39,13 @@ pub fn restore(copy: &DatabaseCopy, directory: &Path, aside: &str, progress: Pro
             write_private(&with_suffix(&directory.join(name), NEW), key)?;
         }
     }
-    let note = directory.join(NOTE);
-    write_private(&with_suffix(&note, NEW), aside.as_bytes())?;
-    sync_and_rename(&with_suffix(&note, NEW), &note)?;
+    let marker = directory.join(MARKER);
+    write_private(&with_suffix(&marker, NEW), aside.as_bytes())?;
+    sync_and_rename(&with_suffix(&marker, NEW), &marker)?;
     finish(directory, true).map(drop)
 }
 
-/// Puts the keys that the copy carries where they are missing, leaves everything else as it is, and says which.
+/// Restores missing keys from the backup and nothing else. Returns their names.
 ///
 /// # Errors
 /// Storage errors.
@@ -65,36 +65,36 @@ pub fn restore_keys(copy: &DatabaseCopy, directory: &Path) -> Result<Vec<&'stati
     Ok(restored)
 }
 
-/// Whether a restore was cut off that has yet to be finished.
+/// Returns true if an interrupted restore must be finished.
 ///
 /// # Errors
-/// When the directory cannot be looked at.
+/// If the directory cannot be read.
 pub fn is_pending(directory: &Path) -> std::io::Result<bool> {
-    directory.join(NOTE).try_exists()
+    directory.join(MARKER).try_exists()
 }
 
-/// Whether a restore was cut off before everything new was complete.
+/// Returns true if a restore was interrupted before the new files were complete.
 pub fn was_interrupted(directory: &Path) -> bool {
     with_suffix(&directory.join(DATABASE), NEW).exists()
 }
 
-/// Finishes a restore that was cut off; true if there was one. One that was cut off before everything new was complete
-/// has changed nothing; what it has left goes.
+/// Finishes an interrupted restore and returns true if there was one. Deletes the temporary files of a restore that was
+/// interrupted before they were complete.
 ///
 /// # Errors
-/// `data_directory_unusable` when one is running, which is when its note is there and the lock is not ours.
+/// `data_directory_unusable` while a restore runs: the marker exists and another process holds the lock.
 pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
-    let note = directory.join(NOTE);
-    let aside = match std::fs::read_to_string(&note) {
+    let marker = directory.join(MARKER);
+    let aside = match std::fs::read_to_string(&marker) {
         Ok(aside) => directory.join(aside),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // Where there is a database, that is the one; elsewhere what was prepared tells that one was wanted.
+            // Without a database the temporary files stay, because they show that a restore was attempted.
             if is_locked && directory.join(DATABASE).exists() {
                 discard_prepared(directory)?;
             }
             return Ok(false);
         }
-        Err(error) => return Err(file_error(&note, error)),
+        Err(error) => return Err(file_error(&marker, error)),
     };
     if !is_locked {
         let detail = format!("The data directory {}: a backup is being restored.", directory.display());
@@ -109,31 +109,31 @@ pub fn finish(directory: &Path, is_locked: bool) -> Result<bool> {
     }
     sync_directory(&aside)?;
     sync_directory(directory)?;
-    std::fs::remove_file(&note).map_err(|error| file_error(&note, error))?;
+    std::fs::remove_file(&marker).map_err(|error| file_error(&marker, error))?;
     sync_directory(directory)?;
-    // Nothing but a key may have been there, and even that not.
+    // Fails unless the directory is empty, which it is if there was nothing to move.
     drop(std::fs::remove_dir(&aside));
     Ok(true)
 }
 
-/// Moves a file and what belongs to it aside and the new one to its place, as far as that has not been done.
-fn replace(file: &Path, belongings: &[PathBuf], aside: &Path) -> Result<()> {
+/// Moves a file and its WAL aside and the new file to its name. Completed steps are skipped.
+fn replace(file: &Path, companions: &[PathBuf], aside: &Path) -> Result<()> {
     let new = with_suffix(file, NEW);
     if !new.exists() {
         return Ok(());
     }
-    for old in belongings.iter().map(PathBuf::as_path).chain([file]).filter(|old| old.exists()) {
+    for old in companions.iter().map(PathBuf::as_path).chain([file]).filter(|old| old.exists()) {
         std::fs::rename(old, aside.join(old.file_name().unwrap_or_default()))
             .map_err(|error| file_error(old, error))?;
     }
-    // The old names must be gone for certain before the new one is there: the disk may keep names in another order.
+    // The old names must be gone before the new one appears: the disk may reorder renames.
     sync_directory(parent_of(file))?;
     std::fs::rename(&new, file).map_err(|error| file_error(file, error))
 }
 
-/// Removes what a restore that was killed early has left.
+/// Deletes the temporary files of a restore that was killed early.
 fn discard_prepared(directory: &Path) -> Result<()> {
-    let names = KEYS.iter().chain([&DATABASE, &NOTE]);
+    let names = KEYS.iter().chain([&DATABASE, &MARKER]);
     let logs = LOGS.iter().map(|suffix| with_suffix(&with_suffix(&directory.join(DATABASE), NEW), suffix));
     for file in names.map(|name| with_suffix(&directory.join(name), NEW)).chain(logs) {
         remove_if_exists(&file).map_err(|error| file_error(&file, error))?;
@@ -145,14 +145,14 @@ fn discard_prepared(directory: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A directory in which everything new is ready: the database, one of the keys, and the note.
+    /// A directory with complete new files: the database, one of the keys, and the marker.
     fn prepared() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
         for (name, text) in [(DATABASE, "old"), ("yarrow.db-wal", "old log"), ("yarrow.db-shm", "old index")] {
             put(name, text);
         }
-        for (name, text) in [(KEYS[0], "old key"), (KEYS[1], "kept key"), (NOTE, "aside")] {
+        for (name, text) in [(KEYS[0], "old key"), (KEYS[1], "kept key"), (MARKER, "aside")] {
             put(name, text);
         }
         put("yarrow.db.restored", "new");
@@ -168,7 +168,7 @@ mod tests {
         for (name, content) in [(DATABASE, "new"), (KEYS[0], "new key"), (KEYS[1], "kept key")] {
             assert_eq!(text(directory, name).as_deref(), Some(content), "{name}");
         }
-        for gone in ["yarrow.db-wal", "yarrow.db-shm", NOTE, "yarrow.db.restored", "secret.key.restored"] {
+        for gone in ["yarrow.db-wal", "yarrow.db-shm", MARKER, "yarrow.db.restored", "secret.key.restored"] {
             assert_eq!(text(directory, gone), None, "{gone}");
         }
         let aside = directory.join("aside");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_is_finished_wherever_it_was_cut_off() {
+    fn finishes_a_restore_interrupted_at_any_step() {
         let moves = ["yarrow.db-wal", "yarrow.db-shm", DATABASE, "", KEYS[0]];
         for done in 0..=moves.len() {
             let directory = prepared();
@@ -198,9 +198,9 @@ mod tests {
     }
 
     #[test]
-    fn without_the_note_nothing_is_touched() {
+    fn changes_nothing_without_the_marker() {
         let directory = prepared();
-        std::fs::remove_file(directory.path().join(NOTE)).unwrap();
+        std::fs::remove_file(directory.path().join(MARKER)).unwrap();
         assert!(!finish(directory.path(), false).unwrap());
         assert_eq!(text(directory.path(), "yarrow.db.restored").as_deref(), Some("new"));
         assert!(!finish(directory.path(), true).unwrap());

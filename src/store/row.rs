@@ -1,12 +1,11 @@
-//! One row that a statement found.
+//! Rows of query results.
 
 use rusqlite::{
     Result,
     types::{FromSql, ValueRef},
 };
 
-/// The library's row. Its own `get` makes errors in place, ten times as much code as reading a value, at every column
-/// of every statement; here it is in the program once for each type.
+/// A result row. Unlike rusqlite's, its `get` is compiled once for each type instead of inlined at each column.
 pub struct Row<'row>(&'row rusqlite::Row<'row>);
 
 impl<'row> Row<'row> {
@@ -14,28 +13,28 @@ impl<'row> Row<'row> {
         Self(row)
     }
 
-    /// The value of a column, counted from 0.
+    /// Returns the value of a column, counted from 0.
     ///
     /// # Errors
-    /// When the value is not of this type.
+    /// If the value is not of this type.
     #[inline(never)]
     pub fn get<T: FromSql>(&self, column: usize) -> Result<T> {
         self.0.get(column)
     }
 
-    /// The value of a column as it stands there, for whoever reads it without a copy.
+    /// Borrows the value of a column.
     ///
     /// # Errors
-    /// When there is no such column.
+    /// If there is no such column.
     pub fn get_ref(&self, column: usize) -> Result<ValueRef<'_>> {
         self.0.get_ref(column)
     }
 
-    /// The value whose name is in a column.
+    /// Parses the text of a column.
     ///
     /// # Errors
-    /// When the name is that of none.
-    pub fn get_parsed<T>(&self, column: usize, named: fn(&str) -> Option<T>) -> Result<T> {
-        named(self.get_ref(column)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)
+    /// If `parse` returns none.
+    pub fn get_parsed<T>(&self, column: usize, parse: fn(&str) -> Option<T>) -> Result<T> {
+        parse(self.get_ref(column)?.as_str()?).ok_or(rusqlite::Error::InvalidQuery)
     }
 }

@@ -1,5 +1,4 @@
-//! Rolling windows: so much in so long a time, counted over rows, so that a restart, another process or another caller
-//! resets nothing.
+//! Sliding-window limits counted over stored rows, so that neither a restart nor another process resets them.
 
 use std::time::Duration;
 
@@ -11,16 +10,16 @@ use crate::{
     types::Timestamp,
 };
 
-/// How long the window is in which a user's model calls and refusals are counted.
+/// The window of the limits on model calls and violations.
 pub const HOUR: Duration = Duration::from_hours(1);
 
-/// How many records that are too many go at once: more than come, so that those of before there was a limit go too.
+/// Maximum number of surplus records that a write purges. More than one, so that a lowered limit takes effect in time.
 pub const PURGE_BATCH: u32 = 16;
 
-/// So many in so long a time, of something that has rows.
+/// A limit on the number of rows in a period.
 pub struct Window<K> {
-    /// Asks when the row was made that `?2` newer ones of the key `?1` follow, of those that were made by now, `?3`:
-    /// what a clock that was ahead left does not count.
+    /// SQL for the time of the row of key `?1` that `?2` newer rows follow. It ignores rows after now (`?3`), which a
+    /// clock that ran ahead left behind.
     pub newest_first: &'static str,
     pub key: K,
     pub allowed: u32,
@@ -31,7 +30,7 @@ impl<K> Window<K>
 where
     for<'key> (&'key K, u32, i64): Params,
 {
-    /// How long until the window takes one more: the oldest that still counts must leave.
+    /// Returns the time until the window accepts another row.
     pub fn opens_after_in(&self, tx: &Read<'_>) -> Result<Duration> {
         let Some(newer) = self.allowed.checked_sub(1) else { return Ok(self.length) };
         let oldest: Option<i64> = tx.first(self.newest_first, (&self.key, newer, tx.now.0), |row| row.get(0))?;
@@ -39,10 +38,10 @@ where
     }
 }
 
-/// Refuses one more than some window takes.
+/// Checks that every window accepts another row.
 ///
 /// # Errors
-/// `too_many_requests`, with the time until the last of the full windows opens.
+/// `too_many_requests`, with the time until all windows do.
 pub fn require_open_in<K>(tx: &Read<'_>, windows: &[Window<K>]) -> Result<()>
 where
     for<'key> (&'key K, u32, i64): Params,

@@ -1,11 +1,8 @@
-//! Reading in place, on a snapshot that a worker thread keeps from one read to the next.
+//! Read transactions: the sticky snapshot of each runtime worker, and single transactions for all other threads.
 //!
-//! Only threads that have told us that they park (see [`on_thread_park`]) keep one, because parking is where an idle
-//! thread lets go of it. A kept snapshot pins the WAL and hides what other processes commit, so a busy thread ends it
-//! too once it is old, by [`end_stale_snapshot`] at the start of every request; a read does not look at the time.
-//!
-//! So a slow read is noticed without a clock as well: SQLite calls back once a statement has taken many steps, and only
-//! from then on the time is looked at. A read that waits for the disk with few steps shows as a slow request alone.
+//! A worker keeps its snapshot until something is committed, until it parks ([`on_thread_park`]), or until the snapshot
+//! is old ([`end_stale_snapshot`], which every request calls). An open snapshot blocks the reuse of the WAL and hides
+//! commits of other processes. Threads that never park, such as the blocking pool's, have no sticky snapshot.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,211 +15,162 @@ use std::{
 
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::Connection;
-use self_cell::self_cell;
 
-use super::{
-    LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared,
-    statements::{Kept, Lend},
-};
+use super::{LONG_READ_LIMIT, Read, SNAPSHOT_AGE, Shared};
 use crate::error::{Error, Result};
 
-/// Steps of SQLite's machine after which a read is worth a look at the time: a millisecond or so.
-const MANY_STEPS: i32 = 50_000;
+/// Steps of SQLite's virtual machine between two checks of the time limit of a read.
+const STEPS_BETWEEN_CHECKS: i32 = 100_000;
 
 thread_local! {
-    /// Since when the read of this thread is known to take many steps.
-    static LONG_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
-    static PARKS: Cell<bool> = const { Cell::new(false) };
-    static RESIDENT: RefCell<Option<Resident>> = const { RefCell::new(None) };
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+    static READER: RefCell<Option<WorkerReader>> = const { RefCell::new(None) };
 }
 
-/// The reading connection that a worker thread keeps checked out.
-struct Resident {
+/// The read-only connection that a worker thread keeps checked out.
+struct WorkerReader {
     store: u64,
-    reader: Reader,
+    connection: r2d2::PooledConnection<SqliteConnectionManager>,
     snapshot: Option<Snapshot>,
 }
 
-type Pooled = r2d2::PooledConnection<SqliteConnectionManager>;
-
-self_cell!(
-    /// A connection and the statements that it keeps.
-    struct Reader {
-        owner: Pooled,
-        #[not_covariant]
-        dependent: Kept,
-    }
-);
-
-/// One state of one database, as a worker thread sees it from one read to the next.
+/// Identifies one state of one database. Two reads with equal ids see the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotId {
     store: u64,
-    /// No two snapshots have the same.
     number: u64,
 }
 
 impl SnapshotId {
-    /// Whether both are of the same database.
+    /// Returns true if both are snapshots of the same store.
     pub fn is_same_store(self, other: Self) -> bool {
         self.store == other.store
     }
 }
 
 struct Snapshot {
-    view: SnapshotId,
-    /// The commit counter from before the snapshot was taken: it may be older than the snapshot, never newer.
+    id: SnapshotId,
+    /// The commit counter, read before the snapshot was taken: it may be older than the snapshot, never newer.
     commits: u64,
     taken: Instant,
 }
 
-/// What is done with a read, seen from here, where all are the same.
-type Reading<'operation> = &'operation mut dyn FnMut(&Read<'_>) -> Result<()>;
+/// A read with its result type erased, so that the code around it is compiled once.
+type ErasedRead<'operation> = &'operation mut dyn FnMut(&Read<'_>) -> Result<()>;
 
 pub(super) fn read<T>(shared: &Shared, operation: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
     let name = std::any::type_name_of_val(&operation);
     let (mut operation, mut outcome) = (Some(operation), None);
-    read_named(shared, name, &mut |read| {
+    read_erased(shared, name, &mut |read| {
         outcome = operation.take().map(|operation| operation(read)).transpose()?;
         Ok(())
     })?;
-    outcome.ok_or_else(|| Error::internal("a read was begun and not done"))
+    outcome.ok_or_else(|| Error::internal("a read did not run"))
 }
 
-fn read_named(shared: &Shared, name: &'static str, operation: Reading<'_>) -> Result<()> {
-    if !is_worker() {
-        return read_once(shared, name, operation);
-    }
-    RESIDENT.with(|resident| match resident.try_borrow_mut() {
-        Ok(mut resident) => {
-            let resident = resident_of(shared, &mut resident)?;
-            let view = resident.refresh(shared)?;
-            let outcome = resident.reader.with_dependent(|connection, kept| {
-                operation(&Read::keeping(connection, kept, shared.clock.now()).of(view))
-            });
-            if let Some(since) = LONG_SINCE.take() {
-                note_if_slow(shared, name, since);
-            }
-            outcome
-        }
-        // A read inside a read: it cannot share the connection's transaction, so it gets one of its own.
-        Err(_) => read_once(shared, name, operation),
-    })
-}
-
-/// Says that this thread is about to park, and lets go of its snapshot. The server's runtime calls this.
-pub fn on_thread_park() {
-    PARKS.set(true);
-    RESIDENT.with(|resident| {
-        if let Ok(mut resident) = resident.try_borrow_mut()
-            && let Some(resident) = resident.as_mut()
-        {
-            resident.let_go();
-        }
-    });
-}
-
-/// Whether this is one of the runtime's worker threads.
-pub(super) fn is_worker() -> bool {
-    PARKS.get()
-}
-
-/// Ends this thread's snapshot if it is too old: for a thread that is busy without reading or parking.
-pub fn end_stale_snapshot(now: Instant) {
-    RESIDENT.with(|resident| {
-        if let Ok(mut resident) = resident.try_borrow_mut()
-            && let Some(resident) = resident.as_mut()
-            && resident.snapshot.as_ref().is_some_and(|snapshot| now.duration_since(snapshot.taken) > SNAPSHOT_AGE)
-        {
-            resident.let_go();
-        }
-    });
-}
-
-fn resident_of<'cell>(shared: &Shared, resident: &'cell mut Option<Resident>) -> Result<&'cell mut Resident> {
-    // A thread that outlives a store, as in tests that open several, must not read the old one's file.
-    if resident.as_ref().is_some_and(|resident| resident.store != shared.id) {
-        *resident = None;
-    }
-    if resident.is_none() {
-        let connection = shared.reader()?;
-        connection.progress_handler(MANY_STEPS, Some(note_many_steps))?;
-        let reader = Reader::new(connection, |connection| Kept::new(connection));
-        *resident = Some(Resident { store: shared.id, reader, snapshot: None });
-    }
-    resident.as_mut().ok_or_else(|| Error::internal("a connection was checked out and is gone"))
-}
-
-impl Resident {
-    /// Makes sure that the open snapshot shows all that was committed before this call.
-    fn refresh(&mut self, shared: &Shared) -> Result<SnapshotId> {
-        static SNAPSHOTS: AtomicU64 = AtomicU64::new(0);
-        let commits = shared.commits.load(Ordering::Acquire);
-        if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.commits == commits) {
-            return Ok(snapshot.view);
-        }
-        self.let_go();
-        self.run("begin")?;
-        let view = SnapshotId { store: self.store, number: SNAPSHOTS.fetch_add(1, Ordering::Relaxed) };
-        self.snapshot = Some(Snapshot { view, commits, taken: Instant::now() });
-        Ok(view)
-    }
-
-    fn let_go(&mut self) {
-        if self.snapshot.take().is_some()
-            && let Err(error) = self.run("rollback")
-        {
-            // It changed nothing, so there is nothing to lose; the next `begin` fails, and that is reported.
-            tracing::error!(%error, "a read transaction could not be ended");
-        }
-    }
-
-    fn run(&self, sql: &'static str) -> Result<()> {
-        self.reader.with_dependent(|_, kept| kept.lend(sql, &mut |statement| Ok(statement.execute([]).map(drop)?)))
-    }
-}
-
-impl Drop for Resident {
-    fn drop(&mut self) {
-        // The connection goes back to the pool, and must not take an open transaction there.
-        self.let_go();
-        let taken_back = self.reader.borrow_owner().progress_handler(0, None::<fn() -> bool>);
-        if let Err(error) = taken_back {
-            tracing::error!(%error, "a connection could not be told to forget its thread");
-        }
-    }
-}
-
-fn read_once(shared: &Shared, name: &'static str, operation: Reading<'_>) -> Result<()> {
-    let connection = shared.reader()?;
+fn read_erased(shared: &Shared, name: &'static str, operation: ErasedRead<'_>) -> Result<()> {
     let begun = Instant::now();
-    let once = Once::begin(&connection)?;
-    connection.progress_handler(100_000, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
-    let outcome = operation(&Read::new(once.0, shared.clock.now()));
-    note_if_slow(shared, name, begun);
+    let outcome = if is_worker() { read_on_worker(shared, operation) } else { read_once(shared, operation) };
+    let took = begun.elapsed();
+    if took >= shared.slow {
+        tracing::warn!(operation = name, duration_ms = took.as_millis(), "slow query");
+    }
     outcome
 }
 
-/// Notes when a statement has taken many steps, and lets it go on.
-fn note_many_steps() -> bool {
-    if LONG_SINCE.get().is_none() {
-        LONG_SINCE.set(Some(Instant::now()));
-    }
-    false
+fn read_on_worker(shared: &Shared, operation: ErasedRead<'_>) -> Result<()> {
+    READER.with(|reader| match reader.try_borrow_mut() {
+        Ok(mut reader) => {
+            let reader = reader_of(shared, &mut reader)?;
+            let id = reader.refresh(shared)?;
+            operation(&Read::new(&reader.connection, shared.clock.now()).with_snapshot_id(id))
+        }
+        // A nested read cannot share the transaction of the outer one.
+        Err(_) => read_once(shared, operation),
+    })
 }
 
-fn note_if_slow(shared: &Shared, operation: &'static str, begun: Instant) {
-    let took = begun.elapsed();
-    if took >= shared.slow {
-        tracing::warn!(operation, duration_ms = took.as_millis(), "slow query");
+fn read_once(shared: &Shared, operation: ErasedRead<'_>) -> Result<()> {
+    let connection = shared.reader()?;
+    let begun = Instant::now();
+    let transaction = ReadTransaction::begin(&connection)?;
+    connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || begun.elapsed() > LONG_READ_LIMIT))?;
+    operation(&Read::new(transaction.connection(), shared.clock.now()))
+}
+
+/// Marks this thread as a runtime worker and ends its snapshot. The runtime calls this before a worker parks.
+pub fn on_thread_park() {
+    IS_WORKER.set(true);
+    end_snapshot_if(|_| true);
+}
+
+/// Returns true on a worker thread of the runtime.
+pub(super) fn is_worker() -> bool {
+    IS_WORKER.get()
+}
+
+/// Ends this thread's snapshot if it is too old.
+pub fn end_stale_snapshot(now: Instant) {
+    end_snapshot_if(|snapshot| now.duration_since(snapshot.taken) > SNAPSHOT_AGE);
+}
+
+fn end_snapshot_if(condition: impl FnOnce(&Snapshot) -> bool) {
+    READER.with(|reader| {
+        if let Ok(mut reader) = reader.try_borrow_mut()
+            && let Some(reader) = reader.as_mut()
+            && reader.snapshot.as_ref().is_some_and(condition)
+        {
+            reader.end_snapshot();
+        }
+    });
+}
+
+fn reader_of<'cell>(shared: &Shared, reader: &'cell mut Option<WorkerReader>) -> Result<&'cell mut WorkerReader> {
+    // Tests open several stores on one thread.
+    if reader.as_ref().is_some_and(|reader| reader.store != shared.id) {
+        *reader = None;
+    }
+    if reader.is_none() {
+        *reader = Some(WorkerReader { store: shared.id, connection: shared.reader()?, snapshot: None });
+    }
+    reader.as_mut().ok_or_else(|| Error::internal("the connection of a worker is missing"))
+}
+
+impl WorkerReader {
+    /// Returns a snapshot that contains every commit made before this call.
+    fn refresh(&mut self, shared: &Shared) -> Result<SnapshotId> {
+        static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+        let commits = shared.commits.load(Ordering::Acquire);
+        if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.commits == commits) {
+            return Ok(snapshot.id);
+        }
+        self.end_snapshot();
+        begin(&self.connection)?;
+        let id = SnapshotId { store: self.store, number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed) };
+        self.snapshot = Some(Snapshot { id, commits, taken: Instant::now() });
+        Ok(id)
+    }
+
+    fn end_snapshot(&mut self) {
+        if self.snapshot.take().is_some() {
+            end(&self.connection);
+        }
     }
 }
 
-/// Reads of the whole file, counted while they run: they take long, and nobody need wait for one to leave the log.
+impl Drop for WorkerReader {
+    fn drop(&mut self) {
+        // The connection must not return to the pool inside a transaction.
+        self.end_snapshot();
+    }
+}
+
+/// Counts running reads of the whole file. They take long, so the writer does not wait for them.
 #[derive(Clone, Default)]
 pub(super) struct FullReads(Arc<AtomicUsize>);
 
-pub(super) struct FullRead<'counted>(&'counted FullReads);
+/// A running read of the whole file.
+pub(super) struct FullRead<'counter>(&'counter FullReads);
 
 impl FullReads {
     pub(super) fn begin(&self) -> FullRead<'_> {
@@ -241,15 +189,15 @@ impl Drop for FullRead<'_> {
     }
 }
 
-/// A connection on loan for one read. However the read ends, by a panic too, its transaction ends with it: a connection
-/// that went back to the pool inside of one would fail everybody after it, and pin the WAL for ever.
-pub(super) struct Once<'connection>(&'connection Connection);
+/// A read transaction on a pooled connection. It ends on drop, even after a panic: a connection that returned to the
+/// pool inside a transaction would fail all later reads and pin the WAL.
+pub(super) struct ReadTransaction<'connection>(&'connection Connection);
 
-impl<'connection> Once<'connection> {
+impl<'connection> ReadTransaction<'connection> {
     pub(super) fn begin(connection: &'connection Connection) -> Result<Self> {
-        let once = Self(connection);
+        let transaction = Self(connection);
         begin(connection)?;
-        Ok(once)
+        Ok(transaction)
     }
 
     pub(super) fn connection(&self) -> &'connection Connection {
@@ -257,13 +205,13 @@ impl<'connection> Once<'connection> {
     }
 }
 
-impl Drop for Once<'_> {
+impl Drop for ReadTransaction<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit() {
             end(self.0);
         }
         if let Err(error) = self.0.progress_handler(0, None::<fn() -> bool>) {
-            tracing::error!(%error, "the time limit of a read could not be taken back");
+            tracing::error!(%error, "the time limit of a read could not be removed");
         }
     }
 }
@@ -272,8 +220,7 @@ fn begin(connection: &Connection) -> Result<()> {
     Ok(connection.prepare_cached("begin")?.execute([]).map(drop)?)
 }
 
-/// Ends a read transaction. It changed nothing, so there is nothing to lose if ending it fails; a transaction that
-/// stays open makes the next `begin` fail, which is reported.
+/// Ends a read transaction. A failure loses nothing, but makes the next `begin` fail, which is reported.
 fn end(connection: &Connection) {
     let ended = connection.prepare_cached("rollback").and_then(|mut statement| statement.execute([]));
     if let Err(error) = ended {

@@ -1,13 +1,12 @@
-//! Tables as such, whatever is in them: how many rows each has, and emptying them all at once.
+//! Operations on all tables: listing, counting and emptying.
 //!
-//! This is the one place that writes to tables without being their owner, because emptying everything must not miss a
-//! table that is added later.
+//! Only this module writes to tables that it does not own, so that emptying everything includes tables added later.
 
 use super::{Read, Write};
 use crate::error::Result;
 
 impl Read<'_> {
-    /// Every table of the schema.
+    /// Returns the names of all tables.
     pub fn tables(&self) -> Result<Vec<String>> {
         self.all(
             "select name from sqlite_schema where type = 'table' and name not like 'sqlite!_%' escape '!' order by name",
@@ -16,17 +15,16 @@ impl Read<'_> {
         )
     }
 
-    /// How many rows a table of the schema has.
+    /// Counts the rows of a table.
     pub fn count_rows(&self, table: &str) -> Result<i64> {
         self.one(&format!("select count(*) from {}", quoted(table)), (), |row| row.get(0))
     }
 }
 
 impl Write<'_> {
-    /// Deletes every row of these tables, also of those with triggers that refuse it: these are gone for as long as
-    /// that takes, and come back in the same transaction.
+    /// Deletes all rows of these tables. Triggers that forbid it are dropped and restored in the same transaction.
     pub fn empty(&self, tables: &[String]) -> Result<()> {
-        // Children may stand behind their parents in the list.
+        // Parents may precede their children in the list.
         self.execute("pragma defer_foreign_keys = on", ())?;
         for table in tables {
             let triggers: Vec<(String, String)> = self.all(

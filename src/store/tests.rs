@@ -1,4 +1,4 @@
-//! What the store promises: whole operations, answers after the commit, and readers who see what they wrote.
+//! Tests of the store's guarantees: atomic operations, replies after the commit, and reads of own writes.
 
 use std::{
     fmt::Display,
@@ -24,7 +24,7 @@ use crate::{
     error::{Code, Error, Result},
 };
 
-/// A store of its own, and the directory that goes with it.
+/// A store in a temporary directory.
 struct Opened {
     store: Store,
     _directory: TempDir,
@@ -51,19 +51,19 @@ impl Opened {
         self.store.read(|tx| tx.first("select value from settings where name = ?1", [name], |row| row.get(0))).unwrap()
     }
 
-    /// A connection beside the store, as another process has it.
+    /// A separate connection, as another process would have.
     fn other(&self) -> Connection {
         Connection::open(self.store.path()).unwrap()
     }
 
-    /// Writes a megabyte to the same place, and says how large the log is then. Pages that stay as they are are not
-    /// written.
+    /// Overwrites a value of a megabyte. Returns the size of the WAL. The content differs by number, because SQLite does
+    /// not write unchanged pages.
     fn put_megabyte(&self, number: u32) -> u64 {
         self.put("megabyte", format!("{number:016}").repeat(1 << 16)).wait().unwrap();
         self.store.writer_load().log_bytes
     }
 
-    /// Keeps the writer busy until the answer is dropped or sent, so that what is queued meanwhile is one commit.
+    /// Blocks the writer until the returned sender is dropped, so that writes queued meanwhile share one commit.
     fn hold_writer(&self) -> Sender<()> {
         let (release, held) = channel();
         let (running, has_begun) = channel();
@@ -87,7 +87,7 @@ fn put_in(tx: &Write<'_>, name: &str, value: &str) -> Result<()> {
     .map(drop)
 }
 
-/// The answer as soon as there is one.
+/// Waits for a receipt on another thread.
 fn spawn_wait<T: Send + 'static>(pending: Pending<T>) -> Receiver<Result<T>> {
     let (sender, receiver) = channel();
     spawn(move || drop(sender.send(pending.wait())));
@@ -95,7 +95,7 @@ fn spawn_wait<T: Send + 'static>(pending: Pending<T>) -> Receiver<Result<T>> {
 }
 
 #[test]
-fn an_operation_that_fails_or_panics_is_undone_and_its_neighbours_commit() {
+fn rolls_back_failed_and_panicked_operations_alone() {
     let opened = Opened::new();
     let release = opened.hold_writer();
     let before = opened.put("before", 1);
@@ -123,7 +123,7 @@ fn an_operation_that_fails_or_panics_is_undone_and_its_neighbours_commit() {
 }
 
 #[test]
-fn nobody_is_answered_before_the_commit_and_everybody_after_it() {
+fn replies_after_the_commit() {
     let opened = Opened::new();
     let release_writer = opened.hold_writer();
     let first = spawn_wait(opened.put("first", 1));
@@ -147,7 +147,7 @@ fn nobody_is_answered_before_the_commit_and_everybody_after_it() {
 }
 
 #[test]
-fn answers_are_taken_to_where_they_are_waited_for_and_given_even_if_nobody_is_there() {
+fn dispatches_replies_and_sends_them_even_without_a_receiver() {
     const CALLERS: usize = 5;
     let opened = Opened::new();
     let (carrier, taken) = channel();
@@ -160,10 +160,10 @@ fn answers_are_taken_to_where_they_are_waited_for_and_given_even_if_nobody_is_th
     };
 
     let answers: Vec<_> = many_at_once().into_iter().map(spawn_wait).collect();
-    let on_the_way = taken.recv().unwrap();
-    assert!(answers.iter().all(|answer| answer.try_recv().is_err()), "somebody was answered on the writer's thread");
-    assert_eq!(opened.find("name").as_deref(), Some("4"), "the commit was not made before");
-    drop(on_the_way);
+    let replies = taken.recv().unwrap();
+    assert!(answers.iter().all(|answer| answer.try_recv().is_err()), "a reply was sent on the writer thread");
+    assert_eq!(opened.find("name").as_deref(), Some("4"), "the commit was not made before the replies");
+    drop(replies);
     assert!(answers.iter().all(|answer| answer.recv().unwrap().is_ok()));
 
     drop(taken);
@@ -171,7 +171,7 @@ fn answers_are_taken_to_where_they_are_waited_for_and_given_even_if_nobody_is_th
 }
 
 #[test]
-fn an_operation_may_fail_for_its_caller_and_keep_what_it_changed() {
+fn keeps_changes_of_an_error_that_requests_it() {
     let opened = Opened::new();
     let failing = opened.store.write(|tx| {
         put_in(tx, "tries", "1")?;
@@ -182,7 +182,7 @@ fn an_operation_may_fail_for_its_caller_and_keep_what_it_changed() {
 }
 
 #[test]
-fn a_commit_that_fails_fails_all_its_operations_and_the_writer_lives_on() {
+fn failed_commit_fails_all_its_operations_and_the_writer_continues() {
     let opened = Opened::new();
     opened.put("value", "old").wait().unwrap();
     let release = opened.hold_writer();
@@ -192,7 +192,7 @@ fn a_commit_that_fails_fails_all_its_operations_and_the_writer_lives_on() {
         Err::<(), _>(Error::new(Code::InvalidCode).keeping_changes())
     });
     let failed = opened.store.write(|_| Err::<(), _>(Code::NotFound.into()));
-    // The constraint is looked at when the whole commit ends, so this operation itself succeeds.
+    // The constraint is checked at commit time, so the operation itself succeeds.
     let dangling = opened.store.write(|tx| {
         tx.execute("pragma defer_foreign_keys = true", [])?;
         tx.execute(
@@ -203,7 +203,7 @@ fn a_commit_that_fails_fails_all_its_operations_and_the_writer_lives_on() {
     let after = opened.put("after", 1);
     drop(release);
     assert!(before.wait().is_err());
-    // What was to stay did not, so the caller must not be told what presumes it.
+    // Its change was lost, so the caller must not get the error that implies it.
     assert_eq!(keeping.wait().unwrap_err().code, Code::Internal);
     assert_eq!(failed.wait().unwrap_err().code, Code::NotFound);
     assert!(dangling.wait().is_err());
@@ -215,7 +215,7 @@ fn a_commit_that_fails_fails_all_its_operations_and_the_writer_lives_on() {
 }
 
 #[test]
-fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
+fn sticky_snapshots_show_acknowledged_writes_on_all_threads() {
     let opened = Opened::new();
     opened.put("number", 0).wait().unwrap();
     let acknowledged = AtomicU64::new(0);
@@ -233,7 +233,7 @@ fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
         scope.spawn(|| {
             on_thread_park();
             for number in 1..=300 {
-                // As a runtime does it: a worker thread must not wait.
+                // Worker threads poll instead of blocking.
                 pollster::block_on(opened.put("number", number)).unwrap();
                 acknowledged.store(number, Ordering::SeqCst);
                 assert_eq!(opened.find("number"), Some(number.to_string()));
@@ -243,7 +243,7 @@ fn a_kept_snapshot_shows_what_was_acknowledged_to_whichever_thread() {
 }
 
 #[test]
-fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
+fn sticky_snapshot_is_stable_inside_a_read_and_ends_by_age_or_parking() {
     let opened = Opened::new();
     opened.put("number", 1).wait().unwrap();
     let change = |number: u64| opened.other().execute("update settings set value = ?1", [number.to_string()]).unwrap();
@@ -269,26 +269,26 @@ fn a_kept_snapshot_is_one_view_inside_a_read_and_ends_with_age_or_parking() {
     assert_eq!(truncate_log(&opened.other()), 0);
 }
 
-/// Empties the write-ahead log. 1 if a reader is in the way.
+/// Truncates the WAL. Returns 1 if a reader prevents it.
 fn truncate_log(connection: &Connection) -> i64 {
     connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
-fn a_log_that_grew_while_somebody_read_is_small_again_although_the_writer_never_rests() {
+fn wal_shrinks_after_a_long_read_while_the_writer_is_busy() {
     let opened = Opened::new();
     let other = opened.other();
     other.execute_batch("begin; select count(*) from sqlite_schema").unwrap();
     let grown = (0..80).fold(0, |_, number| opened.put_megabyte(number));
-    assert!(grown > 80 << 20, "somebody reads, and the log has {grown} bytes");
+    assert!(grown > 80 << 20, "the log has {grown} bytes despite a reader");
     other.execute_batch("rollback").unwrap();
-    // The next attempt comes after a quarter of what is in the log.
+    // The next attempt follows after another quarter of the WAL.
     let sizes: Vec<_> = (0..40).map(|number| opened.put_megabyte(number)).collect();
     assert!(sizes.last().is_some_and(|size| *size <= 64 << 20), "{sizes:?}");
 }
 
 #[test]
-fn a_read_inside_a_read_gets_a_view_of_its_own() {
+fn nested_reads_use_another_transaction() {
     let opened = Opened::new();
     opened.put("number", 1).wait().unwrap();
     scope(|scope| {
@@ -301,7 +301,7 @@ fn a_read_inside_a_read_gets_a_view_of_its_own() {
 }
 
 #[test]
-fn a_read_that_panics_leaves_no_transaction_behind() {
+fn panicking_reads_end_their_transaction() {
     let opened = Opened::with(16, 1);
     opened.put("number", 1).wait().unwrap();
     for is_worker in [false, true] {
@@ -324,12 +324,12 @@ fn a_read_that_panics_leaves_no_transaction_behind() {
             });
         });
         opened.put("number", 1).wait().unwrap();
-        assert_eq!(truncate_log(&opened.other()), 0, "a reader is left in the way");
+        assert_eq!(truncate_log(&opened.other()), 0, "a reader remains open");
     }
 }
 
 #[test]
-fn what_is_there_a_hundred_times_is_given_out_a_hundred_times_to_64_threads() {
+fn concurrent_decrements_stop_at_zero() {
     let opened = Opened::new();
     opened
         .store
@@ -359,7 +359,7 @@ fn what_is_there_a_hundred_times_is_given_out_a_hundred_times_to_64_threads() {
 }
 
 #[test]
-fn connections_have_what_durability_privacy_and_steady_plans_rest_on() {
+fn connections_are_configured_for_durability_privacy_and_stable_plans() {
     const OF_ALL: [(&str, i64); 4] =
         [("trusted_schema", 0), ("cell_size_check", 1), ("busy_timeout", 5_000), ("mmap_size", 0)];
     const OF_WRITER: [(&str, i64); 4] =
@@ -379,7 +379,7 @@ fn connections_have_what_durability_privacy_and_steady_plans_rest_on() {
         Ok(())
     };
     opened.store.read(check).unwrap();
-    // No pragma tells of this one.
+    // No pragma reports this option.
     let stability = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
     let writer = open_writer(opened.store.path(), &Tuning::SMALL, |_| Ok(())).unwrap();
     let reader = reader_pool(opened.store.path(), &Tuning::SMALL).get().unwrap();
@@ -387,7 +387,7 @@ fn connections_have_what_durability_privacy_and_steady_plans_rest_on() {
 }
 
 #[test]
-fn a_full_queue_refuses_at_once_and_takes_more_when_it_has_emptied() {
+fn full_queue_refuses_at_once_and_recovers() {
     let opened = Opened::with(2, 4);
     let release = opened.hold_writer();
     let queued = [opened.put("a", 1), opened.put("b", 1)];
@@ -406,7 +406,7 @@ fn a_full_queue_refuses_at_once_and_takes_more_when_it_has_emptied() {
 }
 
 #[test]
-fn closing_commits_what_was_queued_and_refuses_what_comes_later() {
+fn close_commits_queued_writes_and_refuses_later_ones() {
     let opened = Opened::new();
     let release = opened.hold_writer();
     let queued: Vec<_> = (0..600).map(|number| opened.put("number", number)).collect();
@@ -420,7 +420,7 @@ fn closing_commits_what_was_queued_and_refuses_what_comes_later() {
 }
 
 #[test]
-fn a_write_whose_caller_has_gone_is_made_all_the_same() {
+fn dropped_receipt_does_not_cancel_its_write() {
     let opened = Opened::new();
     drop(opened.put("abandoned", 1));
     opened.put("next", 1).wait().unwrap();
@@ -428,7 +428,7 @@ fn a_write_whose_caller_has_gone_is_made_all_the_same() {
 }
 
 #[test]
-fn an_operation_without_a_savepoint_that_breaks_its_promise_leaves_nothing_behind() {
+fn failed_operation_without_savepoint_leaves_no_change() {
     let opened = Opened::new();
     let insert = |tx: &Write<'_>, name: &str| {
         tx.execute("insert into settings (name, value, updated_at) values (?1, '1', 0)", [name])
@@ -444,7 +444,7 @@ fn an_operation_without_a_savepoint_that_breaks_its_promise_leaves_nothing_behin
     opened.store.write_without_savepoint(move |tx| insert(tx, "good")).wait().unwrap();
     assert_eq!(opened.find("good").as_deref(), Some("1"));
 
-    // A part that was undone is no change; one inside of another neither.
+    // Rolled-back parts, also nested ones, do not count as changes.
     let undone = opened.store.write_without_savepoint(move |tx| {
         tx.attempt(|tx| {
             insert(tx, "outer")?;

@@ -1,19 +1,15 @@
-//! What an operation may do with the database: ask, or ask and change.
+//! Read and write access of an operation to the database.
 //!
-//! Both kinds carry `now`, one instant for the whole transaction, so that an operation never reads the clock.
+//! Both carry `now`, one instant for the whole transaction, so that an operation never reads the clock.
 
 use std::{
     cell::Cell,
     ops::{ControlFlow, Deref},
 };
 
-use rusqlite::{Connection, Params, Statement};
+use rusqlite::{CachedStatement, Connection, Params};
 
-use super::{
-    SnapshotId,
-    row::Row,
-    statements::{Lend, Sql},
-};
+use super::{SnapshotId, row::Row};
 use crate::{
     error::{Error, Result},
     types::Timestamp,
@@ -22,85 +18,59 @@ use crate::{
 /// A consistent view of the database.
 pub struct Read<'connection> {
     connection: &'connection Connection,
-    /// The statements that the connection keeps; nothing for one that serves a single operation.
-    kept: Option<&'connection (dyn Lend + 'connection)>,
-    /// What other reads see too.
-    view: Option<SnapshotId>,
+    snapshot_id: Option<SnapshotId>,
     pub now: Timestamp,
 }
 
 impl<'connection> Read<'connection> {
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self { connection, kept: None, view: None, now }
+        Self { connection, snapshot_id: None, now }
     }
 
-    /// On a connection that keeps its statements.
-    pub(super) fn keeping(
-        connection: &'connection Connection,
-        kept: &'connection (dyn Lend + 'connection),
-        now: Timestamp,
-    ) -> Self {
-        Self { connection, kept: Some(kept), view: None, now }
+    pub(super) fn with_snapshot_id(self, id: SnapshotId) -> Self {
+        Self { snapshot_id: Some(id), ..self }
     }
 
-    /// On the view of a thread that reads it again.
-    pub(super) fn of(self, view: SnapshotId) -> Self {
-        Self { view: Some(view), ..self }
-    }
-
-    /// The view that this is a read of, if the thread reads it more than once: what is found now is true of it then.
+    /// Returns the id of the sticky snapshot, if this is a read of one. Values cached under it stay valid for it.
     pub fn snapshot_id(&self) -> Option<SnapshotId> {
-        self.view
+        self.snapshot_id
     }
 
-    /// Runs a statement that is prepared once for each connection.
-    fn prepared<T>(&self, sql: impl Sql, run: impl FnOnce(&mut Statement<'_>) -> Result<T>) -> Result<T> {
-        let (mut run, mut outcome) = (Some(run), None);
-        self.lend(sql, &mut |statement| {
-            outcome = run.take().map(|run| run(statement)).transpose()?;
-            Ok(())
-        })?;
-        outcome.ok_or_else(|| Error::internal("a statement was lent and not run"))
+    /// Returns the statement from the connection's cache, or prepares it.
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        Ok(self.connection.prepare_cached(sql)?)
     }
 
-    /// CheckpointConnection the statement over, once. What is done with it is in the program once for each statement, and this is not.
-    fn lend(&self, sql: impl Sql, borrow: &mut dyn FnMut(&mut Statement<'_>) -> Result<()>) -> Result<()> {
-        match (self.kept, sql.lasting()) {
-            (Some(kept), Some(lasting)) => kept.lend(lasting, borrow),
-            _ => borrow(&mut *self.connection.prepare_cached(sql.text())?),
-        }
-    }
-
-    /// The first row, if there is one.
+    /// Returns the first row, if there is one.
     pub fn first<T>(
         &self,
-        sql: impl Sql,
+        sql: &str,
         params: impl Params,
         row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>> {
-        self.prepared(sql, |statement| {
-            let mut rows = statement.query(params)?;
-            Ok(match rows.next()? {
-                Some(found) => Some(row(&Row::new(found))?),
-                None => None,
-            })
+        let mut statement = self.prepare(sql)?;
+        let mut rows = statement.query(params)?;
+        Ok(match rows.next()? {
+            Some(found) => Some(row(&Row::new(found))?),
+            None => None,
         })
     }
 
-    /// The one row that a statement such as a count always has.
+    /// Returns the one row of a statement that always has one, such as a count.
     pub fn one<T>(
         &self,
-        sql: impl Sql,
+        sql: &str,
         params: impl Params,
         row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        self.first(sql, params, row)?.ok_or_else(|| Error::internal("a statement that always has a row had none"))
+        self.first(sql, params, row)?
+            .ok_or_else(|| Error::internal("a statement that always returns a row returned none"))
     }
 
-    /// All rows. The statement bounds how many there are.
+    /// Returns all rows. The statement must bound their number.
     pub fn all<T>(
         &self,
-        sql: impl Sql,
+        sql: &str,
         params: impl Params,
         mut row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
@@ -112,71 +82,56 @@ impl<'connection> Read<'connection> {
         Ok(all)
     }
 
-    /// CheckpointConnection over one row after the other, for lists that are too long to be held.
-    pub fn each(&self, sql: impl Sql, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    /// Passes each row to a function, for results that are too long for memory.
+    pub fn each(&self, sql: &str, params: impl Params, mut row: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
         self.each_until(sql, params, |found| row(found).map(ControlFlow::Continue)).map(drop)
     }
 
-    /// CheckpointConnection over one row after the other until that is enough, and says whether it was.
+    /// Passes each row to a function until it breaks. Returns whether it did.
     pub fn each_until(
         &self,
-        sql: impl Sql,
+        sql: &str,
         params: impl Params,
         mut row: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        self.prepared(sql, |statement| {
-            let mut rows = statement.query(params)?;
-            while let Some(found) = rows.next()? {
-                if row(&Row::new(found))?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+        let mut statement = self.prepare(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(found) = rows.next()? {
+            if row(&Row::new(found))?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
-            Ok(ControlFlow::Continue(()))
-        })
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 
-/// A place in a transaction of the writer thread.
+/// An operation's access to the writer's transaction.
 pub struct Write<'connection> {
     read: Read<'connection>,
     truncates_wal: Cell<bool>,
-    /// Rows that the connection had changed when the operation began, and those that it changed and undid since: the
-    /// connection counts both for ever.
+    /// The connection's change counter when the operation began, plus the changes that it rolled back: SQLite never
+    /// decreases the counter.
     changes_before: Cell<u64>,
 }
 
 impl<'connection> Write<'connection> {
-    #[cfg(test)]
     pub(super) fn new(connection: &'connection Connection, now: Timestamp) -> Self {
-        Self::of(Read::new(connection, now))
+        let changes_before = Cell::new(connection.total_changes());
+        Self { read: Read::new(connection, now), truncates_wal: Cell::new(false), changes_before }
     }
 
-    /// On a connection that keeps its statements.
-    pub(super) fn keeping(
-        connection: &'connection Connection,
-        kept: &'connection (dyn Lend + 'connection),
-        now: Timestamp,
-    ) -> Self {
-        Self::of(Read::keeping(connection, kept, now))
-    }
-
-    fn of(read: Read<'connection>) -> Self {
-        let changes_before = Cell::new(read.connection.total_changes());
-        Self { read, truncates_wal: Cell::new(false), changes_before }
-    }
-
-    /// Says that another operation of the same transaction begins.
+    /// Resets the change count for the next operation of the transaction.
     pub(super) fn begin_operation(&self) {
         self.changes_before.set(self.read.connection.total_changes());
     }
 
-    /// How many rows the operation has changed, without those that were undone.
+    /// Returns the number of rows that the operation has changed and not rolled back.
     pub(super) fn changed(&self) -> u64 {
         self.read.connection.total_changes() - self.changes_before.get()
     }
 
-    /// Has the write-ahead log emptied before the answer, or as soon as nobody reads from it any more: what was deleted
-    /// must not live on in pages of the log that nothing points to.
+    /// Requests that the WAL is truncated before the reply, or as soon as no reader uses it: deleted data must not
+    /// remain in it.
     pub fn truncate_wal_after_commit(&self) {
         self.truncates_wal.set(true);
     }
@@ -185,53 +140,51 @@ impl<'connection> Write<'connection> {
         self.truncates_wal.get()
     }
 
-    /// Runs a statement and says how many rows it changed.
-    pub fn execute(&self, sql: impl Sql, params: impl Params) -> Result<usize> {
-        self.read.prepared(sql, |statement| Ok(statement.execute(params)?))
+    /// Runs a statement and returns the number of changed rows.
+    pub fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        Ok(self.prepare(sql)?.execute(params)?)
     }
 
-    /// Inserts one row into a table with a numeric key and returns its key. An insert that returns columns makes a
-    /// temporary table each time, which costs as much as the row.
-    pub fn insert(&self, sql: impl Sql, params: impl Params) -> Result<i64> {
-        self.read.prepared(sql, |statement| Ok(statement.insert(params)?))
+    /// Inserts one row into a table with an integer key and returns the key. This is cheaper than `returning`, for which
+    /// SQLite creates a temporary table each time.
+    pub fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
+        Ok(self.prepare(sql)?.insert(params)?)
     }
 
-    /// Undoes everything that this operation has done so far, so that something else can be stored in its place: goes
-    /// back to the savepoint that the writer gave it, if there is anything to undo.
+    /// Rolls back all changes of this operation, so that it can store something else instead. Requires the savepoint of
+    /// [`Store::write`](super::Store::write) if there are changes.
     pub fn undo(&self) -> Result<()> {
-        if self.changed() > 0 { self.go_back("rollback to operation", 0) } else { Ok(()) }
+        if self.changed() > 0 { self.roll_back("rollback to operation", 0) } else { Ok(()) }
     }
 
-    /// Undoes what the operation changed after its first so many changes.
-    fn go_back(&self, sql: &'static str, changed: u64) -> Result<()> {
+    /// Rolls back to a savepoint at which the operation had this many changes.
+    fn roll_back(&self, sql: &str, changed: u64) -> Result<()> {
         self.execute(sql, ())?;
         self.changes_before.set(self.read.connection.total_changes() - changed);
         Ok(())
     }
 
-    /// Does a part of an operation that is undone alone if it fails, so that the operation can go on without it.
+    /// Runs a part of an operation in a savepoint of its own. If the part fails, only its changes are rolled back.
     ///
     /// # Errors
-    /// Those of the part, and storage errors.
+    /// Errors of the part, storage errors.
     pub fn attempt<T>(&self, part: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         self.execute("savepoint part", ())?;
         let changed = self.changed();
         let outcome = part(self);
-        let undone = if outcome.is_err() { self.go_back("rollback to part", changed) } else { Ok(()) };
-        // Going back leaves the savepoint, and an outer part has one of the same name.
-        match (undone.and_then(|()| self.execute("release part", ())), outcome) {
+        let rolled_back = if outcome.is_err() { self.roll_back("rollback to part", changed) } else { Ok(()) };
+        // A rollback keeps the savepoint, so it is released in either case.
+        match (rolled_back.and_then(|()| self.execute("release part", ())), outcome) {
             (Err(error), Ok(_)) => Err(error),
-            // What failed the part may have ended the whole transaction, and then there is nothing to go back to.
+            // The failure may have ended the whole transaction, and the savepoint with it.
             (_, outcome) => outcome,
         }
     }
 
-    /// Runs a statement once for each set of parameters and says how many rows it changed. Looking the statement up
-    /// costs a third of inserting a row, so many rows share it.
-    pub fn execute_each<P: Params>(&self, sql: impl Sql, sets: impl IntoIterator<Item = P>) -> Result<usize> {
-        self.read.prepared(sql, |statement| {
-            sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
-        })
+    /// Runs a statement once for each set of parameters and returns the number of changed rows.
+    pub fn execute_each<P: Params>(&self, sql: &str, sets: impl IntoIterator<Item = P>) -> Result<usize> {
+        let mut statement = self.prepare(sql)?;
+        sets.into_iter().try_fold(0, |changed, params| Ok(changed + statement.execute(params)?))
     }
 }
 

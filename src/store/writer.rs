@@ -1,9 +1,8 @@
-//! The one thread that writes: it commits many operations at once and answers after the disk has them.
+//! The writer thread: commits many operations at once and replies once the disk has them.
 //!
-//! While one commit syncs, the next operations gather; so the sync is paid once for all of them, and durable writes are
-//! several times faster than one commit each. Each operation that may have to be undone has a savepoint. A failed
-//! commit fails every operation in it and acknowledges none. A failed sync ends the process: after it the kernel may
-//! have marked the lost pages clean, and only recovery from the log at the next start is safe.
+//! While one commit syncs, the next operations queue up and share the next sync, which makes durable writes several times
+//! faster. Operations that may fail run in a savepoint. A failed commit fails all its operations. A failed sync ends the
+//! process: the kernel may have marked the lost pages clean, so only recovery from the WAL at the next start is safe.
 
 mod checkpoint;
 mod job;
@@ -30,7 +29,7 @@ use self::{
 };
 use super::{
     Pending, Tuning, Write, background_checkpointer::BackgroundCheckpointer, file_identity::FileIdentity,
-    snapshot::FullReads, statements::Kept,
+    snapshot::FullReads,
 };
 use crate::{
     clock::Clock,
@@ -44,31 +43,31 @@ pub(super) use job::Kind;
 pub use job::{CommitReplies, ReplyDispatcher};
 pub(super) use work::stop_after_failed_sync;
 
-/// How much work waits for the writer.
+/// The queue length and WAL size of the writer.
 #[derive(Clone, Copy, Debug)]
 pub struct WriterLoad {
     /// Operations queued or being committed.
     pub queued: u64,
-    /// Operations that may be queued.
+    /// Maximum number of queued operations.
     pub capacity: usize,
     /// Bytes of the write-ahead log.
     pub log_bytes: u64,
 }
 
-/// What the writer has done since the start.
+/// Counters of the writer since the start.
 #[derive(Debug)]
 pub struct WriterMetrics {
-    /// Operations that were committed together.
+    /// Operations per commit.
     pub operations: Distribution,
-    /// Microseconds from the first of them to the answers.
+    /// Microseconds from the start of a commit to its replies.
     pub durations: Distribution,
     /// Commits that failed.
     pub failures: Counter,
-    /// Operations, and commits without such an operation, that met damage in the file.
+    /// Operations that found damage in the file, and commits that failed of it without such an operation.
     pub damage_errors: Counter,
 }
 
-/// What the thread and those who queue for it both know.
+/// State shared by the thread and its callers.
 struct Shared {
     /// Operations queued or being committed.
     queued: AtomicU64,
@@ -112,7 +111,6 @@ impl Writer {
         let work = move || {
             let work = Work {
                 connection: &connection,
-                kept: Kept::new(&connection),
                 jobs,
                 clock,
                 commits,
@@ -124,7 +122,7 @@ impl Writer {
                 files,
                 checkpointer,
                 checkpoint: Cell::new(Checkpoint::default()),
-                empty_log_at: Cell::new(None),
+                truncate_log_at: Cell::new(None),
             };
             work.run();
         };
@@ -157,13 +155,13 @@ impl Writer {
         }
     }
 
-    /// Has the answers of commits that many wait for taken to them; once.
+    /// Sets the dispatcher of replies. Only the first one counts.
     pub(super) fn dispatch_replies_with(&self, dispatcher: ReplyDispatcher) {
-        // Who asks a second time has the same runtime in mind.
+        // A process has one runtime, so a second dispatcher would do the same.
         let _ = self.shared.dispatcher.set(dispatcher);
     }
 
-    pub(super) fn writer_load(&self) -> WriterLoad {
+    pub(super) fn load(&self) -> WriterLoad {
         WriterLoad {
             queued: self.shared.queued.load(Ordering::Relaxed),
             capacity: self.capacity,
@@ -180,7 +178,7 @@ impl Writer {
         if let Some(thread) = locked(&self.thread).take()
             && thread.join().is_err()
         {
-            tracing::error!("the writer thread had panicked");
+            tracing::error!("the writer thread panicked");
         }
     }
 }

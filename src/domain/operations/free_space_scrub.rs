@@ -1,42 +1,57 @@
-//! Taking away what deleted rows left in unused space of the file: see `store/residue.rs`.
+//! Schedules and runs the free-space scrub, which clears remains of deleted rows from the database file.
 //!
-//! Whoever deletes what must not be found again notes it in the same write. Some seconds later a pass over the whole
-//! file looks at every page, on a thread of its own, and clears what it finds in slices that hold the writer for about
-//! a millisecond each. The note is kept in the database: a pass that was cut off begins again with the next start.
+//! An operation that deletes private data requests a scrub in the same write. Some seconds later a background pass reads
+//! the whole file and overwrites stale bytes in small writes; see `store/free_space_scrub.rs`. If the compiled SQLite
+//! cannot write single pages, the pass runs VACUUM instead. The request is stored, so that an interrupted pass restarts.
 
 use std::{
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use crate::{app::App, core::Core, domain::operations::settings, error::Result, store::Write};
+use crate::{
+    core::Core,
+    domain::operations::settings,
+    error::Result,
+    store::{
+        Store, Write,
+        files::{database_size, ensure_free_space, parent_of},
+    },
+};
 
-/// Counts the deletions that were noted.
-const NOTED: &str = "scrub_requested";
-/// The last of them that a whole pass came after.
-const CLEARED: &str = "scrub_completed";
-/// Pages looked at in one view of the database, which pins the log for as long as that takes.
-const LOOKED_AT_ONCE: u32 = 512;
-/// Pages cleared by one operation.
-const CLEARED_AT_ONCE: usize = 64;
-/// Between two operations that clear, so that other writes have the disk to themselves most of the time.
+/// Number of requests so far.
+const REQUESTED: &str = "scrub_requested";
+/// Number of requests that the last complete pass covers.
+const COMPLETED: &str = "scrub_completed";
+/// Pages inspected in one read, which blocks the reuse of the WAL meanwhile.
+const PAGES_PER_READ: u32 = 512;
+/// Pages overwritten in one write: about a millisecond of the writer's time.
+const PAGES_PER_WRITE: usize = 64;
+/// Pause between two writes of a pass, so that other writes are barely delayed.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a pass over the file came to.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pass {
     pub pages: u32,
-    /// Pages that had residue.
-    pub cleared: usize,
+    /// Pages that were overwritten. VACUUM does not count them.
+    pub scrubbed: usize,
     pub took: Duration,
 }
 
-/// Notes that something was deleted that must not be found again.
-pub fn request_in(tx: &Write<'_>) -> Result<()> {
-    settings::increase_in(tx, NOTED)
+/// The way in which a pass clears unused space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    OverwritePages,
+    Vacuum,
 }
 
-/// The same where so many rows were deleted, and says how many.
+/// Requests a scrub, because private data was deleted in this write.
+pub fn request_in(tx: &Write<'_>) -> Result<()> {
+    settings::increase_in(tx, REQUESTED)
+}
+
+/// Requests a scrub if rows were deleted. Returns their number.
 pub fn request_if_deleted_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
     if deleted > 0 {
         request_in(tx)?;
@@ -44,11 +59,10 @@ pub fn request_if_deleted_in(tx: &Write<'_>, deleted: usize) -> Result<usize> {
     Ok(deleted)
 }
 
-/// Deletes slice by slice until none is left, so that the writer is never held for long, and says how many rows went.
-/// Blocks for as long as that takes.
+/// Deletes in batches until none is left, so that no write takes long. Returns the number of deleted rows.
 ///
 /// # Errors
-/// Storage errors; what was deleted by then stays deleted.
+/// Storage errors; earlier batches stay deleted.
 pub fn delete_in_batches(
     core: &Core,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
@@ -58,71 +72,138 @@ pub fn delete_in_batches(
     Ok(deleted)
 }
 
-/// The same as long as somebody wants it to go on, adding to `deleted` slice by slice, so that what went before a
-/// failure counts.
+/// Deletes in batches until none is left or `continues` returns false. Adds each batch to `deleted`, so that batches
+/// before a failure count.
 ///
 /// # Errors
-/// Storage errors.
+/// Storage errors; earlier batches stay deleted.
 pub fn delete_counted_in_batches(
     core: &Core,
     deleted: &mut usize,
-    goes_on: &dyn Fn() -> bool,
+    continues: &dyn Fn() -> bool,
     delete: impl Fn(&Write<'_>) -> Result<usize> + Clone + Send + 'static,
 ) -> Result<()> {
-    while goes_on() {
+    while continues() {
         let delete = delete.clone();
         match core.store.write(move |tx| request_if_deleted_in(tx, delete(tx)?)).wait()? {
             0 => return Ok(()),
-            some => *deleted += some,
+            batch => *deleted += batch,
         }
     }
     Ok(())
 }
 
-/// Clears what was left by all that was deleted until now, if there is something that no pass came after. Blocks for
-/// as long as reading the file takes.
+/// Runs a pass if one was requested since the last complete pass. Blocks until the pass is complete.
 ///
 /// # Errors
-/// Storage errors; then the next pass begins anew.
-pub fn run_if_due(app: &App) -> Result<Option<Pass>> {
-    let (noted, cleared) =
-        app.store.read(|tx| Ok((settings::number_in(tx, NOTED)?, settings::number_in(tx, CLEARED)?)))?;
-    if noted == cleared {
+/// Storage errors; the next call starts a new pass.
+pub fn run_if_due(core: &Core) -> Result<Option<Pass>> {
+    let method = if core.store.can_scrub_pages() { Method::OverwritePages } else { Method::Vacuum };
+    run_if_due_with(&core.store, method)
+}
+
+fn run_if_due_with(store: &Store, method: Method) -> Result<Option<Pass>> {
+    let (requested, completed) =
+        store.read(|tx| Ok((settings::number_in(tx, REQUESTED)?, settings::number_in(tx, COMPLETED)?)))?;
+    if requested == completed {
         return Ok(None);
     }
     let begun = Instant::now();
-    let mut pass = Pass::default();
-    loop {
-        let done = pass.pages;
-        let looked_at = app.store.read(|tx| {
-            let Some(pages) = tx.scrubbable_pages()? else { return Ok(None) };
-            let last = pages.min(done + LOOKED_AT_ONCE);
-            Ok(Some((last, tx.pages_to_scrub(done + 1..last + 1)?)))
-        })?;
-        let Some((last, found)) = looked_at else {
-            tracing::warn!(
-                "what deleted rows left cannot be cleared: the file is larger than 64 GiB, or of another make"
-            );
-            break;
-        };
-        if last <= done {
-            break;
-        }
-        pass.pages = last;
-        for some in found.chunks(CLEARED_AT_ONCE) {
-            let some = some.to_vec();
-            pass.cleared += app.store.write(move |tx| tx.scrub_pages(&some)).wait()?;
-            sleep(PAUSE);
-        }
-    }
-    app.store.write(move |tx| finish_in(tx, noted)).wait()?;
+    let mut pass = match method {
+        Method::OverwritePages => overwrite_pages(store)?,
+        Method::Vacuum => vacuum(store)?,
+    };
+    store.write(move |tx| complete_in(tx, requested)).wait()?;
     pass.took = begun.elapsed();
     Ok(Some(pass))
 }
 
-fn finish_in(tx: &Write<'_>, noted: i64) -> Result<()> {
-    settings::put_in(tx, CLEARED, &noted.to_string())?;
-    // The log has the pages as they were.
+fn overwrite_pages(store: &Store) -> Result<Pass> {
+    let mut pass = Pass::default();
+    loop {
+        let done = pass.pages;
+        let inspected = store.read(|tx| {
+            let Some(pages) = tx.scrubbable_pages()? else { return Ok(None) };
+            let last = pages.min(done + PAGES_PER_READ);
+            Ok(Some((last, tx.pages_to_scrub(done + 1..last + 1)?)))
+        })?;
+        let Some((last, found)) = inspected else {
+            tracing::warn!("the free-space scrub is not possible: the file exceeds 64 GiB or has an unknown layout");
+            return Ok(pass);
+        };
+        if last <= done {
+            return Ok(pass);
+        }
+        pass.pages = last;
+        for batch in found.chunks(PAGES_PER_WRITE) {
+            let batch = batch.to_vec();
+            pass.scrubbed += store.write(move |tx| tx.scrub_pages(&batch)).wait()?;
+            sleep(PAUSE);
+        }
+    }
+}
+
+/// Rewrites the file. It needs space for a temporary copy and for the same pages in the WAL.
+fn vacuum(store: &Store) -> Result<Pass> {
+    ensure_free_space(parent_of(store.path()), database_size(store.path()).saturating_mul(2))?;
+    store.vacuum().wait()?;
+    let pages = store.read(|tx| tx.one("pragma page_count", (), |row| row.get(0)))?;
+    Ok(Pass { pages, ..Pass::default() })
+}
+
+fn complete_in(tx: &Write<'_>, requested: i64) -> Result<()> {
+    settings::put_in(tx, COMPLETED, &requested.to_string())?;
+    // The WAL contains the pages as they were before.
     tx.truncate_wal_after_commit();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Clock,
+        store::{SchemaPolicy, Tuning},
+    };
+
+    const SECRET: &str = "a question that its user deleted";
+
+    /// Stores and deletes enough rows that SQLite leaves stale copies of them, and requests a scrub.
+    fn delete_rows(store: &Store) {
+        let put = |tx: &Write<'_>, number: u64| {
+            let name = format!("{:016x} {SECRET}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            tx.execute("insert into settings (name, value, updated_at) values (?1, '', 0)", [name]).map(drop)
+        };
+        store.write(move |tx| (0..5_000).try_for_each(|number| put(tx, number))).wait().unwrap();
+        let deleted = store.write(|tx| {
+            tx.truncate_wal_after_commit();
+            request_if_deleted_in(tx, tx.execute("delete from settings where name like '%deleted'", ())?)
+        });
+        assert_eq!(deleted.wait().unwrap(), 5_000);
+    }
+
+    fn is_in_file(store: &Store) -> bool {
+        let bytes = std::fs::read(store.path()).unwrap();
+        bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+    }
+
+    #[test]
+    fn clears_deleted_rows_once_for_each_request() {
+        for method in [Method::OverwritePages, Method::Vacuum] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("yarrow.db");
+            let store = Store::open(&path, &Tuning::SMALL, Clock::default(), SchemaPolicy::Migrate).unwrap();
+            if method == Method::OverwritePages && !store.can_scrub_pages() {
+                continue;
+            }
+            assert_eq!(run_if_due_with(&store, method).unwrap(), None);
+            for _ in 0..2 {
+                delete_rows(&store);
+                let pass = run_if_due_with(&store, method).unwrap().unwrap();
+                assert!(pass.pages > 0);
+                assert!(!is_in_file(&store), "{method:?}");
+                assert_eq!(run_if_due_with(&store, method).unwrap(), None);
+            }
+        }
+    }
 }

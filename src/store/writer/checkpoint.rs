@@ -1,4 +1,4 @@
-//! The write-ahead log: copied into the database, begun anew, and emptied of what was deleted.
+//! Checkpoints: copying the WAL into the database, restarting it, and truncating it after deletions.
 
 use std::{
     sync::{
@@ -16,43 +16,40 @@ use super::{
 };
 use crate::store::{background_checkpointer::CheckpointState, connection::BUSY_TIMEOUT};
 
-/// Pages in the log from which on a quiet moment is used to copy it into the database, so that it can be reused from
-/// its start.
+/// WAL pages from which on the writer uses a quiet moment for a checkpoint.
 const CHECKPOINT_PAGES: i64 = 2000;
-/// Pages in the log at which it is copied even if no moment is quiet. A page that many commits changed is copied once,
-/// so copying rarely costs less.
+/// WAL pages at which a checkpoint is made under load. A page changed by many commits is copied once, so rare checkpoints
+/// cost less.
 const CHECKPOINT_PAGES_AT_MOST: i64 = 11_000;
-/// Pages that may come in while it is copied. Then callers wait for the copy, so that the log stays below
-/// [`LOG_TRUNCATED_ABOVE`] whatever the disk.
+/// Pages that commits may add during a background checkpoint. Beyond that the writer waits for it, so that the WAL stays
+/// below [`LOG_TRUNCATED_ABOVE`] on slow disks.
 const PAGES_MEANWHILE: i64 = 4_000;
-/// Pages after which it is tried again to begin at the log's start.
+/// Pages until the next attempt to restart the WAL.
 const PAGES_UNTIL_RETRY: i64 = 1_000;
-/// Attempts in which the writer waits for readers as long as it may. If all fail somebody reads for long, as another
-/// process that makes a backup does, and callers must not pay for it again and again.
+/// Attempts in which the writer waits for readers at full length. If all fail, a long read is running, such as another
+/// process's backup, and callers must not wait for it again and again.
 const PATIENT_ATTEMPTS: u32 = 6;
-/// The log keeps its size, because overwriting syncs faster than appending; past this it is truncated once it is free.
+/// The WAL keeps its size, because overwriting syncs faster than appending. Above this size it is truncated when free.
 pub(super) const LOG_TRUNCATED_ABOVE: u64 = 64 << 20;
-/// How long the writer waits for readers to leave the log, so that it can begin at the log's start again: longer than
-/// a kept snapshot lives, shorter than a caller notices.
+/// How long the writer waits for readers to leave the WAL: longer than a sticky snapshot lives, too short to notice.
 pub(super) const RESTART_WAIT: Duration = Duration::from_millis(100);
-/// The same after [`PATIENT_ATTEMPTS`], and when emptying the log is tried again. Busy threads let go of their
-/// snapshots sooner than this.
+/// The same after [`PATIENT_ATTEMPTS`] and for repeated attempts to truncate. Busy workers end their snapshots sooner.
 pub(super) const RESTART_WAIT_BRIEFLY: Duration = Duration::from_millis(10);
-/// How long a busy reader takes to see that there is something new.
-const READERS_LOOK: Duration = Duration::from_millis(1);
-/// How often a process that ends tries to empty the log for somebody who left no trace.
-const ATTEMPTS_TO_EMPTY: u32 = 50;
+/// How long a busy reader needs to notice a new commit.
+const READER_POLL: Duration = Duration::from_millis(1);
+/// Attempts to truncate the WAL at shutdown if an operation requested it.
+const SHUTDOWN_ATTEMPTS: u32 = 50;
 
 thread_local! {
     static LOG_PAGES: LogPages = LogPages::default();
 }
 
-/// Pages in the log after a writer's last commit, told by SQLite.
+/// WAL pages after the last commit, as SQLite reports them to the connection's hook.
 #[derive(Clone, Default)]
 pub(in crate::store) struct LogPages(Arc<AtomicI64>);
 
 impl LogPages {
-    /// Of the connection that this thread commits with.
+    /// Returns the counter of the connection that commits on this thread.
     pub(super) fn of_this_thread() -> Self {
         LOG_PAGES.with(Self::clone)
     }
@@ -66,19 +63,19 @@ impl LogPages {
     }
 }
 
-// The hook's signature is the library's. It is called on the thread that commits.
+// rusqlite takes a plain function, which runs on the committing thread; hence the thread-local.
 #[expect(clippy::unnecessary_wraps)]
 pub(super) fn note_log_pages(_: &Wal, pages: i32) -> rusqlite::Result<()> {
     LOG_PAGES.with(|noted| noted.set(i64::from(pages)));
     Ok(())
 }
 
-/// When the next checkpoint is to be: pages in the log at which it is welcome, and at which it is due.
+/// The schedule of the next checkpoint: WAL pages at which it is welcome, and at which it is due.
 #[derive(Clone, Copy)]
 pub(super) struct Checkpoint {
     pub(super) welcome_at: i64,
     pub(super) due_at: i64,
-    /// Attempts since the log was last free.
+    /// Failed attempts since the WAL was last restarted.
     failures: u32,
 }
 
@@ -89,134 +86,133 @@ impl Default for Checkpoint {
 }
 
 impl Checkpoint {
-    /// After an attempt at so many pages that could not free the log.
+    /// Returns the schedule after a failed attempt at this many pages.
     fn after_failure(self, pages: i64) -> Self {
         let failures = self.failures + 1;
         let distance = if failures < PATIENT_ATTEMPTS { PAGES_UNTIL_RETRY } else { CHECKPOINT_PAGES.max(pages / 4) };
         Self { welcome_at: pages + distance, due_at: pages + distance, failures }
     }
 
-    /// How long the writer may wait for readers.
+    /// Returns how long the writer may wait for readers.
     fn wait(self) -> Duration {
         if self.failures < PATIENT_ATTEMPTS { RESTART_WAIT } else { RESTART_WAIT_BRIEFLY }
     }
 
-    /// The log was copied a moment ago, and only somebody's reading was in the way.
+    /// Returns true if the WAL was copied recently and only a reader prevented its restart.
     fn is_retry(self) -> bool {
         (1..PATIENT_ATTEMPTS).contains(&self.failures)
     }
 }
 
 impl Work<'_> {
-    /// Has the log copied beside the writer first, so that there is little left to copy here.
-    pub(super) fn free_busy_log(&self) {
+    /// Starts a background checkpoint, or completes it so that little is copied on this thread.
+    pub(super) fn checkpoint_busy_log(&self) {
         let checkpoint = self.checkpoint.get();
         if checkpoint.is_retry() {
-            self.free_log();
+            self.restart_log();
             return;
         }
         if self.log_pages.get() >= checkpoint.due_at + PAGES_MEANWHILE {
             self.checkpointer.wait();
         }
-        match self.checkpointer.progress() {
+        match self.checkpointer.state() {
             CheckpointState::Idle => self.checkpointer.begin(self.log_pages.clone()),
             CheckpointState::Running => {}
-            CheckpointState::Done => self.free_log(),
+            CheckpointState::Done => self.restart_log(),
         }
     }
 
-    /// Copies the log into the database. Here and not inside the commit, so that those who wait for the commit do not
-    /// wait for this, and so that an error is seen.
+    /// Copies the WAL into the database and restarts it. Runs outside of commits, so that no caller waits for it.
     ///
-    /// SQLite begins at the log's start again only if nobody reads from the log at that moment. Under constant load
-    /// there is always a kept snapshot that does, and the log would grow without end. So the counter is moved once the
-    /// log is copied: whoever reads next takes a new snapshot, of the database file alone, and the log is soon free.
-    /// A long read is not waited for; the next attempt comes many pages later.
-    pub(super) fn free_log(&self) {
+    /// SQLite restarts the WAL only while no snapshot uses it. Under constant load some sticky snapshot always does, and
+    /// the WAL would grow without bound. So this increments the commit counter once the WAL is copied: the next reads take
+    /// snapshots of the database file alone. It does not wait for long reads; the next attempt comes many pages later.
+    pub(super) fn restart_log(&self) {
         let pages = self.log_pages.get();
         let wait = if self.full_reads.are_running() { Duration::ZERO } else { self.checkpoint.get().wait() };
         let copy = || self.checkpoint("pragma wal_checkpoint(passive)");
-        // A snapshot from before the last commit keeps some of the log from being copied, and one that is taken before
-        // all of it is copied is of the log again. What the first copy takes, long on a slow disk, is no waiting for
-        // readers.
+        // Snapshots older than the last commit block a part of the copy, and a snapshot taken before its end uses the WAL
+        // again. The time of the first copy does not count as waiting for readers.
         let mut is_copied = copy();
         let begun = Instant::now();
         while !is_copied && begun.elapsed() < wait {
             self.commits.fetch_add(1, Ordering::Release);
-            std::thread::sleep(READERS_LOOK);
+            std::thread::sleep(READER_POLL);
             is_copied = copy();
         }
         self.commits.fetch_add(1, Ordering::Release);
-        self.wait_for_others(wait);
-        let is_free = self.checkpoint("pragma wal_checkpoint(restart)");
-        self.wait_for_others(BUSY_TIMEOUT);
-        if is_free {
+        self.set_lock_timeout(wait);
+        let is_restarted = self.checkpoint("pragma wal_checkpoint(restart)");
+        self.set_lock_timeout(BUSY_TIMEOUT);
+        if is_restarted {
             self.log_pages.set(0);
         }
-        self.checkpoint.set(if is_free { Checkpoint::default() } else { self.checkpoint.get().after_failure(pages) });
+        self.checkpoint.set(if is_restarted {
+            Checkpoint::default()
+        } else {
+            self.checkpoint.get().after_failure(pages)
+        });
         self.checkpointer.reset();
     }
 
-    /// Copies the log into the database and truncates it, so that nothing of what was deleted is left in it. Kept
-    /// snapshots end by the counter; a long read is not waited for, and the next attempt comes a second later. It ends
-    /// within half a minute, because reads that take longer are cut; and whatever ends the process, the next start
-    /// empties the log.
-    pub(super) fn empty_log_if_due(&self, wait: Duration) {
-        if self.empty_log_at.get().is_none_or(|due| Instant::now() < due) {
+    /// Truncates the WAL if an operation requested it, so that it holds no deleted data. Sticky snapshots end by the
+    /// commit counter. A long read is retried a second later; it ends within 30 seconds, the limit of reads. If the
+    /// process ends before, the next start truncates the WAL.
+    pub(super) fn truncate_log_if_due(&self, wait: Duration) {
+        if self.truncate_log_at.get().is_none_or(|due| Instant::now() < due) {
             return;
         }
         self.commits.fetch_add(1, Ordering::Release);
-        let is_empty = self.truncate_log(wait);
-        if is_empty {
+        let is_truncated = self.truncate_log(wait);
+        if is_truncated {
             self.log_pages.set(0);
             self.checkpoint.set(Checkpoint::default());
         }
-        self.empty_log_at.set(if is_empty { None } else { Some(Instant::now() + IDLE) });
+        self.truncate_log_at.set(if is_truncated { None } else { Some(Instant::now() + IDLE) });
     }
 
-    /// How long this connection waits for a lock from now on.
-    fn wait_for_others(&self, timeout: Duration) {
+    /// Sets how long this connection waits for a lock.
+    fn set_lock_timeout(&self, timeout: Duration) {
         if let Err(error) = self.connection.busy_timeout(timeout) {
-            tracing::error!(%error, "the time to wait for a lock could not be set");
+            tracing::error!(%error, "the lock timeout could not be set");
         }
     }
 
-    /// Whoever truncates holds the lock that commits need, so readers are not waited for here: while a backup reads,
-    /// each attempt would hold up all writers of a running server for as long as it waits.
+    /// Does not wait for readers: truncation holds the write lock, and during a backup each attempt would block writes.
     pub(super) fn truncate_log_if_large(&self) {
         if file_size(&self.shared.log) > LOG_TRUNCATED_ABOVE {
             self.truncate_log(Duration::ZERO);
         }
     }
 
-    /// Truncates the log if that is possible now: a database at rest is one file, which is what people copy. A command
-    /// that must leave no trace beside a running server tries for longer, in steps that hold up nobody for long.
-    pub(super) fn leave(&mut self) {
+    /// Truncates the WAL if possible, because operators copy a stopped database as one file. Tries longer if an operation
+    /// requested it, in short steps, because a server may be running beside this command.
+    pub(super) fn shut_down(&mut self) {
         self.checkpointer.stop();
-        let must_be_empty = self.empty_log_at.get().is_some();
-        for _ in 0..if must_be_empty { ATTEMPTS_TO_EMPTY } else { 1 } {
+        let is_requested = self.truncate_log_at.get().is_some();
+        for _ in 0..if is_requested { SHUTDOWN_ATTEMPTS } else { 1 } {
             self.commits.fetch_add(1, Ordering::Release);
             if self.truncate_log(RESTART_WAIT) {
                 return;
             }
-            if must_be_empty {
+            if is_requested {
                 std::thread::sleep(RESTART_WAIT);
             }
         }
-        if must_be_empty {
+        if is_requested {
             tracing::warn!(
-                "somebody reads for long, so the write-ahead log keeps what was deleted until the next start"
+                "a long read prevented truncating the write-ahead log; it holds deleted data until the next start"
             );
         }
     }
 
     fn truncate_log(&self, wait: Duration) -> bool {
-        // What can be copied without the lock is copied without it.
+        // Copies what it can without the write lock.
         self.checkpoint("pragma wal_checkpoint(passive)");
-        self.wait_for_others(wait);
-        let is_empty = self.checkpoint("pragma wal_checkpoint(truncate)");
-        self.wait_for_others(BUSY_TIMEOUT);
-        is_empty
+        self.set_lock_timeout(wait);
+        let is_truncated = self.checkpoint("pragma wal_checkpoint(truncate)");
+        self.set_lock_timeout(BUSY_TIMEOUT);
+        is_truncated
     }
 
     fn checkpoint(&self, sql: &str) -> bool {
@@ -224,16 +220,16 @@ impl Work<'_> {
     }
 }
 
-/// What a checkpoint came to.
+/// The outcome of a checkpoint.
 pub(in crate::store) struct Copied {
-    /// Pages of the log that are in the database now.
+    /// WAL pages that are in the database now.
     pub(in crate::store) pages: i64,
-    /// It did all that it was to do. One that waits for nobody is not "busy" with a part of the log that somebody's
-    /// snapshot keeps from being copied.
+    /// The whole WAL was copied. A passive checkpoint is not "busy" when a snapshot blocks a part of the copy, so the page
+    /// counts are compared too.
     is_all: bool,
 }
 
-/// Runs a checkpoint; nothing if it failed.
+/// Runs a checkpoint. Logs a failure and returns none.
 pub(in crate::store) fn checkpoint(connection: &Connection, sql: &str) -> Option<Copied> {
     let copied = |row: &Row<'_>| {
         let (log, pages): (i64, i64) = (row.get("log")?, row.get("checkpointed")?);

@@ -1,4 +1,4 @@
-//! A queued operation, whatever it answers, and the answers of a commit.
+//! Queued operations and the replies of a commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,51 +7,59 @@ use crate::{
     store::{Write, is_damage},
 };
 
-/// The answers of one commit. Whoever drops them gives them.
+/// The replies of one commit. They are sent on drop.
 pub struct CommitReplies {
     pub(super) jobs: Vec<Box<dyn Job>>,
-    /// Why nothing of the commit counts.
-    pub(super) lost: Option<Error>,
+    /// The error that failed the whole commit.
+    pub(super) failure: Option<Error>,
 }
 
 impl Drop for CommitReplies {
     fn drop(&mut self) {
         for job in self.jobs.drain(..) {
-            job.answer(self.lost.as_ref());
+            job.reply(self.failure.as_ref());
         }
     }
 }
 
-/// Takes the answers of a commit to where those are who wait for them.
+/// Moves the replies of a commit to the threads on which callers wait for them.
 pub type ReplyDispatcher = Box<dyn Fn(CommitReplies) + Send + Sync>;
 
-/// How an operation that fails is undone.
+/// The transaction that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Kind {
-    /// By the savepoint that it gets. SQLite keeps every page that is changed after one in memory as it was before.
+    /// A savepoint in a shared transaction. SQLite keeps the old content of each page changed after it in memory.
     Savepoint,
-    /// Not at all: it changes nothing before it is sure to succeed.
+    /// A shared transaction without a savepoint: the operation does not fail after its first change.
     NoSavepoint,
-    /// With its transaction: it is the only one of its commit, so that whoever reads while it runs sees all that was
-    /// written before it.
+    /// A transaction of its own, so that readers meanwhile see everything written before it.
     Exclusive,
+    /// A VACUUM before the operation, which cannot run inside a transaction.
+    Vacuum,
 }
 
-/// A queued operation, whatever it answers.
+impl Kind {
+    /// Returns true if the operation shares its transaction with others.
+    pub(super) fn is_shared(self) -> bool {
+        matches!(self, Self::Savepoint | Self::NoSavepoint)
+    }
+}
+
+/// A queued operation with its result type erased.
 pub(super) trait Job: Send {
     fn kind(&self) -> Kind;
 
-    /// Runs the operation and says whether what it changed is to stay.
+    /// Runs the operation. Returns true if its changes are to be committed.
     fn run(&mut self, transaction: &Write<'_>) -> bool;
 
-    /// Whether it failed because the file is damaged.
-    fn met_damage(&self) -> bool;
+    /// Returns true if the operation failed because the file is damaged.
+    fn found_damage(&self) -> bool;
 
-    /// Where the operation is written.
+    /// Returns the type name of the operation, which contains the function that queued it.
     fn name(&self) -> &'static str;
 
-    /// Tells the caller the outcome; `lost` is why nothing of the commit counts.
-    fn answer(self: Box<Self>, lost: Option<&Error>);
+    /// Sends the outcome to the caller. `failure` is the error that failed the whole commit.
+    fn reply(self: Box<Self>, failure: Option<&Error>);
 }
 
 pub(super) struct Operation<T, F> {
@@ -74,15 +82,15 @@ where
         let Some(operation) = self.work.take() else { return false };
         let outcome = catch_unwind(AssertUnwindSafe(|| operation(transaction)))
             .unwrap_or_else(|_| Err(Error::internal("an operation panicked on the writer thread")));
-        let keeps = match &outcome {
+        let keeps_changes = match &outcome {
             Ok(_) => true,
             Err(error) => error.keeps_changes,
         };
         self.outcome = Some(outcome);
-        keeps
+        keeps_changes
     }
 
-    fn met_damage(&self) -> bool {
+    fn found_damage(&self) -> bool {
         matches!(&self.outcome, Some(Err(error)) if is_damage(error))
     }
 
@@ -90,15 +98,15 @@ where
         std::any::type_name::<F>()
     }
 
-    fn answer(self: Box<Self>, lost: Option<&Error>) {
-        let outcome = match (self.outcome, lost) {
+    fn reply(self: Box<Self>, failure: Option<&Error>) {
+        let outcome = match (self.outcome, failure) {
             (Some(Err(error)), None) => Err(error),
             (Some(Err(error)), Some(_)) if !error.keeps_changes => Err(error),
-            (_, Some(lost)) => Err(lost.again()),
+            (_, Some(failure)) => Err(failure.again()),
             (Some(Ok(value)), None) => Ok(value),
-            (None, None) => Err(Error::internal("an operation was answered before it ran")),
+            (None, None) => Err(Error::internal("an operation was replied to before it ran")),
         };
-        // A caller that has gone away does not want the answer.
+        // The caller may be gone.
         drop(self.reply.send(outcome));
     }
 }

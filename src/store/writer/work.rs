@@ -1,4 +1,4 @@
-//! The writer's thread: what it does with the operations that were queued, commit by commit.
+//! The loop of the writer thread: batches, transactions, savepoints and replies.
 
 use std::{
     cell::Cell,
@@ -24,65 +24,61 @@ use crate::{
     store::{
         self, Write,
         background_checkpointer::{BackgroundCheckpointer, CheckpointState},
+        errors::is_missing_parent,
         file_identity::FileIdentity,
         snapshot::FullReads,
-        statements::{Kept, Lend},
     },
 };
 
-/// Answers of one commit from which on it pays to take them to another thread together.
-const WORTH_A_MESSENGER: usize = 3;
-/// How long nobody must have written for a moment to be quiet.
+/// Number of replies of a commit from which on dispatching them together is cheaper.
+const MIN_DISPATCHED_REPLIES: usize = 3;
+/// Time without a write that counts as quiet.
 const QUIET: Duration = Duration::from_millis(20);
 pub(super) const IDLE: Duration = Duration::from_secs(1);
 
 pub(super) struct Work<'connection> {
     pub(super) connection: &'connection Connection,
-    pub(super) kept: Kept<'connection>,
     pub(super) jobs: Receiver<Box<dyn Job>>,
     pub(super) clock: Clock,
     pub(super) commits: Arc<AtomicU64>,
     pub(super) full_reads: FullReads,
     pub(super) shared: Arc<Shared>,
-    /// Operations in one commit at most.
+    /// Maximum number of operations in a commit.
     pub(super) commit_size: usize,
-    /// What takes longer than this is logged.
+    /// Slower operations and commits are logged.
     pub(super) slow: Duration,
     pub(super) log_pages: LogPages,
     pub(super) files: FileIdentity,
     pub(super) checkpointer: BackgroundCheckpointer,
     pub(super) checkpoint: Cell<Checkpoint>,
-    /// When the log is to be emptied, or tried to be again, for somebody who left no trace.
-    pub(super) empty_log_at: Cell<Option<Instant>>,
+    /// Time of the next attempt to truncate the WAL for an operation that requested it.
+    pub(super) truncate_log_at: Cell<Option<Instant>>,
 }
 
 impl Work<'_> {
     pub(super) fn run(mut self) {
         loop {
-            let is_welcome = self.log_pages.get() >= self.checkpoint.get().welcome_at;
-            match self.jobs.recv_timeout(if is_welcome { QUIET } else { IDLE }) {
+            let is_large = self.log_pages.get() >= self.checkpoint.get().welcome_at;
+            match self.jobs.recv_timeout(if is_large { QUIET } else { IDLE }) {
                 Ok(first) => {
-                    // Where all cores are busy, whoever is about to queue more does so now, and shares the sync.
+                    // On busy cores this lets callers queue more operations that then share the sync.
                     std::thread::yield_now();
                     self.commit_batch(first);
                     if self.log_pages.get() >= self.checkpoint.get().due_at {
-                        self.free_busy_log();
+                        self.checkpoint_busy_log();
                     }
-                    self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
+                    self.truncate_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
-                // Nobody else can copy while the checkpointer does.
-                Err(RecvTimeoutError::Timeout)
-                    if is_welcome && self.checkpointer.progress() != CheckpointState::Running =>
-                {
-                    self.free_log();
-                    self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
+                Err(RecvTimeoutError::Timeout) if is_large && self.checkpointer.state() != CheckpointState::Running => {
+                    self.restart_log();
+                    self.truncate_log_if_due(RESTART_WAIT_BRIEFLY);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.empty_log_if_due(RESTART_WAIT_BRIEFLY);
+                    self.truncate_log_if_due(RESTART_WAIT_BRIEFLY);
                     self.truncate_log_if_large();
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.leave();
+                    self.shut_down();
                     return;
                 }
             }
@@ -93,8 +89,8 @@ impl Work<'_> {
         let mut waiting: Vec<_> =
             std::iter::once(first).chain(self.jobs.try_iter().take(self.commit_size - 1)).collect();
         let (size, begun) = (waiting.len() as u64, Instant::now());
-        // An error that makes SQLite roll the whole transaction back fails the operations before it;
-        // those behind it get a transaction of their own.
+        // An error that makes SQLite roll back the whole transaction fails the operations before it. Those after it get
+        // another transaction.
         while !waiting.is_empty() {
             waiting = self.commit_some(waiting);
         }
@@ -107,66 +103,94 @@ impl Work<'_> {
         }
     }
 
-    /// Commits the operations up to the first whose error ended the transaction, or up to one that must be alone,
-    /// answers them, and returns the rest.
+    /// Commits operations and replies to them. Stops at the first one that needs a transaction of its own or whose error
+    /// ended the transaction, and returns the rest.
     fn commit_some(&self, mut jobs: Vec<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+        let rest = jobs.split_off(batch_length(&jobs));
+        if jobs.iter().any(|job| job.kind() == Kind::Vacuum) {
+            self.vacuum(jobs);
+            return rest;
+        }
         if let Err(error) = self.statement("begin immediate") {
             self.shared.metrics.failures.add(1);
-            self.answer(jobs, Some(error));
+            jobs.extend(rest);
+            self.reply(jobs, Some(error));
             return Vec::new();
         }
-        let transaction = Write::keeping(self.connection, &self.kept, self.clock.now());
-        let together = together(&jobs);
-        let mut done = 0;
-        let mut outcome = Ok(());
+        let transaction = Write::new(self.connection, self.clock.now());
+        let (done, outcome) = self.run_jobs(&mut jobs, &transaction);
+        let mut not_run = jobs.split_off(done);
+        not_run.extend(rest);
+        let committed = outcome.and_then(|()| self.files.ensure_unchanged()).and_then(|()| self.statement("commit"));
+        match committed {
+            Ok(()) => self.finish_commit(jobs, transaction.truncates_wal()),
+            Err(error) => self.fail_commit(jobs, error),
+        }
+        not_run
+    }
+
+    /// Runs operations up to the first whose error ended the transaction. Returns how many ran.
+    fn run_jobs(&self, jobs: &mut [Box<dyn Job>], transaction: &Write<'_>) -> (usize, Result<()>) {
         let mut begun = Instant::now();
-        for job in jobs.iter_mut().take(together) {
-            done += 1;
-            outcome = self.run_one(job.as_mut(), &transaction);
-            if job.met_damage() {
+        for (index, job) in jobs.iter_mut().enumerate() {
+            let outcome = self.run_job(job.as_mut(), transaction);
+            if job.found_damage() {
                 self.shared.metrics.damage_errors.add(1);
             }
-            begun = self.note_if_slow(job.as_ref(), begun);
+            begun = self.log_if_slow(job.as_ref(), begun);
             if outcome.is_err() {
-                break;
+                return (index + 1, outcome);
             }
         }
-        let rest = jobs.split_off(done);
-        if outcome.is_ok() {
-            outcome = self.files.ensure_unchanged().and_then(|()| self.statement("commit"));
+        (jobs.len(), Ok(()))
+    }
+
+    fn finish_commit(&self, jobs: Vec<Box<dyn Job>>, truncates_wal: bool) {
+        self.commits.fetch_add(1, Ordering::Release);
+        if truncates_wal {
+            self.truncate_log_at.set(Some(Instant::now()));
+            self.truncate_log_if_due(RESTART_WAIT);
         }
-        match outcome {
+        self.reply(jobs, None);
+    }
+
+    fn fail_commit(&self, jobs: Vec<Box<dyn Job>>, error: Error) {
+        tracing::error!(%error, operations = jobs.len(), "a commit failed");
+        self.shared.metrics.failures.add(1);
+        let is_counted = jobs.iter().any(|job| job.found_damage());
+        self.shared.metrics.damage_errors.add(u64::from(store::is_damage(&error) && !is_counted));
+        self.roll_back();
+        self.reply(jobs, Some(error));
+    }
+
+    /// Rewrites the database. The copy that VACUUM makes goes to a temporary file, because it may not fit in memory.
+    fn vacuum(&self, mut jobs: Vec<Box<dyn Job>>) {
+        let outcome = self.statement("pragma temp_store = file").and_then(|()| self.statement("vacuum"));
+        let restored = self.statement("pragma temp_store = memory");
+        match outcome.and(restored) {
             Ok(()) => {
-                self.commits.fetch_add(1, Ordering::Release);
-                if transaction.truncates_wal() {
-                    self.empty_log_at.set(Some(Instant::now()));
-                    self.empty_log_if_due(RESTART_WAIT);
+                let transaction = Write::new(self.connection, self.clock.now());
+                for job in &mut jobs {
+                    job.run(&transaction);
                 }
-                self.answer(jobs, None);
+                self.finish_commit(jobs, true);
             }
-            Err(error) => {
-                tracing::error!(%error, operations = jobs.len(), "a commit failed");
-                self.shared.metrics.failures.add(1);
-                let is_told = jobs.iter().any(|job| job.met_damage());
-                self.shared.metrics.damage_errors.add(u64::from(store::is_damage(&error) && !is_told));
-                self.abandon_transaction();
-                self.answer(jobs, Some(error));
-            }
-        }
-        rest
-    }
-
-    /// Answers all. Each answer wakes somebody on another thread, which costs more than the answer; so where many wait
-    /// on the same threads, the answers are taken there together.
-    fn answer(&self, jobs: Vec<Box<dyn Job>>, lost: Option<Error>) {
-        let answers = CommitReplies { jobs, lost };
-        if let Some(dispatcher) = self.shared.dispatcher.get().filter(|_| answers.jobs.len() >= WORTH_A_MESSENGER) {
-            dispatcher(answers);
+            Err(error) => self.fail_commit(jobs, error),
         }
     }
 
-    /// Says so if an operation was slow, and when the next one begins.
-    fn note_if_slow(&self, job: &dyn Job, begun: Instant) -> Instant {
+    /// Sends the replies. Each one wakes another thread, which costs more than the reply, so many are dispatched together
+    /// to the threads that wait for them.
+    fn reply(&self, jobs: Vec<Box<dyn Job>>, failure: Option<Error>) {
+        let replies = CommitReplies { jobs, failure };
+        if let Some(dispatcher) = self.shared.dispatcher.get().filter(|_| replies.jobs.len() >= MIN_DISPATCHED_REPLIES)
+        {
+            dispatcher(replies);
+        }
+    }
+
+    /// Logs a slow operation. Returns the current time.
+    fn log_if_slow(&self, job: &dyn Job, begun: Instant) -> Instant {
         let now = Instant::now();
         let took = now.duration_since(begun);
         if took >= self.slow {
@@ -175,42 +199,40 @@ impl Work<'_> {
         now
     }
 
-    /// Runs one operation. An error means that the transaction as a whole is lost.
-    fn run_one(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
+    /// Runs one operation. An error means that the whole transaction is lost.
+    fn run_job(&self, job: &mut dyn Job, transaction: &Write<'_>) -> Result<()> {
         transaction.begin_operation();
         let kind = job.kind();
         if kind == Kind::Savepoint {
             self.statement("savepoint operation")?;
         }
-        let keeps = job.run(transaction);
-        self.check_transaction()?;
+        let keeps_changes = job.run(transaction);
+        self.ensure_in_transaction()?;
         match kind {
             Kind::Savepoint => {
-                if !keeps {
+                if !keeps_changes {
                     self.statement("rollback to operation")?;
                 }
                 self.statement("release operation")
             }
-            _ if keeps || transaction.changed() == 0 => Ok(()),
-            Kind::Exclusive => {
+            _ if keeps_changes || transaction.changed() == 0 => Ok(()),
+            Kind::NoSavepoint => Err(Error::internal("an operation without a savepoint failed after a change")),
+            Kind::Exclusive | Kind::Vacuum => {
                 self.statement("rollback")?;
                 self.statement("begin immediate")
-            }
-            Kind::NoSavepoint => {
-                Err(Error::internal("an operation failed after it had changed something, and cannot be undone alone"))
             }
         }
     }
 
-    fn check_transaction(&self) -> Result<()> {
+    fn ensure_in_transaction(&self) -> Result<()> {
         if self.connection.is_autocommit() {
-            // SQLite rolled everything back by itself: disk full, out of memory, I/O error.
+            // SQLite rolled back by itself: disk full, out of memory, I/O error.
             return Err(Error::new(Code::StorageFailed).detail("The disk failed or is full; nothing was stored."));
         }
         Ok(())
     }
 
-    fn abandon_transaction(&self) {
+    fn roll_back(&self) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.statement("rollback")
         {
@@ -218,29 +240,22 @@ impl Work<'_> {
         }
     }
 
-    fn statement(&self, sql: &'static str) -> Result<()> {
-        self.kept.lend(sql, &mut |statement| match statement.execute([]) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                stop_if_sync_failed(&error);
-                // What fails at the commit is nobody's in particular, whatever it is.
-                Err(if store::is_missing_parent(&error) { Error::internal(error) } else { error.into() })
-            }
+    fn statement(&self, sql: &str) -> Result<()> {
+        let outcome = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        outcome.map(drop).map_err(|error| {
+            stop_if_sync_failed(&error);
+            // A foreign key that fails at commit time belongs to no single caller.
+            if is_missing_parent(&error) { Error::internal(error) } else { error.into() }
         })
     }
 }
 
-/// How many of the operations may share the next commit.
-fn together(jobs: &[Box<dyn Job>]) -> usize {
-    match jobs.iter().position(|job| job.kind() == Kind::Exclusive) {
-        Some(0) => 1,
-        Some(before) => before,
-        None => jobs.len(),
-    }
+/// Returns the number of leading operations that share one transaction: at least one.
+fn batch_length(jobs: &[Box<dyn Job>]) -> usize {
+    jobs.iter().position(|job| !job.kind().is_shared()).map_or(jobs.len(), |index| index.max(1))
 }
 
-/// Ends the process if the disk did not sync: what the kernel still holds in memory can no longer be trusted, and
-/// trying again would report success for pages that were dropped.
+/// Ends the process if a sync failed. The kernel may have dropped the pages, and a retry would report success.
 pub(super) fn stop_if_sync_failed(error: &rusqlite::Error) {
     const SYNC_FAILURES: [i32; 2] = [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC];
     if let Some(failure) = error.sqlite_error()

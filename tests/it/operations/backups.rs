@@ -269,7 +269,7 @@ fn a_damaged_backup_is_found_out_and_restores_nothing() {
     assert!(refused.complaint().contains("is damaged"), "{}", refused.complaint());
     assert_eq!(std::fs::read(directory.join("yarrow.db")).unwrap(), before);
     bytes.truncate(middle);
-    for (content, why) in [(&bytes[..], "is damaged"), (b"no database", "is no backup"), (b"", "is no backup")] {
+    for (content, why) in [(&bytes[..], "is damaged"), (b"no database", "is not a backup"), (b"", "is not a backup")] {
         std::fs::write(path, content).unwrap();
         let refused = run(&directory, &["restore", path, "--yes"]).expect(1);
         assert!(refused.complaint().contains(why), "{}", refused.complaint());

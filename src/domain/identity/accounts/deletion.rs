@@ -43,7 +43,7 @@ pub enum EraseBy {
 ///
 /// When it is answered, the rows with the user's addresses, texts and tokens are overwritten in the database file and
 /// gone from its log; if somebody was reading from the log, it is emptied half a minute later at most, or at the next
-/// start. Copies that SQLite left in unused space when it moved rows go in the pass that follows: see [`residue`].
+/// start. Copies that SQLite left in unused space when it moved rows go in the pass that follows: see [`free_space_scrub`].
 ///
 /// # Errors
 /// `step_up_required` for an owner who did not prove a code lately; `not_found`; `account_inconsistent` when the points

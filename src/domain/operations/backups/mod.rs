@@ -452,7 +452,7 @@ fn database_of(config: &Config) -> PathBuf {
 fn refuse_schema(path: &Path, version: usize) -> Result<()> {
     match version {
         0 => {
-            let detail = format!("{} is no backup: there is no database of Yarrow in it.", path.display());
+            let detail = format!("{} is not a backup: it contains no Yarrow database.", path.display());
             Err(Error::new(Code::BackupUnusable).detail(detail))
         }
         version if version > SCHEMA_VERSION => Err(Error::new(Code::DataDirectoryUnusable).detail(format!(

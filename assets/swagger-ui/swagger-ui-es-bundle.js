@@ -1,1 +1,0 @@
-// Left out: no page asks for it.

@@ -1,2 +1,0 @@
-// Left out: the bar for other addresses. The page shows one document.
-window.SwaggerUIStandalonePreset = [];

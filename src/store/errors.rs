@@ -1,0 +1,67 @@
+//! Maps errors of SQLite and of the connection pool to the service's error codes.
+
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+
+use crate::error::{Code, Error};
+
+impl From<rusqlite::Error> for Error {
+    // Every statement can fail, so this is kept out of line.
+    #[cold]
+    #[inline(never)]
+    fn from(error: rusqlite::Error) -> Self {
+        let code = code_of(&error);
+        let detail = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                "The database is damaged where this is kept; nothing was stored."
+            }
+            Some(ErrorCode::ReadOnly) => {
+                "The database, its directory or its disk may not be written to; nothing was stored."
+            }
+            _ => code.meaning(),
+        };
+        let error = Self::new(code).detail(detail).caused_by(error);
+        if matches!(code, Code::Internal | Code::Unauthenticated) {
+            error
+        } else {
+            error.retry_after(Duration::from_secs(1))
+        }
+    }
+}
+
+fn code_of(error: &rusqlite::Error) -> Code {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Code::StorageFull,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted) => Code::Overloaded,
+        Some(
+            ErrorCode::SystemIoFailure
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::NotADatabase,
+        ) => Code::StorageFailed,
+        // The user of the row was deleted after the token was checked, and the token with it.
+        _ if is_missing_parent(error) => Code::Unauthenticated,
+        _ => Code::Internal,
+    }
+}
+
+impl From<r2d2::Error> for Error {
+    fn from(error: r2d2::Error) -> Self {
+        Self::new(Code::Overloaded).retry_after(Duration::from_secs(1)).caused_by(error)
+    }
+}
+
+/// Returns true if the error reports damage in the file itself, as opposed to its disk or permissions.
+pub fn is_damage(error: &Error) -> bool {
+    let source = error.source.as_ref().and_then(|source| source.downcast_ref::<rusqlite::Error>());
+    source.is_some_and(|error| {
+        matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    })
+}
+
+/// Returns true if a foreign key refers to a row that does not exist.
+pub(super) fn is_missing_parent(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == libsqlite3_sys::SQLITE_CONSTRAINT_FOREIGNKEY)
+}
