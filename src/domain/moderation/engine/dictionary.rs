@@ -5,13 +5,9 @@
 
 use std::sync::LazyLock;
 
-use super::{
-    folding::{Fold, folding},
-    packed,
-};
+use super::folding::{Fold, folding};
 
-/// `assets/han-words.txt`.
-pub(super) const WORDS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/han-words.txt.gz"));
+const WORDS: &str = include_str!("../../../../assets/han-words.txt");
 
 /// Words that the list lacks: newer ones, and those of this app's subject. All get the same middling frequency.
 const SUPPLEMENT: &str = "微信 微博 抖音 快手 淘宝 支付宝 网购 网红 网贷 直播 主播 弹幕 朋友圈 公众号 二维码 小程序 视频号 \
@@ -132,7 +128,7 @@ impl Dictionary {
 
     fn read() -> Self {
         let mut dictionary = Self { keys: vec![0; SLOTS], classes: vec![0; SLOTS] };
-        packed::each_line(WORDS, |line| dictionary.read_line(line));
+        WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|line| dictionary.read_line(line));
         for word in SUPPLEMENT.split_whitespace() {
             let folded: Vec<char> = word.chars().filter_map(folded_letter).collect();
             dictionary.insert(&folded, MIDDLING);

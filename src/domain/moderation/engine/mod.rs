@@ -19,7 +19,6 @@ mod gaps;
 mod letters;
 mod lexicon;
 mod lookalikes;
-mod packed;
 mod pages;
 mod parts;
 mod signs;

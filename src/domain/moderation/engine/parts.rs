@@ -9,11 +9,9 @@ use super::{
     dictionary::dictionary,
     folding::{Fold, folding},
     letters::Letter,
-    packed,
 };
 
-/// `assets/character-parts.tsv`.
-pub(super) const PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/character-parts.tsv.gz"));
+const PARTS: &str = include_str!("../../../../assets/character-parts.tsv");
 
 /// Pairs of folded letters, and the letter that they look like.
 pub(super) struct Parts {
@@ -43,7 +41,7 @@ impl Parts {
     fn read() -> Self {
         let empty = Pair { first: '\0', second: '\0', whole: None };
         let mut parts = Self { slots: vec![empty; SLOTS], filter: vec![0; FILTER_BITS / 64] };
-        packed::each_line(PARTS, |line| parts.read_line(line));
+        PARTS.lines().filter(|line| !line.starts_with('#')).for_each(|line| parts.read_line(line));
         parts
     }
 
