@@ -107,10 +107,6 @@ impl Server {
 
     /// Spawns a server that prints `listening on http://…` to its error stream.
     pub fn spawn(mut command: Command) -> Result<Self, Failure> {
-        // Only the servers' counters belong into a profile; see packaging/release.
-        if let Some(counts) = std::env::var_os("PROFILE_OF_SERVERS") {
-            command.env("LLVM_PROFILE_FILE", counts);
-        }
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let lines = BufReader::new(process.stderr.take().ok_or("a server without an error stream")?).lines();
         let mut server = Self { process, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
