@@ -52,17 +52,13 @@ create index code_sends_by_address on code_sends (address, sent_at);
 create index code_sends_by_client on code_sends (client_network, sent_at);
 create index code_sends_by_time on code_sends (sent_at);
 
--- Owner: tokens. Sign-in tokens, stored as SHA-256. A token contains its user's id and is found among that user's few
--- rows, so the hash needs no index. A family (a device) is one sign-in and the tokens that replaced each other since.
--- At most one token of a family is not replaced. A replaced token works for a short grace period; a later use ends the
--- family. Columns copied from the user save the second lookup that most requests would need.
+-- Owner: tokens. Sign-in tokens, stored as SHA-256. A family (a device) is one sign-in and the tokens that replaced each
+-- other since. At most one token of a family is not replaced. A replaced token works for a short grace period; a later
+-- use ends the family.
 create table tokens (
     id integer primary key,
+    token_sha256 blob not null unique,
     user_id integer not null references users (id) on delete cascade,
-    token_sha256 blob not null,
-    phone_number text,                     -- this and the next two are copied from the user
-    email text,
-    user_created_at integer not null,
     expires_at integer not null,
     replaced_at integer,
     family blob not null,                  -- the SHA-256 of the family's first token
@@ -76,26 +72,25 @@ create table tokens (
 create index tokens_by_user on tokens (user_id);
 create index tokens_by_expiry on tokens (expires_at);
 
-create trigger tokens_copy_user after update of phone_number, email, created_at on users
-begin
-    update tokens set phone_number = new.phone_number, email = new.email, user_created_at = new.created_at
-    where user_id = new.id;
-end;
-
--- Owner: tokens. One row with a number that grows when a token or its copied user columns change in a way that matters
--- to a cached token. Token caches compare it. Inserts and `last_used_at` do not count.
+-- Owner: tokens. One row with a number that grows when a token, or its user's address, changes in a way that matters to
+-- a cached token. Token caches compare it. Inserts and `last_used_at` do not count.
 create table token_changes (
     id integer primary key check (id = 0),
     number integer not null
 ) strict;
 
-create trigger tokens_count_updates after update of token_sha256, user_id, phone_number, email, user_created_at,
-    expires_at, replaced_at, family_expires_at on tokens
+create trigger tokens_count_updates after update of token_sha256, user_id, expires_at, replaced_at, family_expires_at
+    on tokens
 begin
     insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
 end;
 
 create trigger tokens_count_deletes after delete on tokens
+begin
+    insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
+end;
+
+create trigger tokens_count_user_updates after update of phone_number, email, created_at on users
 begin
     insert into token_changes (id, number) values (0, 1) on conflict (id) do update set number = number + 1;
 end;

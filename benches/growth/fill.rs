@@ -98,7 +98,7 @@ pub fn close(app: App) {
 }
 
 pub fn token(user: i64) -> String {
-    format!("{user}.{user:043}")
+    format!("{user:043}")
 }
 
 pub fn phone_number(user: i64) -> String {
@@ -119,14 +119,13 @@ fn at(now: i64, row: i64, of: i64, days: i64) -> Result<i64, Failure> {
 fn fill_users(tx: &Transaction<'_>, users: i64, now: i64) -> Result<(), Failure> {
     let mut user_row = tx.prepare("insert into users (id, phone_number, created_at) values (?1, ?2, ?3)")?;
     let mut token_row = tx.prepare(
-        "insert into tokens (token_sha256, user_id, phone_number, user_created_at, expires_at, family, \
-         family_expires_at, created_at, label, signed_in_at, last_used_at) \
-         values (?1, ?2, ?3, ?4, ?5, ?1, ?5, ?6, '', ?6, ?6)",
+        "insert into tokens (token_sha256, user_id, expires_at, family, family_expires_at, created_at, label, \
+         signed_in_at, last_used_at) values (?1, ?2, ?3, ?1, ?3, ?4, '', ?4, ?4)",
     )?;
     for user in 1..=users {
         let (phone_number, created_at) = (phone_number(user), now - 100 * DAY);
         user_row.execute(params![user, phone_number, created_at])?;
-        token_row.execute(params![sha256(&token(user)), user, phone_number, created_at, now + 20 * DAY, now])?;
+        token_row.execute(params![sha256(&token(user)), user, now + 20 * DAY, now])?;
     }
     Ok(())
 }

@@ -103,12 +103,11 @@ async fn save(
     }
 }
 
-/// Returns the token's user. The token names its user, because hashes have no index.
+/// Returns the token's user.
 fn find_user(connection: &Connection, token: &str) -> rusqlite::Result<Option<i64>> {
-    let named: Option<i64> = token.split_once('.').and_then(|(user, _)| user.parse().ok());
     connection
-        .prepare_cached("select user_id from tokens where user_id = ?1 and token_sha256 = ?2")?
-        .query_row((named, sha256(token)), |row| row.get(0))
+        .prepare_cached("select user_id from tokens where token_sha256 = ?1")?
+        .query_row([sha256(token)], |row| row.get(0))
         .optional()
 }
 

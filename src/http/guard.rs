@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use crate::{
     app::App,
     domain::{
-        identity::tokens::{self, Bearer},
+        identity::tokens::{self, Authentication},
         operations::admins,
     },
     error::{Code, Error, Result},
@@ -96,21 +96,21 @@ pub async fn admit(app: &App, access: Access, headers: &HeaderMap, meta: &Reques
     if admins::is_credential(token) {
         return admit_admin(app, access, token, meta).await;
     }
-    match app.store.read(|tx| tokens::bearer_in(tx, &app.config.auth, token))? {
-        Bearer::User { user, presence, is_use_due } => {
+    match app.store.read(|tx| tokens::authenticate_in(tx, &app.config.auth, token))? {
+        Authentication::User { user, is_use_due } => {
             if is_use_due {
                 // Not awaited: the response does not depend on it.
-                drop(tokens::note_use(app, token));
+                drop(tokens::record_use(app, token));
             }
             meta.user.get_or_init(|| user.id);
-            if access.admits_users() { Ok(Caller::User(user, presence)) } else { Err(Code::Forbidden.into()) }
+            if access.admits_users() { Ok(Caller::User(user)) } else { Err(Code::Forbidden.into()) }
         }
-        Bearer::Reused => {
+        Authentication::Reused => {
             tracing::warn!(request_id = meta.request_id, client_ip = %meta.client, "a replaced token was used");
-            tokens::end_reused_family(app, token).await?;
+            tokens::revoke_reused_family(app, token).await?;
             Err(unauthenticated())
         }
-        Bearer::Unknown => Err(unauthenticated()),
+        Authentication::Invalid => Err(unauthenticated()),
     }
 }
 

@@ -16,10 +16,7 @@ use serde::Serialize;
 use crate::{
     app::App,
     domain::{
-        identity::{
-            tokens::Presence,
-            users::{self, User},
-        },
+        identity::users::{self, User},
         money::ledger::Authority,
         operations::{
             admins::Identity,
@@ -61,7 +58,7 @@ pub struct RequestMeta {
 #[derive(Clone, Debug)]
 pub enum Caller {
     Anonymous,
-    User(User, Presence),
+    User(User),
     Admin(Identity),
 }
 
@@ -70,7 +67,7 @@ impl Caller {
     pub fn name(&self) -> Option<String> {
         match self {
             Self::Anonymous => None,
-            Self::User(user, _) => Some(idempotency::user(user.id)),
+            Self::User(user) => Some(idempotency::user(user.id)),
             Self::Admin(identity) => Some(identity.actor()),
         }
     }
@@ -159,7 +156,7 @@ impl RequestContext {
     /// As [`Self::user`].
     pub fn own(&self) -> Result<&User> {
         match &self.caller {
-            Caller::User(user, _) => Ok(user),
+            Caller::User(user) => Ok(user),
             Caller::Anonymous => Err(Code::Unauthenticated.into()),
             Caller::Admin(_) => Err(Code::Forbidden.into()),
         }
@@ -350,7 +347,7 @@ impl RequestContext {
         S: Fn(&T) -> W + Send + 'static,
     {
         let asker = match self.caller {
-            Caller::User(_, presence) => Some(presence),
+            Caller::User(ref user) => Some(user.id),
             Caller::Anonymous | Caller::Admin(_) => None,
         };
         let Some(claim) = self.claim()? else { return Ok(Once::unkeyed(asker)) };

@@ -55,7 +55,7 @@ impl StreamAuthorization {
 
     fn was_ended(&self) -> bool {
         let Some(token) = &self.token else { return false };
-        tokens::was_ended(&self.app, token.reveal()).unwrap_or_else(|error| {
+        tokens::has_ended(&self.app, token.reveal()).unwrap_or_else(|error| {
             // Who may be told is not decided by a disk that is slow.
             tracing::debug!(%error, "whether a token still holds could not be looked up");
             false

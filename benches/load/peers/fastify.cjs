@@ -13,11 +13,11 @@ database.pragma('foreign_keys = on');
 
 const findBalance = database.prepare(
   `select t.user_id, t.expires_at, b.balance from tokens t left join balances b on b.user_id = t.user_id
-   and b.asset = 'coin' where t.user_id = ? and t.token_sha256 = ?`);
+   and b.asset = 'coin' where t.token_sha256 = ?`);
 const findProfile = database.prepare(
-  `select t.user_id, t.expires_at, t.phone_number, u.nickname, u.gender, u.signature
-   from tokens t join users u on u.id = t.user_id where t.user_id = ? and t.token_sha256 = ?`);
-const findUser = database.prepare('select user_id, expires_at from tokens where user_id = ? and token_sha256 = ?');
+  `select t.user_id, t.expires_at, u.phone_number, u.nickname, u.gender, u.signature
+   from tokens t join users u on u.id = t.user_id where t.token_sha256 = ?`);
+const findUser = database.prepare('select user_id, expires_at from tokens where token_sha256 = ?');
 const insertCasting = database.prepare(
   `insert into history (user_id, sequence, local_record_id, question_type, question, json_data, client_timestamp,
    created_at, updated_at) values (@user, (select coalesce(max(sequence), 0) + 1 from history where user_id = @user),
@@ -53,7 +53,7 @@ const sha256 = (text) => createHash('sha256').update(text).digest();
 
 function authenticate(request, statement) {
   const token = (request.headers.authorization || '').slice('Bearer '.length);
-  const row = statement.get(parseInt(token, 10), sha256(token));
+  const row = statement.get(sha256(token));
   if (row && row.expires_at > Date.now()) return row;
   throw Object.assign(new Error('unauthenticated'), { statusCode: 401 });
 }

@@ -205,18 +205,14 @@ pub fn change_profile_in(tx: &Write<'_>, id: UserId, change: &ProfileChange) -> 
     .ok_or_else(|| Code::NotFound.into())
 }
 
-fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
-    addressed(row, UserId(row.get(0)?), 1)
-}
-
-/// Reads the columns that begin at `first`: phone number, email, created at.
-pub fn addressed(row: &Row<'_>, id: UserId, first: usize) -> rusqlite::Result<User> {
-    let (phone_number, email) = (row.get_ref(first)?.as_str_or_null()?, row.get_ref(first + 1)?.as_str_or_null()?);
+/// Reads the columns id, phone number, email, created at.
+pub fn user_of(row: &Row<'_>) -> rusqlite::Result<User> {
+    let (phone_number, email) = (row.get_ref(1)?.as_str_or_null()?, row.get_ref(2)?.as_str_or_null()?);
     Ok(User {
-        id,
+        id: UserId(row.get(0)?),
         phone_number: phone_number.map(PhoneNumber::from_canonical),
         email: email.map(EmailAddress::from_canonical),
-        created_at: Timestamp(row.get(first + 2)?),
+        created_at: Timestamp(row.get(3)?),
     })
 }
 

@@ -200,7 +200,7 @@ pub fn sign_in(app: &App, name: &str, password: &str, totp: Option<&str>, client
     app.store.write(finish).wait()
 }
 
-/// Whether a Bearer token is an administrator's and not a user's, which begins with the user's number.
+/// Returns true for the credential of an administrator. A user's token is shorter.
 pub fn is_credential(token: &str) -> bool {
     token.len() == CREDENTIAL_LENGTH && (token.starts_with(SESSION_PREFIX) || token.starts_with(KEY_PREFIX))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     core::Core,
-    domain::identity::tokens::Presence,
+    domain::identity::users,
     error::{Code, Error, Result},
     store::{Read, Write},
     types::{Timestamp, UserId},
@@ -51,19 +51,19 @@ type Render<T> = Box<dyn FnOnce(Result<&T, &Error>) -> Result<Kept> + Send>;
 /// Whether an effect is to happen once at most, and how its answer is kept.
 pub struct Once<T> {
     /// The user who asks for the effect, if it is one.
-    asker: Option<Presence>,
+    asker: Option<UserId>,
     kept: Option<(Claim, Render<T>)>,
 }
 
 impl<T> Once<T> {
     /// For callers that never repeat themselves, and requests without a key.
-    pub fn unkeyed(asker: Option<Presence>) -> Self {
+    pub fn unkeyed(asker: Option<UserId>) -> Self {
         Self { asker, kept: None }
     }
 
     /// Keeps what `render` makes of the outcome under the claim's key.
     pub fn keyed(
-        asker: Option<Presence>,
+        asker: Option<UserId>,
         claim: Claim,
         render: impl FnOnce(Result<&T, &Error>) -> Result<Kept> + Send + 'static,
     ) -> Self {
@@ -96,7 +96,7 @@ impl<T> Once<T> {
     /// another request; `not_found` if what the request made has been deleted since.
     pub fn run_in(self, tx: &Write<'_>, effect: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<Answered<T>> {
         if let Some(asker) = self.asker {
-            asker.require_in(tx)?;
+            users::require_in(tx, asker)?;
         }
         let Some((claim, render)) = self.kept else { return effect(tx).map(Answered::Now) };
         let found = find_in(tx, &claim)?;

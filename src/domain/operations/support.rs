@@ -73,7 +73,7 @@ pub fn show(app: &App, user: UserId) -> Result<Sheet> {
     let page = Page { number: 1, size: SHOWN };
     let issues = user_data::validate(app, &Who::Id(user))?.issues;
     let castings = history::count(app, user)?;
-    let devices = tokens::devices(app, user, None)?;
+    let devices = tokens::list_devices(app, user, None)?;
     let records = interpretation::list_of_user(app, user, page)?.items;
     let orders = orders::list(app, orders::Filter { user: Some(user), state: None }, page)?.items;
     let refused = violations::Filter { user: Some(user), ..violations::Filter::default() };

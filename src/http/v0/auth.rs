@@ -75,7 +75,7 @@ pub struct SignedIn {
     #[schema(value_type = String, example = "13800138000")]
     phone_number: Option<PhoneNumber>,
     /// The token for the calls that follow, as `Authorization: Bearer <token>`.
-    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
@@ -112,7 +112,7 @@ pub struct Validity {
     #[schema(nullable = false, example = false)]
     refreshed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(nullable = false, example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<String>, example = "10001")]
@@ -143,14 +143,14 @@ pub async fn validate_token(context: RequestContext, Token { token }: Token) -> 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Renewed {
-    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
 }
 
 pub async fn refresh_token(context: RequestContext, Token { token }: Token) -> Result<Json<Renewed>> {
-    let tokens::Issued { token, expires_at, .. } =
+    let tokens::IssuedToken { token, expires_at, .. } =
         context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(Renewed { token: token.reveal().to_owned(), expires_at }))
 }

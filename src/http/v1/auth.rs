@@ -79,7 +79,7 @@ pub async fn send_code(context: RequestContext, SendCode { email, purpose }: Sen
 pub struct SignedInByEmail {
     user: Account,
     /// The token for the calls that follow, as `Authorization: Bearer <token>`.
-    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
@@ -146,14 +146,14 @@ pub async fn login(context: RequestContext, login: Login) -> Result<Json<SignedI
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshedToken {
-    #[schema(example = "10001.kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
+    #[schema(example = "kX8c0Qy3m1dJ7w5uV2sZ9pT4rB6nL0aHfGeYiOjKqWs")]
     token: String,
     #[schema(value_type = String, format = DateTime, example = "2026-02-01T00:00:00.000Z")]
     expires_at: Timestamp,
 }
 
 pub async fn refresh(context: RequestContext, Token { token }: Token) -> Result<Json<RefreshedToken>> {
-    let tokens::Issued { token, expires_at, .. } =
+    let tokens::IssuedToken { token, expires_at, .. } =
         context.committed(accounts::refresh_token(&context.app, &token)).await?;
     Ok(Json(RefreshedToken { token: token.reveal().to_owned(), expires_at }))
 }
@@ -199,7 +199,7 @@ pub struct Device {
 }
 
 pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<Devices>> {
-    let devices = tokens::devices(&context.app, context.user()?, context.bearer().as_ref())?;
+    let devices = tokens::list_devices(&context.app, context.user()?, context.bearer().as_ref())?;
     let shown = |device: tokens::Device| Device {
         id: device.id,
         label: device.label,
@@ -212,6 +212,6 @@ pub async fn list_devices(context: RequestContext, _: Nothing) -> Result<Json<De
 }
 
 pub async fn end_device(context: RequestContext, OfDevice { id }: OfDevice) -> Result<NoContent> {
-    context.committed(tokens::end_device(&context.app, context.user()?, id.0)).await?;
+    context.committed(tokens::revoke_device(&context.app, context.user()?, id.0)).await?;
     Ok(NoContent)
 }

@@ -311,8 +311,7 @@ fn a_right_code_makes_an_account_and_later_finds_it() {
     let first = log_in(&server, PHONE, &code).send().expect(200).json();
     assert_eq!(first["isNewUser"], true);
     assert_eq!(first["phoneNumber"], PHONE);
-    let (owner, bits) = first["token"].as_str().unwrap().split_once('.').unwrap();
-    assert_eq!((owner, bits.len()), (first["userId"].as_str().unwrap(), 43));
+    assert_eq!(first["token"].as_str().unwrap().len(), 43);
     let members: Vec<_> = first.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = HashSet::from(["userId", "phoneNumber", "token", "expiresAt", "isNewUser"]);
     assert_eq!(HashSet::from_iter(members), expected);

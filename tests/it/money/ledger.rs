@@ -368,7 +368,7 @@ fn every_list_has_an_index() {
         "select token_sha256 from admin_tokens where expires_at <= ?1 order by expires_at limit ?2",
         "select id from audit where user_id = ?1 order by id desc limit ?2 offset ?3",
         "select id from audit where actor = ?1 order by id desc limit ?2 offset ?3",
-        "select expires_at from tokens where user_id = ?1 and token_sha256 = ?2",
+        "select expires_at from tokens where token_sha256 = ?1",
         "delete from tokens where id in (select id from tokens where expires_at <= ?1 order by expires_at limit ?2)",
     ];
     for sql in queries {

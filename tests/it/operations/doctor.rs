@@ -65,8 +65,8 @@ fn what_is_wrong_fails_and_says_so() {
     server.command(&["coins", "grant", PHONE, "5"]).expect(0);
     server.edit(
         "update balances set balance = 6; pragma foreign_keys = off; \
-                 insert into tokens (token_sha256, user_id, user_created_at, expires_at, family, family_expires_at, \
-                 created_at, label, signed_in_at, last_used_at) values (x'00', 9999, 0, 0, x'00', 0, 0, '', 0, 0)",
+                 insert into tokens (token_sha256, user_id, expires_at, family, family_expires_at, \
+                 created_at, label, signed_in_at, last_used_at) values (x'00', 9999, 0, x'00', 0, 0, '', 0, 0)",
     );
     assert_eq!(server.terminate(), Some(0));
     #[cfg(unix)]

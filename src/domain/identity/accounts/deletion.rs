@@ -89,7 +89,7 @@ fn erase_in(tx: &Write<'_>, key: &ServerKey, home: &TimeZone, id: UserId, answer
     feedback::erase_user_in(tx, id, user.phone_number.as_ref())?;
     budget::erase_user_in(tx, home, id)?;
     model_calls::hourly_limit::erase_user_in(tx, id)?;
-    tokens::end_all_in(tx, id)?;
+    tokens::revoke_all_in(tx, id)?;
     history::erase_user_in(tx, id)?;
     interpretation::erase_user_in(tx, id)?;
     violations::erase_user_in(tx, id)?;

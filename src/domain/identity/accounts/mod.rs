@@ -16,7 +16,7 @@ use crate::{
     core::Core,
     domain::{
         identity::{
-            tokens::{self, Issued, Standing},
+            tokens::{self, IssuedToken, TokenStatus},
             users::{self, Profile, User},
         },
         money::{
@@ -43,13 +43,13 @@ pub struct Validated {
 /// Says whom a token speaks for, replacing it when it is close to its end. Nothing for a token that is no good.
 pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<Validated>> {
     let limits = &core.config.auth;
-    let known = core.store.read(|tx| match tokens::standing_in(tx, limits, token.reveal())? {
-        Standing::Valid { user, expires_at, renewable: false, .. } => {
+    let known = core.store.read(|tx| match tokens::status_in(tx, limits, token.reveal())? {
+        TokenStatus::Valid { user, expires_at, is_renewable: false, .. } => {
             let user = users::find_in(tx, user)?;
             Ok(Some(Some(Validated { user, token: token.clone(), expires_at, refreshed: false })))
         }
-        Standing::Unknown => Ok(Some(None)),
-        Standing::Valid { .. } | Standing::InGrace { .. } | Standing::Reused => Ok(None),
+        TokenStatus::Invalid => Ok(Some(None)),
+        TokenStatus::Valid { .. } | TokenStatus::InGrace { .. } | TokenStatus::Reused => Ok(None),
     });
     match known {
         Ok(Some(answer)) => Pending::ready(Ok(answer)),
@@ -60,7 +60,7 @@ pub fn validate_token(core: &Core, token: &Secret) -> Pending<Option<Validated>>
 
 fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<Validated>> {
     let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
-    core.store.write(move |tx| match tokens::replace_in(tx, &key, &config.auth, token.reveal()) {
+    core.store.write(move |tx| match tokens::refresh_in(tx, &key, &config.auth, token.reveal()) {
         Ok(issued) => {
             let user = users::find_in(tx, issued.user)?;
             Ok(Some(Validated { user, token: issued.token, expires_at: issued.expires_at, refreshed: true }))
@@ -74,9 +74,9 @@ fn validate_by_replacing(core: &Core, token: &Secret) -> Pending<Option<Validate
 ///
 /// # Errors
 /// `unauthenticated` for a token that is no good.
-pub fn refresh_token(core: &Core, token: &Secret) -> Pending<Issued> {
+pub fn refresh_token(core: &Core, token: &Secret) -> Pending<IssuedToken> {
     let (token, config, key) = (token.clone(), Arc::clone(&core.config), core.keys.clone());
-    core.store.write(move |tx| tokens::replace_in(tx, &key, &config.auth, token.reveal()))
+    core.store.write(move |tx| tokens::refresh_in(tx, &key, &config.auth, token.reveal()))
 }
 
 /// Ends the sign-in that the token belongs to. An unknown token is as signed out as one can be.

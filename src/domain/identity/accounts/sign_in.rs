@@ -11,7 +11,7 @@ use crate::{
             accounts::send_code::CodeSender,
             codes::{self, Purpose, Recipient},
             known_emails::{self, Mark, Terms, Welcome},
-            tokens::{self, Issued},
+            tokens::{self, IssuedToken},
             users::{self, Address, User},
         },
         money::{
@@ -40,7 +40,7 @@ pub struct SignIn {
 #[derive(Clone, Debug)]
 pub struct SignedIn {
     pub user: User,
-    pub issued: Issued,
+    pub issued: IssuedToken,
     pub is_new_user: bool,
     /// What came with the address, if it came with this sign-in.
     pub welcome: Welcome,
@@ -119,7 +119,7 @@ pub fn change_address(
         invited.follow_in(tx, &key, user)?;
         if let Some(before) = &before {
             codes::erase_in(tx, &Recipient::of(&key, before.as_str()))?;
-            tokens::end_others_in(tx, user, token.reveal())?;
+            tokens::revoke_others_in(tx, user, token.reveal())?;
         }
         let welcome = welcome_in(tx, &key, user, &address, before.is_some(), terms)?;
         Ok((changed, welcome))
