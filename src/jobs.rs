@@ -30,19 +30,8 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const BUSY_TIMES_TO_COUNT: u32 = 10;
 /// How often it is looked whether something is to be done that others could not do in time.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-const SWEEP_EVERY: Duration = Duration::from_hours(1);
-/// The first sweep waits a little, so that a start is not slowed by it; so does the first look at the ledger.
-const FIRST_SWEEP_AFTER: Duration = Duration::from_secs(30);
-/// How often it is looked whether notifications have expired.
-const EXPIRE_EVERY: Duration = Duration::from_secs(10);
-/// How often it is looked whether a backup is due.
-const BACKUPS_EVERY: Duration = Duration::from_secs(10);
-/// How often it is looked whether deleted rows may have left something in the file.
-const SCRUB_EVERY: Duration = Duration::from_secs(2);
 /// After a pass over the file it rests for so many times as long as the pass took.
 const SCRUB_REST: u32 = 10;
-/// How often the rules of alerts are looked at.
-const ALERTS_EVERY: Duration = Duration::from_secs(5);
 /// How often it is looked whether a payment provider is to be asked about an order.
 const PAYMENTS_EVERY: Duration = Duration::from_secs(1);
 
@@ -50,6 +39,47 @@ const PAYMENTS_EVERY: Duration = Duration::from_secs(1);
 const WORDS_EVERY: Duration = Duration::from_millis(250);
 /// How often the service that does not decide is asked about sampled texts.
 const SHADOW_EVERY: Duration = Duration::from_millis(250);
+
+/// Intervals of the slow jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// The first sweep and the first verification of the ledger are delayed, so that they do not slow down the start.
+    first_sweep: Duration,
+    sweep: Duration,
+    expiry: Duration,
+    /// Backups, integrity checks and uploads.
+    backups: Duration,
+    free_space_scrub: Duration,
+    alerts: Duration,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            first_sweep: Duration::from_secs(30),
+            sweep: Duration::from_hours(1),
+            expiry: Duration::from_secs(10),
+            backups: Duration::from_secs(10),
+            free_space_scrub: Duration::from_secs(2),
+            alerts: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Schedule {
+    /// Short intervals, for tests that wait for a job.
+    pub fn fast() -> Self {
+        let interval = Duration::from_millis(200);
+        Self {
+            first_sweep: interval,
+            expiry: interval,
+            backups: interval,
+            free_space_scrub: interval,
+            alerts: interval,
+            ..Self::default()
+        }
+    }
+}
 
 /// The running jobs. Dropping it ends them.
 pub struct Jobs {
@@ -59,6 +89,8 @@ pub struct Jobs {
     /// They finish what they do, or the piece of it that they are at; nothing of it takes long.
     awaited: Vec<Job>,
 }
+
+type Work = fn(&Arc<App>, Schedule, &Receiver<()>);
 
 /// A thread that ends once its sender is dropped.
 struct Job {
@@ -70,8 +102,8 @@ struct Job {
 ///
 /// # Errors
 /// `internal` when the system has no thread to spare.
-pub fn start(app: &Arc<App>) -> Result<Jobs> {
-    let start = |name, work: fn(&Arc<App>, &Receiver<()>)| Job::start(name, Arc::clone(app), work);
+pub fn start(app: &Arc<App>, schedule: Schedule) -> Result<Jobs> {
+    let start = |name, work: Work| Job::start(name, Arc::clone(app), schedule, work);
     let others = vec![
         start("payments", ask_about_payments)?,
         start("backups", make_backups)?,
@@ -103,9 +135,9 @@ impl Drop for Jobs {
 }
 
 impl Job {
-    fn start(name: &str, app: Arc<App>, work: fn(&Arc<App>, &Receiver<()>)) -> Result<Self> {
+    fn start(name: &str, app: Arc<App>, schedule: Schedule, work: Work) -> Result<Self> {
         let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&app, &stopped));
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&app, schedule, &stopped));
         Ok(Self { _stop: stop, thread: thread.map_err(Error::internal)? })
     }
 }
@@ -125,7 +157,7 @@ fn goes_on(stopped: &Receiver<()>, wait: Duration) -> bool {
 }
 
 /// On a thread of its own, because the network log waits in memory, and nothing else may hold it up.
-fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
+fn write_network_log(app: &Arc<App>, _: Schedule, stopped: &Receiver<()>) {
     app.access_log.wake_this_thread();
     let mut next_flush = Instant::now() + FLUSH_EVERY;
     let (mut blocks, mut uncounted) = (0, 0);
@@ -147,41 +179,41 @@ fn write_network_log(app: &Arc<App>, stopped: &Receiver<()>) {
     run("writing the network log", || network_log::flush(app).map(drop));
 }
 
-fn do_small_things(app: &Arc<App>, stopped: &Receiver<()>) {
+fn do_small_things(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
     let mut next_expiry = Instant::now();
     while goes_on(stopped, LOOK_EVERY) {
         app.model_calls.retry_outcomes();
         if Instant::now() >= next_expiry {
             run("letting notifications expire", || notifications::expire_due(app));
-            next_expiry = Instant::now() + EXPIRE_EVERY;
+            next_expiry = Instant::now() + schedule.expiry;
         }
     }
     app.model_calls.retry_outcomes();
 }
 
 /// Deletes on a thread of its own: there may be much, which holds up neither the other jobs nor a stop.
-fn delete_what_is_old(app: &Arc<App>, stopped: &Receiver<()>) {
+fn delete_what_is_old(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
     let is_wanted = || stopped.try_recv() == Err(TryRecvError::Empty);
-    every(stopped, FIRST_SWEEP_AFTER, SWEEP_EVERY, "deleting what is past its retention", || {
+    every(stopped, schedule.first_sweep, schedule.sweep, "deleting what is past its retention", || {
         retention::sweep_if_believed(app, &is_wanted).map(drop)
     });
 }
 
 /// Verifies the ledger on a thread of its own, because it reads all of it.
-fn verify_ledger(app: &Arc<App>, stopped: &Receiver<()>) {
-    every(stopped, FIRST_SWEEP_AFTER, SWEEP_EVERY, "verifying the ledger", || ledger::verify_if_due(app).map(drop));
+fn verify_ledger(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
+    every(stopped, schedule.first_sweep, schedule.sweep, "verifying the ledger", || ledger::verify_if_due(app).map(drop));
 }
 
 /// On a thread of its own: a provider that hangs must not hold up the other jobs.
-fn ask_about_payments(app: &Arc<App>, stopped: &Receiver<()>) {
+fn ask_about_payments(app: &Arc<App>, _: Schedule, stopped: &Receiver<()>) {
     every(stopped, PAYMENTS_EVERY, PAYMENTS_EVERY, "asking about payments", || payments::reconcile::check_due(app));
 }
 
 /// Makes backups, and looks through the database where they do not, on a thread of its own: it takes long, and
 /// everybody else on this machine goes before it.
-fn make_backups(app: &Arc<App>, stopped: &Receiver<()>) {
+fn make_backups(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
     give_way();
-    while goes_on(stopped, BACKUPS_EVERY) {
+    while goes_on(stopped, schedule.backups) {
         run("making a backup", || backups::run_if_due(app).map(drop));
         run("looking through the database", || integrity::check_if_due(app));
     }
@@ -189,19 +221,19 @@ fn make_backups(app: &Arc<App>, stopped: &Receiver<()>) {
 
 /// Uploads backups on a thread of its own: a bucket that is slow or hangs must hold up neither the next backup nor the
 /// look through the database.
-fn upload_backups(app: &Arc<App>, stopped: &Receiver<()>) {
+fn upload_backups(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
     give_way();
-    every(stopped, BACKUPS_EVERY, BACKUPS_EVERY, "uploading a backup", || {
+    every(stopped, schedule.backups, schedule.backups, "uploading a backup", || {
         backups::offsite::upload_if_due(app).map(drop)
     });
 }
 
 /// Scrubs free space on a thread of its own, because a pass reads the whole file.
-fn scrub_free_space(app: &Arc<App>, stopped: &Receiver<()>) {
+fn scrub_free_space(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
     give_way();
-    let mut rest = SCRUB_EVERY;
+    let mut rest = schedule.free_space_scrub;
     while goes_on(stopped, rest) {
-        rest = SCRUB_EVERY;
+        rest = schedule.free_space_scrub;
         run("scrubbing free space", || {
             let cleared = free_space_scrub::run_if_due(app);
             if cleared.is_err() && !goes_on(stopped, Duration::ZERO) {
@@ -219,19 +251,19 @@ fn scrub_free_space(app: &Arc<App>, stopped: &Receiver<()>) {
 }
 
 /// Tells people on a thread of its own: a webhook that hangs must not hold up the other jobs.
-fn look_at_alerts(app: &Arc<App>, stopped: &Receiver<()>) {
-    every(stopped, ALERTS_EVERY, ALERTS_EVERY, "looking at the rules of alerts", || alerts::run(app));
+fn look_at_alerts(app: &Arc<App>, schedule: Schedule, stopped: &Receiver<()>) {
+    every(stopped, schedule.alerts, schedule.alerts, "looking at the rules of alerts", || alerts::run(app));
 }
 
 /// Compiles the word list at the start, which takes longer than everything else that a start has to do, and again
 /// when it has changed.
-fn keep_words_up(app: &Arc<App>, stopped: &Receiver<()>) {
+fn keep_words_up(app: &Arc<App>, _: Schedule, stopped: &Receiver<()>) {
     run("compiling the word list", || app.moderation.screen.in_force().map(drop));
     every(stopped, WORDS_EVERY, WORDS_EVERY, "taking up changed words", || app.moderation.screen.keep_up());
 }
 
 /// Asks about samples on a thread of its own: an outside service that hangs must not hold up the other jobs.
-fn ask_in_the_shadow(app: &Arc<App>, stopped: &Receiver<()>) {
+fn ask_in_the_shadow(app: &Arc<App>, _: Schedule, stopped: &Receiver<()>) {
     every(stopped, SHADOW_EVERY, SHADOW_EVERY, "asking in the shadow", || shadow::ask_about_samples(&app.moderation));
 }
 

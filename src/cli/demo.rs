@@ -13,6 +13,7 @@ use yarrow::{
     domain::operations::demo::{self, Made, PHONE_NUMBER},
     error::{Error, Result},
     http::serve,
+    jobs::Schedule,
     providers::factory::Announce,
 };
 
@@ -44,7 +45,7 @@ pub fn run(common: &Common, _: &DemoArgs) -> Result<()> {
             print(&introduction(address, &directory_name, made));
         }
     });
-    serve::run(&app, &announce)
+    serve::run(&app, Schedule::default(), &announce)
 }
 
 /// Replaces providers, backups and alerts by local ones.

@@ -10,18 +10,24 @@ use yarrow::{
     domain::operations::preflight,
     error::Result,
     http::serve,
+    jobs::Schedule,
 };
 
 /// Run the service until SIGTERM or Ctrl-C
 ///
 /// Prints its address on standard error when it is ready.
 #[derive(Debug, Args)]
-pub struct ServeArgs {}
+pub struct ServeArgs {
+    /// Runs the background jobs at short intervals, for tests.
+    #[arg(long, hide = true)]
+    fast_jobs: bool,
+}
 
-pub fn run(common: &Common, _: &ServeArgs) -> Result<()> {
+pub fn run(common: &Common, args: &ServeArgs) -> Result<()> {
     let config = common.load_for_service(preflight::faults)?.config;
     start_logging(&config.log)?;
     let announce = announce();
     let app = Arc::new(App::open(config, OpenMode::Server, &announce)?);
-    serve::run(&app, &announce)
+    let schedule = if args.fast_jobs { Schedule::fast() } else { Schedule::default() };
+    serve::run(&app, schedule, &announce)
 }

@@ -40,7 +40,7 @@ use crate::{
     app::App,
     domain::{divination::crash_recovery, operations::audit},
     error::{Error, Result},
-    jobs,
+    jobs::{self, Schedule},
     providers::factory::Announce,
     store,
 };
@@ -61,7 +61,7 @@ const HEAD_BUFFER: usize = 32 << 10;
 ///
 /// # Errors
 /// An address cannot be bound, or the runtime cannot be started.
-pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
+pub fn run(app: &Arc<App>, schedule: Schedule, announce: &Announce) -> Result<()> {
     crash_recovery::close_interrupted(app)?;
     allow_files(app.config.limits.connections);
     let workers = usize::try_from(app.config.server.worker_threads()).map_err(Error::internal)?;
@@ -76,7 +76,7 @@ pub fn run(app: &Arc<App>, announce: &Announce) -> Result<()> {
         .map_err(Error::internal)?;
     let workers = runtime.handle().clone();
     app.store.dispatch_replies_with(Box::new(move |answers| drop(workers.spawn(async move { drop(answers) }))));
-    let jobs = jobs::start(app)?;
+    let jobs = jobs::start(app, schedule)?;
     let outcome = runtime.block_on(listen(app, announce));
     app.store.cancel_preparation();
     runtime.shutdown_timeout(Duration::from_secs(1));
